@@ -15,8 +15,6 @@ from .._check import Check, deviation, ok, skipped
 if t.TYPE_CHECKING:
     from .lldp import Neighbour
 
-CHECKS = ("cable_leaf", "cable_port")
-
 
 @dataclass(frozen=True)
 class Cable:

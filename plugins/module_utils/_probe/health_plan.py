@@ -91,11 +91,9 @@ def _pcie(rail: str, now: Facts) -> Check:
     link = now.get("pcie") or {}
     if not link.get("width") or not link.get("speed"):
         return skipped("pcie_link", "The interface shows no PCIe link (a virtual machine's, say).", rail=rail)
-    width = min(
-        link.get("card_width") or link["width"], link.get("slot_width") or link.get("card_width") or link["width"]
-    )
-    speed = min(
-        link.get("card_speed") or link["speed"], link.get("slot_speed") or link.get("card_speed") or link["speed"]
+    width, speed = (
+        min(limit for limit in (link.get(f"card_{what}") or link[what], link.get(f"slot_{what}")) if limit)
+        for what in ("width", "speed")
     )
     return compared(
         "pcie_link",

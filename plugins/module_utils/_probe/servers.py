@@ -156,22 +156,15 @@ class Servers:
 
 def measure(command: t.Sequence[str], seconds: float) -> tuple[int | None, str]:
     """Run a client; return its exit code (None: its time was up) and what it printed."""
-    # AnsibleModule.run_command has no time limit.
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-        list(command),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        close_fds=True,
-    )
+    streams: dict[str, t.Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        output, _unused = process.communicate(timeout=seconds)
-        return process.returncode, output.decode("utf-8", "replace")
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _unused = process.communicate()
-        return None, output.decode("utf-8", "replace")
+        # AnsibleModule.run_command has no time limit.
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            list(command), check=False, timeout=seconds, start_new_session=True, **streams
+        )
+    except subprocess.TimeoutExpired as exc:
+        return None, (exc.output or b"").decode("utf-8", "replace")
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def help_text(program: str) -> str:

@@ -66,13 +66,8 @@ def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     for entry in settings.values():
         if "options" in entry:
             return dict(entry["options"])
-        values: dict[str, t.Any] = {}
-        entries: dict[int, int] = {}
-        for kind, value in entry.get("operations", ()):
-            if kind == "dscp":
-                entries[int(value[0])] = int(value[1])
-            else:
-                values[kind] = value
+        values = dict(entry.get("operations", ()))
+        entries = {int(value[0]): int(value[1]) for kind, value in entry.get("operations", ()) if kind == "dscp"}
         pfc = values.get("pfc")
         if not pfc or not entries:
             continue

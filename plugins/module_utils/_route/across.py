@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 import typing as t
-from dataclasses import dataclass, field
 
 from .._check import Check, deviation, ok, skipped, warning
 
@@ -22,14 +21,6 @@ if t.TYPE_CHECKING:
 CHECK = "ping_across"
 ROUTED = "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_meet: false."
 LEAK = "Look for a port, a VLAN or a route that joins these rails; if they are to meet, set fabric_rails_meet: true."
-
-
-@dataclass
-class Rail:
-    """What was found of one rail: names of other rails."""
-
-    answered: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
 
 
 def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[Target]:
@@ -58,28 +49,28 @@ def judge(
     :param meet: whether rails reach each other, as planned.
     :param declared: whether somebody said so; a silence that is at odds with a guess is a warning.
     """
-    ends: dict[tuple[str, int], Rail] = {}
-    for pair, answered in answers.items():
-        rail = ends.setdefault((pair.rail, pair.family), Rail())
+    ends: dict[tuple[str, int], tuple[list[str], list[str]]] = {}
+    for pair, is_heard in answers.items():
+        answered, silent = ends.setdefault((pair.rail, pair.family), ([], []))
         # An answer is one, whoever else is silent.
-        if answered:
-            rail.answered.append(pair.other)
+        if is_heard:
+            answered.append(pair.other)
         elif {(pair.rail, pair.family), (pair.other, pair.family)} <= set(alive):
-            rail.silent.append(pair.other)
-    return [_check(name, family, rail, meet, declared) for (name, family), rail in ends.items()]
+            silent.append(pair.other)
+    return [_check(*end, sorted(yes), sorted(no), meet, declared) for end, (yes, no) in ends.items()]
 
 
-def _check(name: str, family: int, rail: Rail, meet: bool, declared: bool) -> Check:
+def _check(name: str, family: int, answered: list[str], silent: list[str], meet: bool, declared: bool) -> Check:
     where: dict[str, t.Any] = {"rail": name, "family": family}
-    asked = sorted(rail.answered + rail.silent)
+    asked = sorted(answered + silent)
     if not asked:
         return skipped(CHECK, "no neighbour answers on the rails' own pairs, so silence says nothing", **where)
     planned = {"meets": asked if meet else []}
-    observed = {"meets": sorted(rail.answered)}
-    if meet and rail.silent:
-        cause = f"{name} does not reach {', '.join(sorted(rail.silent))} of a neighbour, whose own rails answer"
+    observed = {"meets": answered}
+    if meet and silent:
+        cause = f"{name} does not reach {', '.join(silent)} of a neighbour, whose own rails answer"
         return (deviation if declared else warning)(CHECK, planned, observed, cause, ROUTED, **where)
-    if not meet and rail.answered:
-        cause = f"{name} reaches {', '.join(sorted(rail.answered))}, and isolated rails must not meet"
+    if not meet and answered:
+        cause = f"{name} reaches {', '.join(answered)}, and isolated rails must not meet"
         return deviation(CHECK, planned, observed, cause, LEAK, **where)
     return ok(CHECK, planned, observed, **where)
