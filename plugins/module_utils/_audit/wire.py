@@ -9,9 +9,6 @@ For entries of that table that somebody set by hand, and for isolated rails that
 
 from __future__ import annotations
 
-import fcntl
-import socket
-import struct
 import typing as t
 
 from .._files import Sysfs
@@ -19,7 +16,6 @@ from .._probe.duplicates import inet6, query
 from .._probe.duplicates_plan import Question
 
 WAIT = 1.0
-SIOCGIFHWADDR = 0x8927  # linux/sockios.h
 
 
 def answers_at(wanted: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -28,22 +24,14 @@ def answers_at(wanted: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, s
     :param wanted: the addresses by interface.
     """
     locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
-    questions: list[Question] = []
-    for interface, addresses in wanted.items():
-        mine = [item for item in addresses if ":" not in item or interface in locals_of]
-        try:
-            questions += [Question(interface, interface, _own_mac(interface), address) for address in mine]
-        except OSError:  # there is no such interface
-            continue
+    questions = [
+        Question(interface, interface, address)
+        for interface, addresses in wanted.items()
+        for address in addresses
+        if ":" not in address or interface in locals_of
+    ]
     answers, _failed = query(questions, locals_of, WAIT)
     return {
         interface: {item.address: item.mac for item in answers.get(interface, ()) if item.address in addresses}
         for interface, addresses in wanted.items()
     }
-
-
-def _own_mac(interface: str) -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        # struct ifreq: the name, then struct sockaddr with the address behind two bytes.
-        request = fcntl.ioctl(sock, SIOCGIFHWADDR, struct.pack("16s24x", interface.encode()))
-    return request[18:24].hex(":")

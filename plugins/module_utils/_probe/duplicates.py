@@ -155,11 +155,12 @@ def _bind(question: Question, sock: socket.socket) -> None:
 
 def _send(sock: socket.socket, question: Question, local: str) -> str:
     """Ask for the address and for its gateway; return why that failed, or nothing."""
+    mac = sock.getsockname()[4][:6].hex(":")
     for address in (question.address, question.gateway):
         if not address:
             continue
-        frame = solicitation(question.mac, local, address) if local and question.family == 6 else b""
-        frame = frame or arp_probe(question.mac, address)
+        frame = solicitation(mac, local, address) if local and question.family == 6 else b""
+        frame = frame or arp_probe(mac, address)
         for last in (False, True):
             try:
                 sock.send(frame)

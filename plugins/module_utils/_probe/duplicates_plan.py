@@ -44,6 +44,7 @@ class Question:
     """A rail's address of one family, and what the host knows of the rail.
 
     :param interface: the kernel's name of the rail's interface.
+    :param mac: the rail's hardware address; who asks takes it from the socket.
     :param gateway: the switch's address, or empty.
     :param silent: why it was not queried; empty when it was.
     :param refused: whether the kernel's own detection refused the address (IPv6).
@@ -52,8 +53,8 @@ class Question:
 
     rail: str
     interface: str
-    mac: str
     address: str
+    mac: str = ""
     gateway: str = ""
     silent: str = ""
     refused: bool = False

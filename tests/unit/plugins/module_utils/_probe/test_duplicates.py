@@ -30,7 +30,7 @@ def advertisement(mac, target, flags, *, option=True):
 
 def judged(heard, *, six=False, gateway=True, **more):
     address, gate = ("fd00::2", "fd00::1") if six else ("192.0.2.2", "192.0.2.1")
-    question = Question("rail1", "ens1np0", OWN, address, gate if gateway else "", **more)
+    question = Question("rail1", "ens1np0", address, OWN, gate if gateway else "", **more)
     answers = [Answer(gate if at == "gate" else address, mac, override) for at, mac, override in heard]
     (check,) = judge([question], {"rail1": answers}, {OWN, THIRD})
     return check
