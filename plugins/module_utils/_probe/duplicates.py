@@ -31,7 +31,7 @@ from .duplicates_plan import (
     read_frame,
     solicitation,
 )
-from .sysfs import ROCE_V2, gid_of, ports
+from .sysfs import gid_indexes, ports
 
 if t.TYPE_CHECKING:
     from .._check import Check
@@ -117,13 +117,10 @@ def _questions(
 
 def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
     """Return the other interfaces that the address's GID belongs to: a parent does not hear its pods answer."""
-    wanted = gid_of(address)
     owners = {
         sysfs.text(f"{port.folder}/gid_attrs/ndevs/{index}")
         for port in ports(sysfs)
-        for index in sysfs.names(f"{port.folder}/gids")
-        if sysfs.text(f"{port.folder}/gids/{index}") == wanted
-        and sysfs.text(f"{port.folder}/gid_attrs/types/{index}") == ROCE_V2
+        for index in gid_indexes(sysfs, port, address)
     }
     return tuple(sorted(owner for owner in owners if owner and owner != interface))
 

@@ -57,20 +57,13 @@ def ports(sysfs: Sysfs) -> list[Port]:
     return found
 
 
-def gid_index(sysfs: Sysfs, port: Port, address: str, kind: str = ROCE_V2) -> int | None:
-    """Return the index of the address's GID of a type, or None.
-
-    :param address: an IP address.
-    :param kind: as sysfs names it, such as `RoCE v2`.
-    """
+def gid_indexes(sysfs: Sysfs, port: Port, address: str) -> t.Iterator[int]:
+    """Yield the indexes of an address's RoCE v2 GIDs at a port."""
     wanted = gid_of(address)
-    found = (
-        int(name)
-        for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int)
-        if sysfs.text(f"{port.folder}/gids/{name}") == wanted
-        and sysfs.text(f"{port.folder}/gid_attrs/types/{name}") == kind
-    )
-    return next(found, None)
+    for name in sorted(sysfs.names(f"{port.folder}/gids"), key=int):
+        own = sysfs.text(f"{port.folder}/gids/{name}") == wanted
+        if own and sysfs.text(f"{port.folder}/gid_attrs/types/{name}") == ROCE_V2:
+            yield int(name)
 
 
 def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | None:
@@ -121,7 +114,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             )
         return Endpoint(port.device, port.number, None)
     for port in seen:
-        if (index := gid_index(sysfs, port, address)) is not None:
+        for index in gid_indexes(sysfs, port, address):
             return Endpoint(port.device, port.number, index)
     raise RdmaError(
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",

@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 from .._fabric.numbers import METRICS, TABLES
-from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Address, Host, Route, links_of
+from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Host, Route, links_of
 from .wanted import wanted
 
 if t.TYPE_CHECKING:
@@ -52,8 +51,3 @@ def in_metrics(route: Route) -> bool:
     """Whether the route is one of main's with a metric of ours, and made by neither kernel, router nor DHCP."""
     made = route.protocol not in KERNEL_PROTOCOLS | ROUTER_PROTOCOLS
     return route.table == MAIN_TABLE and route.metric in METRICS and made
-
-
-def network_of(item: Address) -> str:
-    """Return the network that an address is in."""
-    return str(ipaddress.ip_network(f"{item.address}/{item.length}", strict=False))

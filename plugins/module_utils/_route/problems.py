@@ -23,7 +23,7 @@ from .model import (
     port_of,
     standing_on,
 )
-from .own import Mine, in_metrics, network_of
+from .own import Mine, in_metrics
 from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
 from .wanted import covers, inside
 
@@ -161,7 +161,7 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
                 f"Take it away there (`ip address del {item}`), or plan another.",
             )
         elif not rails and not owned and item.interface not in want.force:
-            have = ipaddress.ip_network(network_of(item))
+            have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
             clash: list[t.Any] = [net for net in nets if net.version == have.version and net.overlaps(have)]
             if clash:
                 yield Problem(
