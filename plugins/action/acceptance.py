@@ -19,7 +19,7 @@ from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
-from ..plugin_utils._accept.stages import PERFTEST, Step, StepGroup, walk
+from ..plugin_utils._accept.stages import PERFTEST, STAGES, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._localhost import FabricAction
@@ -66,15 +66,16 @@ class ActionModule(FabricAction):
         else:
             have = state.AcceptState(plan["digest"], fleet)
         have.step = None
-        for line in have.outlook(self._settings, self._seconds(), forks(self._vars)):
-            display.display(f"accept: {line}")
+        display.display(f"accept: {len(fleet.places)} hosts, {len(fleet.rails)} rails")
+        for stage in self._settings.stages:
+            display.display(f"accept: {stage}: {STAGES[stage]}")
         return self._decide(have)
 
     def _next(self) -> dict[str, t.Any]:
         have = state.AcceptState.read(self._args["verify_dir"])
         if have.step and self._in_pods(have.step):
             self._take(have, have.step)
-        have.collect(self._args["verify_dir"], self._seconds())
+        have.collect(self._args["verify_dir"])
         return self._decide(have)
 
     def _decide(self, have: state.AcceptState) -> dict[str, t.Any]:
@@ -92,11 +93,9 @@ class ActionModule(FabricAction):
             return ended
         count = sum(len(entry.hosts) for entry in step.entries)
         units = sum(len(entry.units) for entry in step.entries)
-        left = have.left(self._settings, self._seconds())
         found = " (narrowing down)" if have.narrowing(report) else ""
         display.display(
-            f"accept: {step.stage}{found}: step {have.number}, {units} runs of {step.kind} by {count} hosts;"
-            f" about {left:.0f} s to go if all pass"
+            f"accept: {step.stage}{found}: step {have.number}, {units} runs of {step.kind} by {count} hosts"
         )
         if (largest := max(len(entry.hosts) for entry in step.entries)) > forks(self._vars):
             display.warning(
@@ -139,9 +138,6 @@ class ActionModule(FabricAction):
             bad: dict[str, t.Any] = next((job for _unit, job in made if "output" not in job), {})
             result = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
             state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", result)
-
-    def _seconds(self) -> dict[str, float]:
-        return state.unit_seconds(self._args["seconds"], self._args["timeout"])
 
     def _finish(self) -> dict[str, t.Any]:
         """Add the checks to the hosts' results; the verdict merges these."""

@@ -10,7 +10,7 @@ Everything follows from the fleet and the results so far, so that a run that was
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...module_utils._probe.perftest import Failure, judge
 from .bisect import Ask, Finding, Names, Narrow, Need, Run, ring
@@ -241,38 +241,3 @@ def step_of(stage: str, runs: t.Iterable[Run]) -> Step:
 def runs_of(step: Step) -> list[Run]:
     """Return the runs that a step makes."""
     return [Run(step.kind, entry.hosts, unit) for entry in step.entries for unit in entry.units]
-
-
-def seconds_of(step: Step, unit_seconds: t.Mapping[str, float], overhead: float) -> float:
-    """Return how long a step takes.
-
-    :param unit_seconds: kind -> seconds of one unit.
-    :param overhead: seconds that any step takes beside its units.
-    """
-    return overhead + max(len(entry.units) for entry in step.entries) * unit_seconds[step.kind]
-
-
-def forecast(
-    fleet: AcceptFleet,
-    settings: AcceptSettings,
-    results: t.Mapping[str, Outcome],
-    unit_seconds: t.Mapping[str, float],
-    overhead: float,
-) -> dict[str, tuple[int, float]]:
-    """Return what is still to be done if all passes: stage -> steps and seconds.
-
-    :param unit_seconds: seconds of one unit of a step, by its kind.
-    :param overhead: seconds of a step beside its tests.
-    """
-    left: dict[str, tuple[int, float]] = {}
-    played = dict(results)
-    # What other pairs reach is not known yet.
-    settings = replace(settings, share=0.0)
-    while True:
-        report, _judged = walk(fleet, settings, played)
-        if report.waiting is None:
-            return left
-        step = step_of(report.waiting, report.runs)
-        count, seconds = left.get(step.stage, (0, 0.0))
-        left[step.stage] = count + 1, seconds + seconds_of(step, unit_seconds, overhead)
-        played |= {run.key: {"value": 0.0 if step.kind == LATENCY else 1e9} for run in runs_of(step)}

@@ -5,15 +5,14 @@
 """The file of an acceptance: who takes part, what was measured, and the step that is being made.
 
 `accept.json` beside the verdict, replaced as a whole after every step; `accept/<host>.json` is what each host returned
-of the step. Times are seconds.
+of the step.
 """
 
 from __future__ import annotations
 
 import os
-import time
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 
 from ansible.errors import AnsibleActionFail
@@ -25,20 +24,16 @@ from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
 from .._verdict.explain import place_of
-from .._verdict.merge import natural, number_of
+from .._verdict.merge import natural
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
 from .stages import (
-    LATENCY,
-    PERFTEST,
     STAGES,
     AcceptFleet,
     AcceptSettings,
     Step,
     StepGroup,
-    forecast,
     runs_of,
-    seconds_of,
     step_of,
 )
 
@@ -49,9 +44,6 @@ if t.TYPE_CHECKING:
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
 # Until a step was made: three tasks on every host.
-FIRST_OVERHEAD = 15.0
-LATENCY_SECONDS = 2.0
-CONNECT_SECONDS = 3.0
 
 Json = dict[str, t.Any]
 _TEST: Json = {"rail": str, "peer": str, **dict.fromkeys(("status", "cause", "fix", "output"), (None, str))}
@@ -74,12 +66,6 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]
     return AcceptSettings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
-
-
-def unit_seconds(seconds: int, timeout: int) -> dict[str, float]:
-    """Return how long one unit of each kind takes."""
-    known = {kind: LATENCY_SECONDS if kind == LATENCY else seconds + CONNECT_SECONDS for kind in PERFTEST}
-    return {**dict.fromkeys(READERS, float(timeout)), **known}
 
 
 def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
@@ -163,7 +149,6 @@ class AcceptState:
 
     :param digest: of the plan.
     :param step: what is being made; None before the first and after the last.
-    :param overhead: seconds that a step takes beside its units, as the last one showed.
     """
 
     digest: str
@@ -171,8 +156,6 @@ class AcceptState:
     results: dict[str, Outcome] = field(default_factory=dict)
     number: int = 0
     step: Step | None = None
-    begun: float = 0.0
-    overhead: float = FIRST_OVERHEAD
     finished: bool = False
     asked: Json = field(default_factory=dict)
 
@@ -182,7 +165,6 @@ class AcceptState:
         have = files.read_json(os.path.join(verify_dir, FILE))
         if have.get("schema") != SCHEMA:
             return cls("", AcceptFleet({}, ()))
-        del have["schema"]
         fleet, step = have["fleet"], have["step"]
         places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
         have["fleet"] = AcceptFleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
@@ -191,7 +173,8 @@ class AcceptState:
                 StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
             ]
             have["step"] = Step(step["stage"], step["kind"], tuple(entries))
-        return cls(**have)
+        # Those of earlier versions have more.
+        return cls(**{key: have[key] for key in (one.name for one in fields(cls)) if key in have})
 
     def write(self, verify_dir: str) -> None:
         """Replace the file."""
@@ -209,10 +192,9 @@ class AcceptState:
         self.asked, self.finished = _asked(settings), report.waiting is None
         self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
-        self.begun = round(time.time(), 3)
         return self.step
 
-    def collect(self, verify_dir: str, seconds: t.Mapping[str, float]) -> None:
+    def collect(self, verify_dir: str) -> None:
         """Take what the hosts returned of the step."""
         if self.step is None:
             return
@@ -221,25 +203,10 @@ class AcceptState:
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
             for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
                 self.results[run.key] = outcome(self.step.kind, entry, unit, found, self.fleet.gpus)
-        self.overhead = max(1.0, time.time() - self.begun - seconds_of(self.step, seconds, 0.0))
 
     def narrowing(self, report: AcceptReport) -> bool:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
         return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
-
-    def left(self, settings: AcceptSettings, seconds: t.Mapping[str, float]) -> float:
-        """Return the seconds to go if all passes."""
-        return sum(row[1] for row in forecast(self.fleet, settings, self.results, seconds, self.overhead).values())
-
-    def outlook(self, settings: AcceptSettings, seconds: t.Mapping[str, float], forks: int) -> list[str]:
-        """Return a line for each stage: what it will take if all passes."""
-        waves = -(-len(self.fleet.places) // max(1, forks))
-        rows = forecast(self.fleet, settings, self.results, seconds, self.overhead * waves)
-        lines = [
-            f"{stage}: {STAGES[stage]}: {number_of(count, 'step')}, about {took:.0f} s"
-            for stage, (count, took) in rows.items()
-        ]
-        return [f"{len(self.fleet.places)} hosts, {len(self.fleet.rails)} rails", *lines]
 
 
 def _asked(settings: AcceptSettings) -> Json:

@@ -13,14 +13,12 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import
     STAGES,
     AcceptFleet,
     AcceptSettings,
-    forecast,
     runs_of,
     step_of,
     walk,
 )
 
 RAILS = ("rail1", "rail2")
-UNITS = {"read_lat": 2.0, "write_bw": 5.0, "write_bw_gpu": 5.0, "netpipe": 20.0}
 
 
 def fleet_of(zones=1, leaves=2, hosts=3, **more):
@@ -130,17 +128,6 @@ def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step(
     assert [entry.units for entry in step_of(report.waiting, report.runs).entries] == [(("rail1",), ("rail2",))]
     both = [Run("write_bw", ("a", "b"), ("rail1",)), Run("write_bw", ("a", "b"), RAILS)]
     assert step_of("x", both).entries[0].units == (("rail1",),)
-
-
-def test_the_forecast_is_what_a_green_run_does():
-    fleet, settings = fleet_of(zones=2), AcceptSettings(collectives=["netpipe"], share=0.8)
-    left = forecast(fleet, settings, {}, UNITS, 10.0)
-    _report, steps, results, _judged = play(fleet, settings)
-    assert {stage: count for stage, (count, _seconds) in left.items()} == {
-        stage: sum(step.stage == stage for step in steps) for stage in left
-    }
-    assert left["fabric"] == (1, 15.0)
-    assert forecast(fleet, settings, results, UNITS, 10.0) == {}
 
 
 def test_four_thousand_hosts():
