@@ -7,25 +7,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.tests.kernel import managers
-from ansible_collections.railops.rdma.tests.kernel.managers import needs_managers, wrote
-from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_others import (
-    NETWORKS,
-    PROFILES,
-    WANT,
-    network,
-    persist,
-    profile,
-)
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
+from ansible_collections.railops.rdma.tests.kernel.managers import WANT, needs_managers, persist, wrote
+from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_others import NETWORKS, PROFILES, network, profile
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
 from ansible_collections.railops.rdma.tests.unit.replay import Replay, stood_in
 
 pytestmark = needs_managers
@@ -47,12 +37,11 @@ FAULTS = {
 
 @pytest.mark.parametrize("faulty", [False, True])
 @pytest.mark.parametrize("manager", FAULTS)
-def test_a_host_of_a_real_manager_is_judged_alike(tmp_path, monkeypatch, manager, faulty):
+def test_a_host_of_a_real_manager_is_judged_alike(life, tmp_path, monkeypatch, manager, faulty):
     record = {"do": "record", "daemon": manager, "key": KEY, "names": NAMES}
     files = {**BESIDE[manager], **(FAULTS[manager] if faulty else {})}
     steps = [persist(manager), wrote(files), {**persist(manager), "check": True, "report": True}, record]
-    with managers.life(tmp_path) as live:
-        _made, _files, judged, recorded = live(*steps)
+    _made, _files, judged, recorded = life(*steps)
     archive, text = recorded["record"], Scrub(KEY, NAMES).text
     said = json.dumps(archive)
     assert [word for word in (SECRET, "hunter2", "alice", "Acme", "acme-corp", "198.51.100.5") if word in said] == []
@@ -75,6 +64,4 @@ def settled(checks):
 
 def program(replay, argv, stdin):
     """Run a recorded program."""
-    tool = str(replay.programs / argv[0].rpartition("/")[2])
-    done = subprocess.run([tool, *argv[1:]], input=stdin, capture_output=True, text=True, check=False)
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return command([str(replay.programs / argv[0].rpartition("/")[2]), *argv[1:]], stdin)
