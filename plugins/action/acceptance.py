@@ -21,7 +21,7 @@ from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_che
 from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, STAGES, Step, StepGroup, walk
 from ..plugin_utils._arguments import arguments, forks
-from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, merge
@@ -53,7 +53,7 @@ class ActionModule(FabricAction):
 
     def _begin(self) -> dict[str, t.Any]:
         args = self._args
-        plan = files.read_plan(args["plan_dir"])
+        plan = read_plan(args["plan_dir"])
         verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
             problem = "is of another plan" if verdict else "is not there"

@@ -20,6 +20,7 @@ from ..plugin_utils._host_plan import (
     leaves_of,
     proving_neighbours,
     read_host_plan,
+    read_plan,
     refuse_other_node,
 )
 from ..plugin_utils._localhost import FabricAction
@@ -32,7 +33,7 @@ from ..plugin_utils._module_action import (
 )
 from ..plugin_utils._refusal import once
 from ..plugin_utils._role_options import ASKED, AUDITED
-from ..plugin_utils._verdict.files import last_path, read_json, read_plan, result_path, without_counters, write_json
+from ..plugin_utils._verdict.files import last_path, read_json, result_path, without_counters, write_json
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import host_result, status_of
 from ..plugin_utils._verdict.scope import scope
@@ -77,10 +78,11 @@ class ActionModule(ModuleAction):
         return settings
 
     def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
+        leaves = leaves_of(self._folder)
         if "cables" not in have:
             return {}
         zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
-        return {"cables": have["cables"], "leaves": leaves_of(self._folder), "zone": zone}
+        return {"cables": have["cables"], "leaves": leaves, "zone": zone}
 
     def _gathered(self, subset: list[str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return what core's facts say of a host, as data.

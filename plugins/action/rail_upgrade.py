@@ -13,7 +13,7 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._intake import LINK, Nonsense, fitting, measured
 from ..modules.rail_upgrade import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, upgrade
@@ -73,7 +73,7 @@ class ActionModule(FabricAction):
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
         folder, left = args["folder"], begun(args["folder"])
         upgrade.refuse_others(left, args["stands"], os.path.join(folder, "begun"))
-        nodes = files.read_plan(args["plan_dir"])["nodes"]
+        nodes = read_plan(args["plan_dir"])["nodes"]
         stands = {}
         for host, result in args["stands"].items():
             entry = nodes[read_host_plan(args["plan_dir"], host)["node"]]

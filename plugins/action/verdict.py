@@ -19,7 +19,7 @@ from ..module_utils._fabric.lock import LOCK
 from ..module_utils._intake import FILE, parsed
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan
+from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
@@ -73,7 +73,7 @@ class ActionModule(FabricAction):
         super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
         self._vars = task_vars or {}
-        plan = files.read_plan(args["plan_dir"])
+        plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
         if args["verdicts"] is not None:

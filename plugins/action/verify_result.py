@@ -13,10 +13,10 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._check import skipped
 from ..module_utils._intake import line
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._host_plan import read_host_plan
+from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._verdict.files import read_plan, read_result, result_path, write_json
+from ..plugin_utils._verdict.files import read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import host_result, status_of

@@ -12,7 +12,7 @@ minute and gigabytes before the first task. The layout of the folder is that of 
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import functools
 import json
 import os
@@ -21,19 +21,12 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ..module_utils._fabric.lock import (
-    FORMAT,
-    HOST_PLAN_SCHEMA,
-    LOCK,
-    NEWER,
-    canonical,
-    elsewhere,
-    is_readable,
-    sha256,
-)
-from ..module_utils._fabric.shapes import HostPlan, Leaf, Neighbour, PlanFile
+from ..module_utils._errors import RdmaError
+from ..module_utils._fabric.facts import Leaf
+from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, OLDER, canonical, load_lock, sha256
+from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 from ..module_utils._intake import excerpt
-from ._refusal import fail
+from ._refusal import Refusal, fail
 
 HOSTS_FOLDER = "hosts"
 MOST_DRAWN = 64
@@ -53,46 +46,25 @@ def refuse_other_node(given: t.Any, host: str, node: str) -> None:
 
 
 @functools.lru_cache(maxsize=2)
-def _parsed(path: str, stamp: tuple[int, int, int]) -> t.Any:
-    with open(path, encoding="utf-8") as stream:
-        return json.load(stream)
+def _loaded(folder: str, stamp: tuple[int, int, int]) -> PlanFile:
+    return load_lock(folder)
 
 
-def parse_plan(path: str) -> PlanFile:
-    """Return what plan.json holds, parsed once as long as the file is the same; it must not be changed.
+def read_plan(plan_dir: str) -> PlanFile:
+    """Return plan.json, parsed once as long as the file is the same; it must not be changed.
 
     The merge of ten thousand hosts' results asks for the plan with every host.
+
+    :raises Refusal: as `load_lock` does.
     """
-    stat = os.stat(path)
-    return t.cast("PlanFile", _parsed(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns)))
-
-
-def _parse(path: str) -> t.Any:
-    if os.path.basename(path) == LOCK:
-        return parse_plan(path)
-    with open(path, encoding="utf-8") as stream:
-        return json.load(stream)
-
-
-def _read_json(path: str, what: str, fix: str) -> dict[str, t.Any]:
+    folder = os.path.abspath(plan_dir)
     try:
-        data = _parse(path)
-    except FileNotFoundError:
-        more = elsewhere(os.path.dirname(path)) if os.path.basename(path) == LOCK else ""
-        fail(f"There is no {what}: {path!r} does not exist.{more}", fix)
-    except (OSError, ValueError) as exc:
-        fail(f"The {what} {path!r} cannot be read: {exc}.", fix)
-    if not isinstance(data, dict):
-        fail(f"The {what} {path!r} is not a JSON object.", fix)
-    if os.path.basename(path) == LOCK:
-        if not is_readable(data):
-            fail(f"The {what} {path!r} does not have format {FORMAT}, which this collection reads.", NEWER)
-    elif data.get("schema") != HOST_PLAN_SCHEMA:
-        fail(
-            f"The {what} {path!r} has schema {data.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
-            "Run the playbook railops.rdma.plan of the installed version again.",
-        )
-    return data
+        with contextlib.suppress(OSError):
+            stat = os.stat(os.path.join(folder, LOCK))
+            return _loaded(folder, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        return load_lock(folder)
+    except RdmaError as exc:
+        raise Refusal(str(exc)) from None
 
 
 def read_host_plan(plan_dir: str, host: str) -> HostPlan:
@@ -105,15 +77,25 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     """
     plan_dir = os.path.abspath(plan_dir)
     again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
-    plan = _read_json(os.path.join(plan_dir, LOCK), "plan", again)
-    if not plan.get("digest"):
-        # The planner replaces plan.json by such a one while it replaces the other files.
-        fail(f"The plan in {plan_dir!r} is half-written: a run was cut off.", again)
+    plan = read_plan(plan_dir)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
-    have = _read_json(path, f"host plan of {host!r}", again)
+    what = f"host plan of {host!r}"
+    try:
+        have = _parse(path)
+    except FileNotFoundError:
+        fail(f"There is no {what}: {path!r} does not exist.", again)
+    except (OSError, ValueError) as exc:
+        fail(f"The {what} {path!r} cannot be read: {exc}.", again)
+    if not isinstance(have, dict):
+        fail(f"The {what} {path!r} is not a JSON object.", again)
+    if have.get("schema") != HOST_PLAN_SCHEMA:
+        fail(
+            f"The {what} {path!r} has schema {have.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
+            "Run the playbook railops.rdma.plan of the installed version again.",
+        )
     if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
         fail(f"The host plan {path!r} is stale: its frozen_digest is not that of plan.json.", again)
-    node = have.get("node")
+    node = str(have.get("node"))
     entry = plan.get("nodes", {}).get(node)
     if entry is None:
         fail(f"The host plan {path!r} is of node {node!r}, which plan.json does not have.", again)
@@ -131,25 +113,21 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
 
 
 def leaves_of(plan_dir: str) -> list[Leaf]:
-    """Return the leaves of all zones as the plan's own file for the switches has them.
+    """Return the leaves of all zones: each of a zone and rail once, without those that nobody named.
 
-    Each of a zone and rail once, without those that nobody named; none where there is no such file.
+    :raises Refusal: when an older version made the plan.
     """
-    path = os.path.join(plan_dir, "switch", "prefixes.csv")
     try:
-        stat = os.stat(path)
-        return [row.copy() for row in _leaves(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))]
-    except OSError:
-        return []
+        rows = _parse(os.path.join(plan_dir, FACTS))["prefixes"]
+    except FileNotFoundError:
+        fail(OLDER % plan_dir, AGAIN)
+    leaves = {(row["zone"], row["rail"]): Leaf(zone=row["zone"], rail=row["rail"], leaf=row["leaf"]) for row in rows}
+    return [leaf for leaf in leaves.values() if leaf["leaf"]]
 
 
-@functools.lru_cache(maxsize=2)
-def _leaves(path: str, stamp: tuple[int, int, int]) -> list[Leaf]:
-    with open(path, encoding="utf-8", newline="") as stream:
-        # A cell that a spreadsheet would evaluate begins with an apostrophe.
-        cells = [{key: value.removeprefix("'") for key, value in row.items()} for row in csv.DictReader(stream)]
-    rows = [Leaf(zone=row["zone"], rail=row["rail"], leaf=row["leaf"]) for row in cells]
-    return list({(row["zone"], row["rail"]): row for row in rows if row["leaf"]}.values())
+def _parse(path: str) -> t.Any:
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
 
 
 def neighbours_of(plan_dir: str, host: str, count: int) -> list[Neighbour]:
@@ -167,7 +145,7 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
 
     Next is by slot, and the last one's next is the first: every host is somebody's neighbour.
     """
-    plan = _read_json(os.path.join(plan_dir, LOCK), "plan", "Run the playbook railops.rdma.plan.")
+    plan = read_plan(plan_dir)
     own = read_host_plan(plan_dir, host)["node"]
     zones: dict[str, list[tuple[int, str]]] = {}
     for name, entry in plan["nodes"].items():
@@ -192,7 +170,7 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
 
 def drawn_addresses(plan_dir: str, host: str, seed: int) -> dict[str, list[str]]:
     """Return addresses of other hosts by rail, at most MOST_DRAWN of each; hosts draw differently, a seed the same."""
-    own, plan = read_host_plan(plan_dir, host), parse_plan(os.path.join(plan_dir, LOCK))
+    own, plan = read_host_plan(plan_dir, host), read_plan(plan_dir)
     families = max((len(rail["addresses"]) for rail in own["rails"]), default=1) or 1
     # Hosts may have other names in the inventory than their nodes; ten thousand names are listed only then.
     folder = os.path.join(plan_dir, HOSTS_FOLDER)

@@ -348,10 +348,10 @@ def test_a_plan_of_an_older_version_is_refused(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
-    (playbook.folder / "plan/fabric/cluster/networks.json").unlink()
+    (playbook.folder / "plan/fabric/facts.json").unlink()
     before = double.writes()
     told = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
-    assert "made by an older version: it has no cluster/networks.json. Run the playbook railops.rdma.plan" in told
+    assert "made by an older version: it has no facts.json. Run the playbook railops.rdma.plan" in told
     assert double.writes() == before
 
 

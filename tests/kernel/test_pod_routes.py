@@ -29,8 +29,9 @@ import yaml
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import DECLARED, POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import node_of
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files, pod_networks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, setns
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
 

@@ -33,13 +33,17 @@ RENDERED = {
 }
 # Files that no host reads: of what the planner or its page has learned since.
 GROWN = {
+    "facts.json": "what the collection itself asks of a plan",
     "cluster/ippools.yaml": "pools have annotations by which GitOps does not prune them",
     "cluster/kustomization.yaml": "the list of the manifests",
     "cluster/values.yaml": "whether the nodes' CNI programs are replaced is the role's to say",
     "report.html": "the style of its page",
 }
 # Files that the next plan takes away.
-FORMER = {"workload/topology.yaml": "Slurm reads topology.conf where there is no topology.yaml"}
+FORMER = {
+    "cluster/networks.json": "facts.json says what pods get",
+    "workload/topology.yaml": "Slurm reads topology.conf where there is no topology.yaml",
+}
 LATER = BEFORE / "b0302bd"
 HOSTS = ("node1", "node2", "node3")
 # Tasks that change a host of 971e458 once, and why; and of b0302bd.

@@ -63,9 +63,11 @@ def installed(made: str = "true", **values: t.Any) -> Json:
 
 def planned(folder: Path, kind: str) -> Json:
     """Return the variable that names a plan with an attachment."""
-    (folder / "multusconfigs.yaml").write_text(f"---\nspec:\n  cniType: {kind}\n", encoding="utf-8")
-    (folder / "values.yaml").write_text("plugins: {installCNI: true}\n", encoding="utf-8")
-    return {"spiderpool_plan_values": str(folder / "values.yaml")}
+    facts = {"kinds": ["SpiderMultusConfig"], "networks": {"declared": [{"attachment": kind, "routes": True}]}}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    (folder / "cluster").mkdir()
+    (folder / "cluster/values.yaml").write_text("plugins: {installCNI: true}\n", encoding="utf-8")
+    return {"spiderpool_plan_values": str(folder / "cluster/values.yaml")}
 
 
 SWITCHES = (

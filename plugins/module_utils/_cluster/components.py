@@ -175,16 +175,16 @@ def made_by_spiderpool(network: Json) -> bool:
     return any(row.get("kind") == CONFIG for row in network["metadata"].get("ownerReferences") or ())
 
 
-def taken_networks(networks: t.Iterable[Json], planned: t.Collection[tuple[str, str]]) -> t.Iterator[Problem]:
+def taken_networks(networks: t.Iterable[Json], planned: t.Collection[str]) -> t.Iterator[Problem]:
     """Give a user's NetworkAttachmentDefinitions that Spiderpool would overwrite for a config of the plan.
 
-    :param planned: namespace and name of the plan's configs.
+    :param planned: the plan's configs, as namespace/name.
     """
     for obj in networks:
-        name = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        name = f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
         if name in planned and not made_by_spiderpool(obj):
             yield Problem(
-                f"NetworkAttachmentDefinition {'/'.join(name)}",
+                f"NetworkAttachmentDefinition {name}",
                 f"It belongs to {owner_of(obj['metadata']).name}, and Spiderpool would overwrite it for the plan's "
                 f"{CONFIG} of that name.",
                 "Give the fabric another fabric_name or fabric_namespace and plan again, or delete it.",

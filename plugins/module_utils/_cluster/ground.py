@@ -12,6 +12,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import Problem
+from .._fabric.facts import Aggregate
 from .model import Json
 from .nodes import listed, lost_nodes
 
@@ -164,10 +165,10 @@ def network_problems(
             )
 
 
-def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[t.Mapping[str, str]]) -> t.Iterator[Problem]:
+def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[Aggregate]) -> t.Iterator[Problem]:
     """Give the nodes whose Kubernetes address lies on a rail.
 
-    :param prefixes: the rows of the plan's switch/prefixes.csv; none without a plan.
+    :param prefixes: the plan's; none without a plan.
     """
     rails = [(ipaddress.ip_network(row["aggregate"]), row["rail"]) for row in prefixes]
     for node in nodes:

@@ -10,7 +10,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from .._check import CheckData, compared, deviation
-from .._fabric.labels import LEAF_LABEL, OURS, RESOURCE_PREFIX, ZONE_LABEL
+from .._fabric.facts import Facts
+from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, ZONE_LABEL
 from .model import Json
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
@@ -35,10 +36,6 @@ class NodesRequest:
     sriov: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     """Every node that the plan ever had: nobody else's labels of zone and leaves are touched."""
-    interfaces: t.Mapping[str, t.Mapping[str, str]] = field(default_factory=dict)
-    """Interface names by node and rail."""
-    shared: bool = False
-    """Whether the shared device plugin makes the resources."""
 
 
 @dataclass(frozen=True)
@@ -68,47 +65,22 @@ class Node:
         )
 
 
-def request_of(
-    nodes: t.Iterable[str],
-    interfaces: t.Mapping[str, t.Mapping[str, str]],
-    values: Json,
-    policies: list[Json],
-    labels_file: Json | None,
-) -> NodesRequest:
+def request_of(nodes: t.Iterable[str], labels_file: Json | None, facts: Facts | None) -> NodesRequest:
     """Return what the files of a plan say.
 
     :param nodes: the active nodes.
-    :param interfaces: interface names by node.
-    :param values: the Helm values.
-    :param policies: the SriovNetworkNodePolicies.
     :param labels_file: the node labels, or None.
+    :param facts: the plan's, None where nothing is asked of the nodes.
     """
     nodes = tuple(sorted(nodes))
     label = str((labels_file or {}).get("label", ""))
-    labels = {node: value for node, value in ((labels_file or {}).get("nodes") or {}).items() if node in set(nodes)}
-    plugin = (values.get("rdma") or {}).get("rdmaSharedDevicePlugin") or {}
-    entries = (plugin.get("deviceConfig") or {}).get("configList") or () if plugin.get("install") else ()
-    prefix = str((values.get("sriov") or {}).get("resourcePrefix") or RESOURCE_PREFIX)
-    resources: dict[str, dict[str, int]] = {}
-    sriov = set()
-    for node in nodes:
-        for entry in entries:
-            names = set((entry.get("selectors") or {}).get("ifNames") or ())
-            if not names or names & set(interfaces.get(node, {}).values()):
-                resources.setdefault(node, {})[resource(entry)] = int(entry.get("rdmaHcaMax", 0))
-        for policy in policies:
-            spec = policy["spec"]
-            selector = spec.get("nodeSelector") or {}
-            # Other labels than ours are not the plan's: such a policy is not judged.
-            if set(selector) <= {label} and selector.get(label) == labels.get(node):
-                sriov.add(node)
-                name = f"{prefix}/{spec['resourceName']}"
-                amounts = resources.setdefault(node, {})
-                amounts[name] = amounts.get(name, 0) + int(spec.get("numVfs", 0))
-    own = {node: {label: value} for node, value in labels.items()}
-    return NodesRequest(
-        nodes, label, own, resources, frozenset(sriov), interfaces=interfaces, shared=bool(plugin.get("install"))
-    )
+    profiles = {node: value for node, value in ((labels_file or {}).get("nodes") or {}).items() if node in set(nodes)}
+    labels = {node: {label: profile} for node, profile in profiles.items()}
+    if facts is None:
+        return NodesRequest(nodes, label, labels)
+    asked = {node: facts["resources"].get(profiles.get(node, DECLARED)) for node in nodes}
+    resources = {node: offered for node, offered in asked.items() if offered}
+    return NodesRequest(nodes, label, labels, resources, frozenset(labels if facts["own_device"] else ()))
 
 
 def resource(entry: Json) -> str:

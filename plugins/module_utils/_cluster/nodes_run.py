@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from .._check import DEVIATION, OK, CheckData
 from .._errors import InputError, RdmaError
+from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
-from .._fabric.networks import networks_of, read_networks
 from . import access, source
 from .access import ACCESS, Access
 from .causes import PLUGIN, explain, plugin_of
@@ -73,20 +73,16 @@ REPORT_SECONDS = 10.0
 PREFIX_SECONDS = 60.0
 
 
-def read_request(folder: str) -> NodesRequest:
+def read_request(folder: str, *, absent: bool) -> NodesRequest:
     """Return what the plan says about nodes.
 
+    :param absent: all of it goes: a plan of an earlier version says enough for that.
     :raises RdmaError: when there is no whole plan.
     """
     seats = read_lock(folder)["nodes"]
-    cluster = os.path.join(folder, "cluster")
-    source.check_plan(cluster)
+    source.check_plan(os.path.join(folder, "cluster"))
     nodes = {name for name, row in seats.items() if not row.get("retired")}
-    plans = read_host_plans(folder)
-    interfaces = {row["node"]: {rail["name"]: rail["interface"] for rail in row["rails"]} for row in plans}
-    values = source.planned_values(cluster)
-    policies = list(source.documents(os.path.join(cluster, "sriovpolicies.yaml")))
-    want = request_of(nodes, interfaces, values, policies, read_labels(folder, "cluster"))
+    want = request_of(nodes, read_labels(folder, "cluster"), None if absent else read_facts(folder))
     labels = {node: dict(row) for node, row in want.labels.items()}
     for group in (read_labels(folder, "workload") or {"groups": []})["groups"]:
         for node in group["nodes"]:
@@ -113,7 +109,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     params = module.params
     if not (params["drain"] or params["plan_dir"] or params["hosts"]):
         raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
-    want = read_request(params["plan_dir"]) if params["plan_dir"] and not params["drain"] else None
+    absent = params["state"] == "absent"
+    want = read_request(params["plan_dir"], absent=absent) if params["plan_dir"] and not params["drain"] else None
     with Cluster(Access.of(params)) as cluster:
         if params["drain"]:
             done = drained(cluster, params, check_mode=module.check_mode)
@@ -239,14 +236,15 @@ def explained(
     short = {row["node"] for row in found if row["id"] == RESOURCES and row["status"] == DEVIATION}
     if not short:
         return found
-    networks = read_networks(params["plan_dir"])
+    facts = read_facts(params["plan_dir"])
     rails = {}
-    for node in short:
-        names = want.interfaces.get(node, {})
-        rows = networks_of(networks, [*names.values()])
-        rails[node] = {row["resource"]: (row["rail"], names[row["rail"]]) for row in rows if row["rail"] in names}
+    for piece in read_host_plans(params["plan_dir"]):
+        if piece["node"] in short:
+            names = {rail["name"]: rail["interface"] for rail in piece["rails"]}
+            rows = networks_of(facts["networks"], [*names.values()])
+            rails[piece["node"]] = {row["resource"]: (row["rail"], names[row["rail"]]) for row in rows}
     plugin = None
-    if want.shared:
+    if not facts["own_device"]:
         config = cluster.one("v1", "ConfigMap", PLUGIN, params["namespace"])
         pods = cluster.listed("v1", "Pod", namespace=params["namespace"], selector=f"app={PLUGIN}")
         plugin = plugin_of(config, pods)

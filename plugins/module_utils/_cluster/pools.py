@@ -15,7 +15,7 @@ import json
 import re
 import typing as t
 
-from .._fabric.networks import status_rows
+from .._fabric.facts import status_rows
 from .model import Json
 
 

@@ -14,8 +14,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from .._fabric.lock import KUSTOMIZATION, LOCK, verify_part
-from .._fabric.networks import read_networks
+from .._fabric.lock import FORMER, KUSTOMIZATION, LOCK, verify_part
 from .model import Ref
 
 YAML_ERROR: str | None = None
@@ -31,7 +30,7 @@ if t.TYPE_CHECKING:
     Json = dict[str, t.Any]
 
 # Beside the objects of a plan's folder lie values for Helm, networks of pods, labels of nodes, and a list of the files.
-NOT_OBJECTS = ("values.yaml", "values.yml", "networks.json", "nodelabels.json", "deviceplugin.json", KUSTOMIZATION)
+NOT_OBJECTS = ("values.yaml", "values.yml", *FORMER["cluster"], "nodelabels.json", "deviceplugin.json", KUSTOMIZATION)
 
 
 def check_plan(folder: str) -> None:
@@ -83,22 +82,6 @@ def documents(path: str) -> t.Iterable[t.Any]:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
         raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
-
-
-def planned_values(cluster: str) -> dict[str, t.Any]:
-    """Return the Helm values of a plan; where others install the parts, what such values would say of device plugins.
-
-    :param cluster: the plan's folder `cluster/`.
-    """
-    path = os.path.join(cluster, "values.yaml")
-    if os.path.exists(path):
-        return next(iter(documents(path)), {})
-    own = os.path.join(cluster, "deviceplugin.json")
-    config: dict[str, t.Any] = next(iter(documents(own)), {}) if os.path.exists(own) else {}
-    rows = [row for group in read_networks(os.path.dirname(cluster)).values() for row in group]
-    prefix = rows[0]["resource"].partition("/")[0] if rows else ""
-    plugin = {"install": bool(config), "deviceConfig": config}
-    return {"rdma": {"rdmaSharedDevicePlugin": plugin}, "sriov": {"resourcePrefix": prefix}}
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:

@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import os
 import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import Problem, RdmaError
-from .._fabric.labels import NETWORK, POLICY, SRIOV
+from .._fabric.facts import Facts, read_facts
+from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
+from .._fabric.lock import LOCK
 from . import access, source
 from .access import ACCESS, Access
 from .calico import patches
@@ -173,10 +174,8 @@ class Survey:
     networks: list[Json]
     found: list[FoundPart]
     crds: dict[str, Json]
-    configs: list[Json]
     policies: list[Json]
-    prefixes: list[dict[str, str]]
-    """The rows of the plan's switch/prefixes.csv."""
+    facts: Facts
 
     @classmethod
     def of(cls, cluster: Cluster, params: dict[str, t.Any], release: Release) -> Survey:
@@ -199,9 +198,8 @@ class Survey:
             networks,
             found,
             live,
-            manifests(folder, "multusconfigs.yaml"),
             manifests(folder, "sriovpolicies.yaml"),
-            aggregates(folder),
+            planned_facts(folder),
         )
 
     def set_of(self, *names: str) -> list[Json]:
@@ -268,12 +266,8 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
 def calico_set(cluster: Cluster, survey: Survey) -> Json:
     """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
     for node in survey.set_of(CALICO):
-        blocks = [block for row in survey.configs for block in row["spec"].values()]
-        masters = [block["master"] for block in blocks if isinstance(block, dict) and "master" in block]
-        names = {name for one in masters for name in (one if isinstance(one, list) else [one])}
-        names |= {name for row in survey.policies for name in row["spec"]["nicSelector"]["pfNames"]}
-        aggregated = {row["aggregate"] for row in survey.prefixes}
-        return patches(node, cluster.one(*INSTALLATION, "default"), names, aggregated)
+        prefixes = {row["aggregate"] for row in survey.facts["prefixes"]}
+        return patches(node, cluster.one(*INSTALLATION, "default"), survey.facts["interfaces"], prefixes)
     return {}
 
 
@@ -287,13 +281,14 @@ def ground_problems(
     """
     spaces = [row["metadata"]["namespace"] for row in survey.set_of(*CILIUM)]
     cilium = [cluster.one(*CONFIG_MAP, params["cilium_config"], space) for space in spaces]
-    configs = {(row["metadata"].get("namespace", ""), row["metadata"]["name"]) for row in survey.configs}
+    facts = survey.facts
+    rows = [row for group in facts["networks"].values() for row in group] if CONFIG in facts["kinds"] else []
     values = params["values"] if SPIDERPOOL in managed else None
     yield from unsuited(distribution, values, multus=MULTUS in managed)
     yield from network_problems(survey.sets, params["networks"], survey.nodes, filter(None, cilium), distribution)
-    yield from nodes_on_rails(survey.nodes, survey.prefixes)
+    yield from nodes_on_rails(survey.nodes, facts["prefixes"])
     yield from unknown_kinds(cluster, params["kinds"], params["crds"])
-    yield from taken_networks(survey.networks, configs)
+    yield from taken_networks(survey.networks, {row["name"] for row in rows})
 
 
 def adopted_problems(
@@ -360,10 +355,12 @@ def manifests(folder: str, name: str) -> list[Json]:
     return [row for row in source.documents(path) if row] if os.path.isfile(path) else []
 
 
-def aggregates(folder: str) -> list[dict[str, str]]:
-    """Return the rows of the plan's switch/prefixes.csv; none when it is not there."""
-    try:
-        with open(os.path.join(os.path.dirname(folder), "switch", "prefixes.csv"), encoding="utf-8") as stream:
-            return list(csv.DictReader(stream))
-    except OSError:
-        return []
+def planned_facts(cluster_dir: str) -> Facts:
+    """Return the facts of the plan whose folder `cluster/` this is; nothing of a folder that is no plan's.
+
+    :raises RdmaError: when an older version made the plan, or its files were changed.
+    """
+    folder = os.path.dirname(os.path.abspath(cluster_dir))
+    if cluster_dir and os.path.exists(os.path.join(folder, LOCK)):
+        return read_facts(folder)
+    return {"kinds": [], "own_device": False, "networks": {}, "resources": {}, "interfaces": [], "prefixes": []}

@@ -32,6 +32,8 @@ class Attachment:
     """What Spiderpool sorts an injected pod's rails by, as text: `interface`, `resource`, or the config's name."""
     needs_addresses: bool = True
     """Whether it is of no use to a pod without an address."""
+    names_resource: bool = True
+    """Whether its block has a field for the RDMA resource, which Spiderpool then adds to pods."""
     gid_by_address: bool = True
     """Whether a pod finds its RDMA device by the GID of its address."""
 
@@ -48,7 +50,7 @@ ATTACHMENTS = {
         Attachment("ipvlan", "roce", SHARED, "ipvlan", "interface"),
         Attachment("sriov", "roce", EXCLUSIVE, "sriov", "resource"),
         Attachment("ib-sriov", "infiniband", EXCLUSIVE, "ibsriov", needs_addresses=False, gid_by_address=False),
-        Attachment("ipoib", "infiniband", SHARED, "ipoib", gid_by_address=False),
+        Attachment("ipoib", "infiniband", SHARED, "ipoib", names_resource=False, gid_by_address=False),
     )
 }
 

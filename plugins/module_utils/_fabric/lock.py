@@ -15,24 +15,27 @@ import json
 import os
 import typing as t
 
-from .._errors import RdmaError
+from .._errors import InputError, Problem, RdmaError
+from .._intake import excerpt
 from .backends import BACKENDS
 from .shapes import HostPlan, PlanFile
 
 LOCK = "plan.json"
+FACTS = "facts.json"
 KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
+RESTORE = "Restore it from version control (git log shows its history); never write it by hand."
 NEWER = "A newer version of railops.rdma wrote this; install that or newer."
 HOST_PLAN_SCHEMA = 2
 """Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
 PARTS = ("cluster", "hosts", "switch", "workload")
-"""Folders of the layout; what is in none of them is the part `report`."""
+"""Folders of the layout; what is in none of them is the part `facts` or `report`."""
 
 NAMES = {
     "cluster": (
         *(name for backend in BACKENDS.values() for name in backend.objects),
-        *("deviceplugin.json", KUSTOMIZATION, "networks.json", "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
+        *("deviceplugin.json", KUSTOMIZATION, "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (
@@ -45,13 +48,15 @@ NAMES = {
         "ucx-hosts.env",
         "ucx-pods.env",
     ),
+    "facts": (FACTS,),
     "report": ("report.md", "report.html", ".gitattributes"),
 }
 """The files of each part; `hosts` has one for each host."""
-FORMER = {"workload": ("topology.yaml",)}
+FORMER = {"cluster": ("networks.json",), "workload": ("topology.yaml",)}
 """Files of earlier versions: of their plans they are a part, and the next `plan` removes them."""
 
 AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan."
+OLDER = f"The plan in %r was made by an older version: it has no {FACTS}."
 
 
 def canonical(value: object) -> str:
@@ -76,8 +81,10 @@ def lock_digest(lock: t.Mapping[str, t.Any]) -> str:
 
 
 def part_of(path: str) -> str:
-    """Return the part of the plan that a file belongs to: a folder of the layout, or report."""
+    """Return the part of the plan that a file belongs to: a folder of the layout, facts or report."""
     head = path.partition("/")[0]
+    if path == FACTS:
+        return "facts"
     return head if "/" in path and head in PARTS else "report"
 
 
@@ -101,7 +108,7 @@ def paths_of(folder: str, part: str) -> t.Iterator[str]:
                     yield f"{part}/{name}"
         return
     for name in (*NAMES[part], *FORMER.get(part, ())):
-        yield name if part == "report" else f"{part}/{name}"
+        yield f"{part}/{name}" if part in PARTS else name
 
 
 def read_part(folder: str, part: str) -> dict[str, str]:
@@ -127,43 +134,71 @@ def elsewhere(folder: str) -> str:
     return f" A plan of {parts[1]} lies at {os.path.join('..', *parts)!r}: is this the folder to run in?"
 
 
+def parsed_lock(text: str, place: str) -> PlanFile:
+    """Return what plan.json says, of the format that this version reads.
+
+    :param place: how problems name the file.
+    :raises InputError: it is no such file.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        merged = "\n<<<<<<< " in f"\n{text}"
+        problem = "It has conflict marks of a merge." if merged else f"It is not valid JSON ({exc})."
+        raise InputError([Problem(place, problem, RESTORE)]) from None
+    if not isinstance(data, dict):
+        raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
+    if not is_readable(data):
+        have = excerpt(repr(data.get("format", data.get("schema"))))
+        problem = f"It has format {have}, and this collection reads format {FORMAT}."
+        raise InputError([Problem(f"{place}: format", problem, NEWER)])
+    return t.cast("PlanFile", data)
+
+
+def load_lock(folder: str) -> PlanFile:
+    """Read plan.json and believe what it says; `read_lock` proves it.
+
+    :raises RdmaError: no plan, an unfinished one, or one of another format.
+    """
+    place = os.path.abspath(os.path.join(folder, LOCK))
+    try:
+        with open(place, encoding="utf-8") as stream:
+            lock = parsed_lock(stream.read(), place)
+    except FileNotFoundError:
+        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Mend that and run again.") from None
+    except InputError as exc:
+        (one,) = exc.problems
+        raise RdmaError(f"{one.place}: {one.problem}", one.fix) from None
+    if lock.get("digest") == "":
+        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
+    return lock
+
+
 def read_lock(folder: str) -> PlanFile:
     """Read plan.json as far as readers need it.
 
     :raises RdmaError: no plan, an unfinished one, one of another format, or one that was changed.
     """
-    place = os.path.abspath(os.path.join(folder, LOCK))
-    try:
-        with open(place, "rb") as stream:
-            data = json.loads(stream.read())
-    except FileNotFoundError:
-        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
-    except OSError as exc:
+    lock = load_lock(folder)
+    if lock.get("digest") != lock_digest(lock):
         raise RdmaError(
-            f"The plan {place!r} cannot be read: {exc.strerror or exc}.", "Mend that and run again."
-        ) from None
-    except ValueError as exc:
-        raise RdmaError(f"The plan {place!r} is not valid JSON: {exc}.", "Restore it from version control.") from None
-    if not isinstance(data, dict) or not is_readable(data):
-        raise RdmaError(f"The plan {place!r} does not have format {FORMAT}, which this collection reads.", NEWER)
-    if data.get("digest") == "":
-        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
-    if data.get("digest") != lock_digest(data):
-        raise RdmaError(
-            f"The plan {place!r} was changed by hand or merged: its digest is not that of its content.",
+            f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} was changed by hand or merged: its digest is not"
+            " that of its content.",
             "Restore it from version control. After a merge that you have checked, plan once with "
             "fabric_accept_lock=true.",
         )
-    return t.cast("PlanFile", data)
+    return lock
 
 
 def verify_part(folder: str, part: str) -> str:
-    """Check that a part of the plan (a folder of the layout, or report) is what plan.json's run wrote.
+    """Check that a part of the plan (a folder of the layout, facts or report) is what plan.json's run wrote.
 
     :returns: the plan's digest.
     :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
     """
-    return _verified(folder, part)[0]
+    return verified(folder, part)[0]
 
 
 def read_host_plans(folder: str) -> list[HostPlan]:
@@ -171,11 +206,14 @@ def read_host_plans(folder: str) -> list[HostPlan]:
 
     :raises RdmaError: as `verify_part` does.
     """
-    return [json.loads(text) for _path, text in sorted(_verified(folder, "hosts")[1].items())]
+    return [json.loads(text) for _path, text in sorted(verified(folder, "hosts")[1].items())]
 
 
-def _verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
-    """Return the plan's digest and the files of a part, which are what plan.json was written with."""
+def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
+    """Return the plan's digest and the files of a part, which are what plan.json was written with.
+
+    :raises RdmaError: as `verify_part` does.
+    """
     lock = read_lock(folder)
     files = lock.get("files")
     wanted = files if isinstance(files, dict) else {}

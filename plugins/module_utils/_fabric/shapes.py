@@ -26,7 +26,7 @@ class PlanFile(t.TypedDict):
     digest: str
     """sha256 of all the rest; empty while a run replaces the other files."""
     files: dict[str, str]
-    """A digest by part: cluster, hosts, report, switch, workload."""
+    """A digest by part: cluster, facts, hosts, report, switch, workload."""
     frozen: dict[str, t.Any]
     """The declaration, as far as it decides addresses."""
     nodes: dict[str, PlanNode]
@@ -94,14 +94,6 @@ class HostPlan(_HostPlan, total=False):
     """By rail, those that are known."""
     lossless: dict[str, int]
     """priority, dscp and cnp, where the fabric declares them."""
-
-
-class Leaf(t.TypedDict):
-    """A leaf of a rail in a zone, as switch/prefixes.csv has it."""
-
-    zone: str
-    rail: str
-    leaf: str
 
 
 class _Neighbour(t.TypedDict):

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from .._check import CheckData, compared, skipped
 from .._cluster.pod_state import name_of, ready, trouble
-from .._fabric.networks import networks_of, status_rows
+from .._fabric.facts import networks_of, status_rows
 from .._intake import line
 
 if t.TYPE_CHECKING:
-    from .._fabric.networks import PodNetwork
+    from .._fabric.facts import PodNetwork
     from .._fabric.shapes import HostPlan
 
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9

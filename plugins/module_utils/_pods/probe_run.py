@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import typing as t
 from dataclasses import fields
 
@@ -14,8 +13,8 @@ from .._check import skipped
 from .._cluster import source
 from .._cluster.access import ACCESS, Access
 from .._errors import RdmaError
+from .._fabric.facts import read_facts
 from .._fabric.lock import read_host_plans, read_lock
-from .._fabric.networks import read_networks
 from . import commands
 from .checks import PodNode, node_of
 from .commands import CommandCluster
@@ -48,8 +47,7 @@ def read_nodes(folder: str) -> dict[str, PodNode]:
     :raises RdmaError: when there is no whole plan.
     """
     slots = read_lock(folder)["nodes"]
-    source.check_plan(os.path.join(folder, "cluster"))
-    networks = read_networks(folder)
+    networks = read_facts(folder)["networks"]
     nodes = [node_of(row, networks) for row in read_host_plans(folder)]
     return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._fabric.facts import PodNetwork
 from ...module_utils._fabric.labels import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
-from ...module_utils._fabric.networks import PodNetwork
 from ...module_utils._fabric.numbers import vlan_interface
 from .._fabric.model import FabricPlan, Node, Rail
 from .._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
@@ -90,7 +90,7 @@ def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
         key, value = fabric.inject
         meta["annotations"] = {key: inject_value(value, profile)}
     block = BLOCKS[fabric.attached.block](plan, rail, interface, resource, ippools)
-    if resource not in block.values():
+    if not fabric.attached.names_resource:
         # The block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
         meta.setdefault("annotations", {})[RESOURCE] = resource
     return {
@@ -111,7 +111,11 @@ def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
 
 def multus_configs(plan: FabricPlan) -> list[Body]:
     """Return the SpiderMultusConfigs: one a rail, and one a rail and name profile where a parent is named."""
-    return [config for configs in _by_profile(plan).values() for config in configs]
+    return [
+        _config(plan, rail, interfaces_of(plan.fabric, nodes)[rail.index - 1], profile)
+        for profile, nodes in parents(plan).items()
+        for rail in plan.fabric.rails
+    ]
 
 
 def parents(plan: FabricPlan) -> t.Mapping[str, t.Sequence[Node]]:
@@ -120,32 +124,24 @@ def parents(plan: FabricPlan) -> t.Mapping[str, t.Sequence[Node]]:
     return {DECLARED: ()} if plan.fabric.attached.own_device else profiles(plan)
 
 
-def _by_profile(plan: FabricPlan) -> dict[str, list[Body]]:
-    fabric = plan.fabric
-    return {
-        profile: [_config(plan, rail, interfaces_of(fabric, nodes)[rail.index - 1], profile) for rail in fabric.rails]
-        for profile, nodes in parents(plan).items()
-    }
-
-
 def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
-    """Return what pods get by these configs, by name profile."""
-    fabric = plan.fabric
+    """Return what pods get by the networks of the rails, by name profile."""
+    fabric, addresses = plan.fabric, bool(plan.fabric.families)
     return {
         profile: [
             PodNetwork(
                 rail=rail.name,
-                name=f"{config['metadata']['namespace']}/{config['metadata']['name']}",
+                name=f"{fabric.namespace}/{config_name(fabric, rail, profile)}",
                 attachment=fabric.attachment,
                 resource=full_resource(plan, rail, profile),
-                ask=RESOURCE in config["metadata"].get("annotations", ()),
-                addresses=not config["spec"]["disableIPAM"],
-                routes=config["spec"]["enableCoordinator"],
-                mtu=config["spec"][fabric.attached.block].get("mtu", 0),
+                ask=not (fabric.backend.injects and fabric.attached.names_resource),
+                addresses=addresses,
+                routes=addresses,
+                mtu=fabric.mtu if fabric.network == "roce" else 0,
             )
-            for rail, config in zip(fabric.rails, configs, strict=True)
+            for rail in fabric.rails
         ]
-        for profile, configs in _by_profile(plan).items()
+        for profile in parents(plan)
     }
 
 

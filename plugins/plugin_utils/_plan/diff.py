@@ -12,7 +12,6 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._fabric.lock import LOCK
-from ...module_utils._fabric.networks import NETWORKS
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._intervals import size
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
@@ -30,7 +29,7 @@ CONTEXT = 100
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
-REPEATING = ("cluster/ippools.yaml", f"cluster/{NETWORKS}", "switch/gateways.csv")
+REPEATING = ("cluster/ippools.yaml", "switch/gateways.csv")
 """Files that say only what the lines of nodes and rails, or other files, say already."""
 
 

@@ -20,7 +20,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.lock import FORMAT, NEWER, is_readable, lock_digest
+from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
@@ -32,7 +32,6 @@ from .space import Foreign
 T = t.TypeVar("T")
 
 UNFINISHED = "unfinished"
-RESTORE = "Restore it from version control (git log shows its history); never write it by hand."
 FROZEN = ("mode", "zones", "rails", "first_block", "gateway", "node_pods", "reserved")
 BY_MODE = {
     "exclusive": (*FROZEN, "node_prefix"),
@@ -168,18 +167,7 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     :param accept: take a lock whose digest does not match (fabric_accept_lock), after a merge that was looked at.
     :raises InputError: truncated, of another format, tampered with, or two nodes on one slot.
     """
-    try:
-        data = json.loads(text)
-    except ValueError as exc:
-        merged = "\n<<<<<<< " in f"\n{text}"
-        problem = "It has conflict marks of a merge." if merged else f"It is not valid JSON ({exc})."
-        raise InputError([Problem(place, problem, RESTORE)]) from None
-    if not isinstance(data, dict):
-        raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
-    if not is_readable(data):
-        have = shown(data.get("format", data.get("schema")))
-        problem = f"It has format {have}, and this collection reads format {FORMAT}."
-        raise InputError([Problem(f"{place}: format", problem, NEWER)])
+    data = parsed_lock(text, place)
     nodes = _parse_nodes(data.get("nodes"), place)
     frozen = data.get("frozen")
     if not isinstance(frozen, dict):

@@ -22,7 +22,6 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
-from ...module_utils._fabric.networks import PodNetwork
 from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range, address_text
 from .._fabric.names import (
     config_name,
@@ -123,52 +122,24 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     }
 
 
-def _networks(plan: FabricPlan) -> t.Iterator[tuple[str, Rail, str, Json]]:
-    """Give each NetworkAttachmentDefinition with its name profile, rail and resource."""
-    fabric = plan.fabric
+def _networks(plan: FabricPlan) -> t.Iterator[Json]:
+    """Give each NetworkAttachmentDefinition."""
+    fabric, (api, kind) = plan.fabric, NETWORK
     for profile, nodes in parents(plan).items():
         for rail in fabric.rails:
-            resource = full_resource(plan, rail, profile)
             meta = metadata(fabric, config_name(fabric, rail, profile))
             if fabric.attached.own_device:
                 # Multus finds the virtual function by it. Of a shared device the pod itself asks for the resource.
-                meta["annotations"] = {NETWORK_RESOURCE: resource}
+                meta["annotations"] = {NETWORK_RESOURCE: full_resource(plan, rail, profile)}
             pools = [pool_name(pool_stem(fabric, rail, family)) for family in fabric.families]
             interface = interfaces_of(fabric, nodes)[rail.index - 1]
             config = network_config(fabric, rail, meta["name"], interface, pools)
-            api, kind = NETWORK
-            yield (
-                profile,
-                rail,
-                resource,
-                {"apiVersion": api, "kind": kind, "metadata": meta, "spec": {"config": config}},
-            )
+            yield {"apiVersion": api, "kind": kind, "metadata": meta, "spec": {"config": config}}
 
 
 def files(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `cluster/`: name -> text."""
-    return {
-        "cidrpools.yaml": documents(cidr_pools(plan)),
-        "networks.yaml": documents(network for _profile, _rail, _resource, network in _networks(plan)),
-    }
-
-
-def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
-    """Return what pods get by these networks, by name profile."""
-    found: dict[str, list[PodNetwork]] = {}
-    for profile, rail, resource, network in _networks(plan):
-        row = PodNetwork(
-            rail=rail.name,
-            name=f"{network['metadata']['namespace']}/{network['metadata']['name']}",
-            attachment=plan.fabric.attachment,
-            resource=resource,
-            ask=True,
-            addresses=True,
-            routes=True,
-            mtu=plan.fabric.mtu,
-        )
-        found.setdefault(profile, []).append(row)
-    return found
+    return {"cidrpools.yaml": documents(cidr_pools(plan)), "networks.yaml": documents(_networks(plan))}
 
 
 def problems(plan: FabricPlan) -> list[Problem]:

@@ -14,9 +14,10 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.backends import NVIDIA, SPIDER
+from ...module_utils._fabric.facts import Facts
 from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
-from ...module_utils._fabric.networks import NETWORKS, PodNetwork
+from ...module_utils._fabric.numbers import vlan_interface
 from .._fabric.model import MAX_POOL, FabricPlan, Node
 from .._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from . import nv_ipam
@@ -39,8 +40,6 @@ class Addressing(t.NamedTuple):
     warnings: t.Callable[[FabricPlan], list[str]]
     files: t.Callable[[FabricPlan], dict[str, str]]
     """Its files in the plan's folder `cluster/`: those of `Backend.objects`, and what its device plugin is told."""
-    networks: t.Callable[[FabricPlan], dict[str, list[PodNetwork]]]
-    """What pods name to get them, by name profile."""
 
 
 def _spiderpool(plan: FabricPlan) -> dict[str, str]:
@@ -77,15 +76,10 @@ def _nv_ipam(plan: FabricPlan) -> dict[str, str]:
 
 
 ADDRESSING = {
-    SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool, pod_networks),
-    NVIDIA: Addressing(nv_ipam.problems, nv_ipam.warnings, _nv_ipam, nv_ipam.pod_networks),
+    SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool),
+    NVIDIA: Addressing(nv_ipam.problems, nv_ipam.warnings, _nv_ipam),
 }
 """By fabric_ipam: another one is a file of this room, a row here, and one in `backends`."""
-
-
-def networks_of(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
-    """Return what pods get, by name profile."""
-    return ADDRESSING[plan.fabric.ipam].networks(plan)
 
 
 def sriov_policies(plan: FabricPlan) -> list[Body]:
@@ -148,6 +142,50 @@ def device_config(plan: FabricPlan) -> Body:
     return {"configList": list(entries.values()), "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
 
 
+def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
+    """Return how many of each resource a node offers, by name profile."""
+    fabric, groups = plan.fabric, profiles(plan)
+    if fabric.attached.own_device:
+        return {profile: dict.fromkeys(fabric.resources, fabric.vfs) for profile in groups}
+    entries = device_config(plan)["configList"]
+    return {
+        profile: {
+            f"{fabric.resource_prefix}/{entry['resourceName']}": fabric.hca_max
+            for entry in entries
+            if not set(entry["selectors"]["ifNames"]).isdisjoint(interfaces_of(fabric, nodes))
+        }
+        for profile, nodes in groups.items()
+    }
+
+
+def facts_of(plan: FabricPlan) -> Facts:
+    """Return what this collection itself asks of the plan."""
+    fabric = plan.fabric
+    own_device = fabric.attached.own_device
+    return {
+        "kinds": fabric.backend.kinds,
+        "own_device": own_device,
+        "networks": pod_networks(plan),
+        "resources": node_resources(plan),
+        "interfaces": sorted(
+            {
+                vlan_interface(interface, 0 if own_device else rail.vlan)
+                for nodes in profiles(plan).values()
+                for rail, interface in zip(fabric.rails, interfaces_of(fabric, nodes), strict=True)
+            }
+        ),
+        "prefixes": [
+            {
+                "zone": fabric.zones[block.zone].name,
+                "rail": fabric.rails[block.rail].name,
+                "leaf": fabric.zones[block.zone].leaf(block.rail),
+                "aggregate": str(block.aggregate),
+            }
+            for block in plan.blocks
+        ],
+    }
+
+
 def helm_values(plan: FabricPlan) -> Body:
     """Return the values of the Spiderpool chart that follow from the fabric; everything else is the role's."""
     fabric = plan.fabric
@@ -207,16 +245,6 @@ def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
     return (*found, *ADDRESSING[fabric.ipam].warnings(plan))
 
 
-def _networks(plan: FabricPlan) -> str:
-    """Return networks.json: a line for each rail and profile."""
-    kinds = plan.fabric.backend.kinds
-    groups = [
-        f"  {json.dumps(profile)}: [\n" + ",\n".join(f"   {json.dumps(row)}" for row in rows) + "\n  ]"
-        for profile, rows in networks_of(plan).items()
-    ]
-    return f'{{\n "kinds": {json.dumps(kinds)},\n "networks": {{\n' + ",\n".join(groups) + "\n }\n}\n"
-
-
 def _kustomization(files: dict[str, str]) -> str:
     """Return what `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects, and nothing else."""
     manifests = [f"  - {name}\n" for name, text in files.items() if "\nkind: " in text]
@@ -233,7 +261,6 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         raise InputError(problems)
     files = {
         **give.files(plan),
-        NETWORKS: _networks(plan),
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
     }
     files[KUSTOMIZATION] = _kustomization(files)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
-from ...module_utils._fabric.lock import LOCK, elsewhere, part_digests
+from ...module_utils._fabric.lock import FACTS, LOCK, elsewhere, part_digests
 from .._fabric.model import Fabric, FabricPlan
 from .._fabric.options import DEFAULTS
 from .._report.markdown import render_report
@@ -26,7 +26,7 @@ from .input import Options, read_fabric, read_options
 from .lock import entries_of, foreign_of, freeze, write_lock
 from .lock_copy import LockCopy
 from .nodes import read_nodes
-from .objects import object_warnings, render_cluster
+from .objects import facts_of, object_warnings, render_cluster
 from .space import Foreign
 from .store import PlanStore, read_text
 from .switch import render_switch
@@ -129,6 +129,7 @@ def render(plan: FabricPlan) -> dict[str, str]:
     files.update((f"workload/{name}", text) for name, text in render_workload(plan).items())
     files.update(render_report(replace(plan, warnings=(*plan.warnings, *object_warnings(plan)))))
     files[".gitattributes"] = ATTRIBUTES
+    files[FACTS] = json.dumps(facts_of(plan), indent=1) + "\n"
     return files
 
 

@@ -89,7 +89,7 @@ class PlanStore:
     def read_files(self) -> dict[str, str]:
         """Read every file of the layout that is there, by its path relative to the folder."""
         self._check_layout()
-        texts = {path: self._read(path) for part in ("report", *PARTS) for path in paths_of(self.folder, part)}
+        texts = {path: self._read(path) for part in ("facts", "report", *PARTS) for path in paths_of(self.folder, part)}
         return {path: text for path, text in texts.items() if text is not None}
 
     def compare(self, files: t.Mapping[str, str], lock: str, have: t.Mapping[str, str]) -> Change:

@@ -20,7 +20,7 @@ from ...module_utils._fabric.labels import DECLARED, POD_NETWORKS, labels, short
 from .._fabric.model import Fabric, FabricPlan, Prefix
 from .._fabric.names import inject_value, node_label, profiles
 from .._fabric.totals import rdma_prefixes
-from .objects import networks_of
+from .configs import pod_networks
 from .text import HEADING, documents
 from .topology import kueue_topology, slurm_conf, topology_labels
 
@@ -199,7 +199,7 @@ def _pods(plan: FabricPlan) -> list[dict[str, t.Any]]:
     """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
     fabric = plan.fabric
     made = []
-    for profile, networks in networks_of(plan).items():
+    for profile, networks in pod_networks(plan).items():
         limits = {network["resource"]: "1" for network in networks if network["ask"] or not fabric.inject}
         annotations = {POD_NETWORKS: ",".join(network["name"] for network in networks)}
         if fabric.inject and fabric.families:

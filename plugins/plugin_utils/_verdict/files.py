@@ -13,13 +13,10 @@ import os
 import tempfile
 import typing as t
 
-from ...module_utils._fabric.lock import LOCK, elsewhere
-from .._host_plan import parse_plan
-from .._refusal import Refusal
 from .intake import result_in
 
 if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import PlanFile, Verdict
+    from ...module_utils._fabric.shapes import Verdict
 
 VERDICT = "verdict.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
@@ -119,19 +116,3 @@ def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
             os.unlink(result_path(verify_dir, host))
         except FileNotFoundError:
             continue
-
-
-def read_plan(plan_dir: str) -> PlanFile:
-    """Return plan.json.
-
-    :raises AnsibleActionFail: when there is none, or it cannot be read.
-    """
-    path = os.path.abspath(os.path.join(plan_dir, LOCK))
-    try:
-        return parse_plan(path)
-    except FileNotFoundError:
-        fix = "Run the playbook railops.rdma.plan first."
-        raise Refusal(f"There is no plan: {path!r} does not exist.{elsewhere(plan_dir)} {fix}") from None
-    except (OSError, ValueError) as exc:
-        fix = "Run the playbook railops.rdma.plan first."
-        raise Refusal(f"The plan {path!r} cannot be read: {exc}. {fix}") from None

@@ -16,6 +16,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, outliers
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
@@ -42,7 +43,7 @@ def joined(*verdicts, expected=()):
 def parts(tmp_path):
     """A plan of five nodes, and the verdicts of two runs."""
     plan({**exclusive(), "plan_dir": str(tmp_path / "plan")}, hosts(5), check_mode=False)
-    digest = files.read_plan(str(tmp_path / "plan/fabric"))["digest"]
+    digest = read_plan(str(tmp_path / "plan/fabric"))["digest"]
     files.write_json(str(tmp_path / "parts/1/verdict.json"), part(digest, "node1", "node2", check=DOWN))
     files.write_json(str(tmp_path / "parts/2/verdict.json"), part(digest, "node3", "node4"))
     return tmp_path

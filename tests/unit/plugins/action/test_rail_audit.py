@@ -52,6 +52,7 @@ def plan(tmp_path):
     (tmp_path / "hosts").mkdir()
     data = {"schema": 1, "digest": "x", "frozen": FROZEN, "nodes": nodes}
     (tmp_path / "plan.json").write_text(json.dumps(data))
+    (tmp_path / "facts.json").write_text(json.dumps({"prefixes": []}))
     for name, (_zone, slot) in SEATS.items():
         rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": f"192.0.2.{slot + 2}"}]}
         have = {"schema": 2, "frozen_digest": sha256(canonical(FROZEN)), "node": name, "slot": slot, "rails": [rail]}

@@ -74,7 +74,7 @@ def test_a_host_without_a_host_plan_is_refused(folder):
         pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
         pytest.param("hosts/node1.json", {"schema": 1}, "schema", id="host-plan-schema"),
         pytest.param("plan.json", {"format": 2}, "format", id="plan-format"),
-        pytest.param("plan.json", {"digest": ""}, "half-written", id="plan-half-written"),
+        pytest.param("plan.json", {"digest": ""}, "unfinished", id="plan-half-written"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
         pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
     ],
@@ -91,11 +91,14 @@ def test_a_half_written_file_is_refused(folder):
         read_host_plan(str(folder), "node1")
 
 
-def test_leaves_are_those_of_the_plans_file_for_switches(folder):
-    assert leaves_of(str(folder)) == []
-    (folder / "switch").mkdir()
-    rows = "zone,leaf,rail,family\nsu1,'-odd,rail1,4\nsu1,'-odd,rail1,6\nsu1,,rail2,4\n"
-    (folder / "switch/prefixes.csv").write_text(rows)
+def test_leaves_are_those_of_the_plans_facts(folder):
+    with pytest.raises(
+        AnsibleActionFail, match=r"older version: it has no facts\.json\. Run the playbook railops\.rdma\.plan"
+    ):
+        leaves_of(str(folder))
+    leaves = (("rail1", "-odd", "192.0.2.0/24"), ("rail1", "-odd", "fd00::/64"), ("rail2", "", "198.51.100.0/24"))
+    rows = [{"zone": "su1", "rail": rail, "leaf": leaf, "aggregate": net} for rail, leaf, net in leaves]
+    (folder / "facts.json").write_text(json.dumps({"prefixes": rows}))
     assert leaves_of(str(folder)) == [{"zone": "su1", "rail": "rail1", "leaf": "-odd"}]
 
 

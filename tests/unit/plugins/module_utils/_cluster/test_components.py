@@ -91,7 +91,7 @@ def test_a_users_networks_tell_of_a_multus_and_are_not_overwritten():
     assert list(networks_found([network("one", "SpiderMultusConfig")])) == []
     (found,) = networks_found([network("one"), network("two")])
     assert (found.part, found.place) == ("multus", "NetworkAttachmentDefinition spiderpool/one")
-    planned = {("spiderpool", "fabric-rail1")}
+    planned = {"spiderpool/fabric-rail1"}
     (problem,) = taken_networks([network("fabric-rail1"), network("fabric-rail1", namespace="ml")], planned)
     assert problem.place == "NetworkAttachmentDefinition spiderpool/fabric-rail1"
     assert list(taken_networks([network("fabric-rail1", "SpiderMultusConfig")], planned)) == []

@@ -18,12 +18,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.ground impor
     nodes_on_rails,
     unsuited,
 )
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import PREFIX_COLUMNS
 
 KNOWN = ["calico-node", "cilium"]
-RAILS = (
-    ",".join(PREFIX_COLUMNS) + "\nzone,leaf1,rail1,4,172.17.0.0/24,,4,8,22\nzone,leaf1,rail1,6,fd00:1::/56,,4,8,22\n"
-)
+RAILS = [{"rail": "rail1", "aggregate": net} for net in ("172.17.0.0/24", "fd00:1::/56")]
 
 
 def daemonset(name, ready=None, wanted=None):

@@ -20,36 +20,26 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import
 
 NOTE = note_of("sriov")
 LABEL = "fabric.railops.io/fabric"
-PLUGIN = {
-    "rdma": {
-        "rdmaSharedDevicePlugin": {
-            "install": True,
-            "deviceConfig": {
-                "configList": [
-                    {
-                        "resourceName": "rail1",
-                        "resourcePrefix": "spidernet.io",
-                        "rdmaHcaMax": 100,
-                        "selectors": {"ifNames": ["ens1np0"]},
-                    }
-                ]
-            },
-        }
-    }
-}
-POLICY = {"spec": {"resourceName": "rail1", "numVfs": 8, "nodeSelector": {LABEL: "declared"}}}
+FACTS = {"resources": {"declared": {"spidernet.io/rail1": 8}, "p0af3e1": {}}, "own_device": False}
 
 
-def test_shared_resources_are_wanted_where_the_interface_is():
-    want = request_of(["node1", "node2"], {"node1": {"rail1": "ens1np0"}, "node2": {"rail1": "eth0"}}, PLUGIN, [], None)
-    assert want.resources == {"node1": {"spidernet.io/rail1": 100}}
+def test_resources_are_wanted_by_the_profile_that_the_label_says():
+    labels_file = {"label": LABEL, "nodes": {"node1": "declared", "node2": "p0af3e1", "gone": "declared"}}
+    want = request_of(["node1", "node2"], labels_file, FACTS)
+    assert want.labels == {"node1": {LABEL: "declared"}, "node2": {LABEL: "p0af3e1"}}
+    assert want.resources == {"node1": {"spidernet.io/rail1": 8}}
+    assert want.sriov == set()
+    assert request_of(["node1", "node2"], labels_file, {**FACTS, "own_device": True}).sriov == {"node1", "node2"}
 
 
-def test_virtual_functions_are_wanted_where_the_label_is():
-    labels_file = {"label": LABEL, "nodes": {"node1": "declared", "gone": "declared"}}
-    want = request_of(["node1", "node2"], {}, {"sriov": {"install": True}}, [POLICY], labels_file)
-    assert (want.labels, want.resources) == ({"node1": {LABEL: "declared"}}, {"node1": {"spidernet.io/rail1": 8}})
-    assert want.sriov == {"node1"}
+def test_without_labels_all_nodes_have_the_declared_interfaces():
+    want = request_of(["node1"], None, FACTS)
+    assert (want.label, want.labels, want.resources) == ("", {}, {"node1": {"spidernet.io/rail1": 8}})
+
+
+def test_what_goes_needs_no_facts():
+    want = request_of(["node1"], {"label": LABEL, "nodes": {"node1": "declared"}}, None)
+    assert (want.labels, want.resources) == ({"node1": {LABEL: "declared"}}, {})
 
 
 def test_labels_go_on_planned_nodes_and_off_others():

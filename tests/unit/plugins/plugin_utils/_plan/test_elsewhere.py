@@ -11,9 +11,8 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import elsewhere, read_lock
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan, read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import read_plan
 
 RAW = {
     "name": "fra1",

@@ -129,7 +129,7 @@ def test_a_network_of_a_rail_names_the_pools_of_both_families(attachment):
     own = attachment == "sriov"
     asked = {"k8s.v1.cni.cncf.io/resourceName": "spidernet.io/fabric_rail2"}
     assert networks[1]["metadata"].get("annotations") == (asked if own else None)
-    given = json.loads(made.files["cluster/networks.json"])
+    given = json.loads(made.files["facts.json"])
     assert given["kinds"] == ["CIDRPool", "NetworkAttachmentDefinition"]
     assert given["networks"]["declared"][1]["name"] == "nvidia-network-operator/fabric-rail2"
     assert ("cluster/deviceplugin.json" in made.files) == (not own)

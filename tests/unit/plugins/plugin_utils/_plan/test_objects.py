@@ -16,8 +16,17 @@ import yaml
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import short_name
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import range_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import inject_value
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import (
+    inject_value,
+    interfaces_of,
+    node_label,
+    profiles,
+)
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import (
+    facts_of,
+    object_warnings,
+    render_cluster,
+)
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.admission.admission import check
 from ansible_collections.railops.rdma.tests.admission.mutate import mutate
@@ -63,8 +72,8 @@ def rendered():
 
 @pytest.mark.parametrize("sample", ALL)
 def test_what_pods_get_is_what_the_configs_say(sample, rendered):
-    plan, files, objects = rendered(sample)
-    said = json.loads(files["networks.json"])
+    plan, _files, objects = rendered(sample)
+    said = facts_of(plan)
     rows = [row for rows in said["networks"].values() for row in rows]
     configs = of(objects, "SpiderMultusConfig")
     assert [row["name"] for row in rows] == [
@@ -79,6 +88,35 @@ def test_what_pods_get_is_what_the_configs_say(sample, rendered):
         assert row["ask"] == bool(asked)
         assert (row["attachment"], row["mtu"]) == (spec["cniType"], block.get("mtu", 0))
         assert (row["addresses"], row["routes"]) == (not spec["disableIPAM"], spec["enableCoordinator"])
+
+
+@pytest.mark.parametrize("sample", ALL)
+def test_what_nodes_offer_is_what_device_plugin_and_policies_say(sample, rendered):
+    plan, files, objects = rendered(sample)
+    said = facts_of(plan)
+    plugin = yaml.safe_load(files["values.yaml"])["rdma"]["rdmaSharedDevicePlugin"]
+    entries = plugin.get("deviceConfig", {}).get("configList", ())
+    policies = [policy["spec"] for policy in of(objects, "SriovNetworkNodePolicy")]
+    assert said["own_device"] is not plugin["install"]
+    wanted = {}
+    names = set()
+    for profile, nodes in profiles(plan).items():
+        interfaces = interfaces_of(plan.fabric, nodes)
+        wanted[profile] = {
+            f"{entry['resourcePrefix']}/{entry['resourceName']}": entry["rdmaHcaMax"]
+            for entry in entries
+            if set(entry["selectors"]["ifNames"]) & set(interfaces)
+        } | {
+            f"{plan.fabric.resource_prefix}/{spec['resourceName']}": spec["numVfs"]
+            for spec in policies
+            if spec["nodeSelector"] == {node_label(plan.fabric): profile}
+        }
+        names |= {name for spec in policies for name in spec["nicSelector"]["pfNames"]}
+    for config in of(objects, "SpiderMultusConfig"):
+        master = config["spec"][config["spec"]["cniType"].replace("-", "")].get("master", [])
+        names |= {master} if isinstance(master, str) else set(master)
+    assert said["resources"] == wanted
+    assert said["interfaces"] == sorted(names)
     assert {obj["kind"] for obj in objects} - {"SriovNetworkNodePolicy"} <= set(said["kinds"])
 
 

@@ -81,6 +81,7 @@ def test_the_layout_is_the_contracts(tmp_path):
 
     assert {path for path in tree(tmp_path / "fabric") if not path.startswith("hosts/")} == {
         "plan.json",
+        "facts.json",
         "report.md",
         "report.html",
         ".gitattributes",

@@ -8,7 +8,6 @@ import json
 import os
 
 import pytest
-from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action.rdma_probe import address_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
@@ -61,11 +60,6 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         files.write_text(path, "new")
     assert (tmp_path / "verdict.json").read_text(encoding="utf-8") == "old"
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_no_plan_says_what_to_do(tmp_path):
-    with pytest.raises(AnsibleActionFail, match=r"railops\.rdma\.plan"):
-        files.read_plan(str(tmp_path))
 
 
 def test_a_report_that_is_none_is_a_warning(tmp_path):

@@ -2,24 +2,20 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How pods get to the rails, as cluster/networks.json says it: whoever made the objects behind it, and of what kind.
+"""What this collection itself asks of a plan: facts.json beside plan.json, whoever made the objects behind it.
 
-The planner writes it beside the objects. Whoever starts pods, or looks into them, reads it and no object.
+The other files of a plan are for hosts, the cluster, switches and people.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import typing as t
 
 from .._errors import RdmaError
 from .._intake import Nonsense, fitting, measured, parsed
 from .labels import DECLARED, POD_STATUS, profile_name
-from .lock import AGAIN
-
-NETWORKS = "networks.json"
-"""In the folder `cluster/`: `kinds` of the objects that give pods networks and addresses, and `networks` by profile."""
+from .lock import AGAIN, FACTS, OLDER, verified
 
 
 class PodNetwork(t.TypedDict):
@@ -42,25 +38,51 @@ class PodNetwork(t.TypedDict):
     """In bytes; 0: what the parent has."""
 
 
+class Leaf(t.TypedDict):
+    """A leaf of a rail in a zone; its name is empty where nobody named one."""
+
+    zone: str
+    rail: str
+    leaf: str
+
+
+class Aggregate(Leaf):
+    """A network that such a leaf announces."""
+
+    aggregate: str
+
+
+class Facts(t.TypedDict):
+    """facts.json."""
+
+    kinds: list[str]
+    """Of the objects that give pods networks and addresses."""
+    own_device: bool
+    """Whether a pod gets a device of its own, a virtual function."""
+    networks: dict[str, list[PodNetwork]]
+    """What pods get, by profile; that of all nodes where their names of interfaces make no difference."""
+    resources: dict[str, dict[str, int]]
+    """What a node of each profile offers: how many of each resource."""
+    interfaces: list[str]
+    """What pods' interfaces stand on, over all nodes."""
+    prefixes: list[Aggregate]
+
+
 def networks_of(networks: dict[str, list[PodNetwork]], interfaces: t.Sequence[str]) -> list[PodNetwork]:
     """Return what pods get on a node with these interfaces: that of its profile, else that of all nodes."""
     return networks.get(profile_name(interfaces)) or networks.get(DECLARED) or []
 
 
-def read_networks(folder: str) -> dict[str, list[PodNetwork]]:
-    """Return the networks of a plan by profile.
+def read_facts(folder: str) -> Facts:
+    """Return the facts of a plan.
 
     :param folder: the plan's folder.
-    :raises RdmaError: when an older version made the plan, or it cannot be read.
+    :raises RdmaError: as `verify_part` does, and when an older version made the plan.
     """
-    path = os.path.join(folder, "cluster", NETWORKS)
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return t.cast("dict[str, list[PodNetwork]]", json.load(stream)["networks"])
-    except FileNotFoundError:
-        raise RdmaError(f"The plan does not say how pods get to the rails: {path!r} does not exist.", AGAIN) from None
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise RdmaError(f"{path!r} cannot be read: {exc}.", AGAIN) from exc
+    texts = verified(folder, "facts")[1]
+    if FACTS not in texts:
+        raise RdmaError(OLDER % folder, AGAIN)
+    return t.cast("Facts", json.loads(texts[FACTS]))
 
 
 _STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), "default": (None, bool)}
