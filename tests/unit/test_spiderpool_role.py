@@ -65,7 +65,7 @@ def planned(folder: Path, kind: str) -> Json:
     """Return the variable that names a plan with an attachment."""
     facts = {"kinds": ["SpiderMultusConfig"], "networks": {"declared": [{"attachment": kind, "routes": True}]}}
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
-    (folder / "cluster").mkdir()
+    (folder / "cluster").mkdir(exist_ok=True)
     (folder / "cluster/values.yaml").write_text("plugins: {installCNI: true}\n", encoding="utf-8")
     return {"spiderpool_plan_values": str(folder / "cluster/values.yaml")}
 

@@ -170,7 +170,7 @@ def load_lock(folder: str) -> PlanFile:
         raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Mend that and run again.") from None
     except InputError as exc:
         (one,) = exc.problems
-        raise RdmaError(f"{one.place}: {one.problem}", one.fix) from None
+        raise RdmaError(f"The plan {place!r} cannot be used: {one.problem}", one.fix) from None
     if lock.get("digest") == "":
         raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
     return lock

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
@@ -71,7 +69,7 @@ def test_without_cilium_its_configuration_does_not_matter():
 @pytest.mark.parametrize("address", ["172.17.0.9", "fd00:1::9"])
 def test_a_node_whose_kubernetes_address_is_a_rails_is_refused(address):
     nodes = [node("node1", "192.0.2.1", "2001:db8::1"), node("node2", address)]
-    (problem,) = nodes_on_rails(nodes, csv.DictReader(io.StringIO(RAILS)))
+    (problem,) = nodes_on_rails(nodes, RAILS)
     assert problem.place == "node node2"
     assert f"Kubernetes address {address} lies on rail1" in problem.problem
     assert "--node-ip" in problem.fix
