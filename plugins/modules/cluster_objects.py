@@ -65,6 +65,13 @@ options:
     description: Take over objects and fields that belong to others.
     type: bool
     default: false
+  application:
+    description:
+      - Namespace and name of a DaemonSet (V(default/fabric-test)) whose pods do not count where addresses are in use,
+        as they go with the pools.
+    type: str
+    default: ""
+    version_added: 1.0.0
   retry_seconds:
     description: Seconds for which one request is tried again.
     type: int
@@ -155,7 +162,8 @@ kept:
       kind: SpiderIPPool
       namespace: ""
       name: fabric-rail1-v4-node9
-      reason: 2 addresses are in use; move those pods away and run again.
+      reason: 1 address is in use (172.17.0.3 by ml/train-0); move those pods away and run again.
+      users: " (172.17.0.3 by ml/train-0)"
 conflicts:
   description: Objects and fields that belong to others and were left alone.
   returned: always

@@ -131,6 +131,7 @@ FORMER = (
     ),
     Former(("filter object_checks",), "object_checks is gone.", "Read checks of cluster_objects in check mode."),
     Former(("filter pool_prefixes",), "pool_prefixes is gone.", "Read prefixes of cluster_nodes."),
+    Former(("filter pool_users",), "pool_users is gone.", "Read kept of cluster_objects, state absent, in check mode."),
     Former(("filter node_causes",), "node_causes is gone.", "Read checks of cluster_nodes."),
     Former(("filter cluster_problems",), "cluster_problems is gone.", "Use the module cluster_components_info."),
     Former(("filter pod_checks",), "pod_checks is gone.", "Use the module pod_probe."),

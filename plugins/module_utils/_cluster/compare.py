@@ -16,7 +16,7 @@ import typing as t
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
-from .pools import allocated, listed, moved, users
+from .pools import allocated, lent, listed, moved, without
 
 if t.TYPE_CHECKING:
     from .._intervals import Intervals
@@ -144,7 +144,12 @@ def addresses(pool: Json) -> Intervals:
 
 
 def keep_pool(
-    action: str, ref: Ref, live: Json, wanted: Json | None, holders: t.Callable[[], t.Mapping[str, str]]
+    action: str,
+    ref: Ref,
+    live: Json,
+    wanted: Json | None,
+    holders: t.Callable[[], t.Mapping[str, str]],
+    application: str = "",
 ) -> Kept | None:
     """Return why a pool must stay as it is, or None when no address that pods hold is concerned.
 
@@ -152,13 +157,18 @@ def keep_pool(
     :param live: the pool as it is.
     :param wanted: the pool as it is to be; None where it goes.
     :param holders: gives the pod of each address, for pools that do not say it themselves.
+    :param application: namespace and name of a DaemonSet whose pods go with the pool; empty for none.
     """
     if ref.kind == CIDR_POOL:
-        rows = moved(live, wanted, holders)
-        count, who = len(rows), listed(rows)
+        rows = without(moved(live, wanted, holders), application)
+        count = len(rows)
     elif ref.kind == POOL:
-        count, who = allocated(live), users(live)
+        every = lent(live)
+        rows = without(every, application)
+        # What cannot be read is somebody's.
+        count = max(len(rows), allocated(live) - len(every) + len(rows)) if application else allocated(live)
     else:
         return None
-    noun = "address is" if count == 1 else "addresses are"
-    return Kept(action, ref, f"{count} {noun} in use{who}; move those pods away and run again.") if count else None
+    noun, who = "address is" if count == 1 else "addresses are", listed(rows)
+    reason = f"{count} {noun} in use{who}; move those pods away and run again."
+    return Kept(action, ref, reason, who) if count else None

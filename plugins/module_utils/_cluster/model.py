@@ -101,11 +101,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Kept:
-    """What stays although the plan says otherwise, and why."""
+    """What stays although the plan says otherwise, and why; `users`: the pods that hold its addresses, in brackets."""
 
     action: str  # delete, narrow, replace
     ref: Ref
     reason: str
+    users: str = ""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ SPEC: dict[str, t.Any] = {
     "prune": {"type": "bool", "default": False},
     "fabric": {"type": "str", "default": ""},
     "force": {"type": "bool", "default": False},
+    "application": {"type": "str", "default": ""},
     "retry_seconds": {"type": "int", "default": 120},
     "progress_file": {"type": "path"},
     **ACCESS,
@@ -59,6 +60,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         absent=params["state"] == "absent",
         force=params["force"],
         check_mode=module.check_mode,
+        application=params["application"],
     )
     with Cluster(Access.of(params), retry_seconds=params["retry_seconds"]) as cluster:
         doing = ApplyRun(cluster, wanted, options, reporter(params["progress_file"]))
@@ -128,7 +130,7 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
             for step in steps[:MOST_CHANGES]
         ],
         "changes_omitted": max(0, len(steps) - MOST_CHANGES),
-        "kept": [{"action": row.action, **named(row.ref), "reason": row.reason} for row in kept],
+        "kept": [{"action": row.action, **named(row.ref), "reason": row.reason, "users": row.users} for row in kept],
         "conflicts": [
             {**named(row.ref), "field": row.field, "owner": row.owner, "reason": row.reason}
             for row in conflicts[:MOST_CHANGES]

@@ -42,6 +42,8 @@ class ApplyOptions:
     """What is wanted is to go."""
     force: bool = False
     check_mode: bool = False
+    application: str = ""
+    """Namespace and name of a DaemonSet whose pods go with the pools."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ class ClusterPlanner:
 
     def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
         """Say whether an object has to stay as it is, and note why."""
-        if kept := keep_pool(action, ref, live, wanted, self.holders):
+        if kept := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
             self._kept.append(kept)
         return bool(kept)
 

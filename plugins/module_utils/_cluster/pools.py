@@ -24,11 +24,6 @@ def allocated(live: Json) -> int:
     return int((live.get("status") or {}).get("allocatedIPCount") or 0)
 
 
-def users(live: Json, most: int = 3) -> str:
-    """Return who uses a pool, in a few words."""
-    return listed(_lent(live), most)
-
-
 def listed(rows: t.Mapping[str, str], most: int = 3) -> str:
     """Return addresses and their pods in a few words."""
     if not rows:
@@ -38,18 +33,16 @@ def listed(rows: t.Mapping[str, str], most: int = 3) -> str:
     return f" ({', '.join(shown)}{more})"
 
 
-def lent(live: Json, application: str) -> bool:
-    """Say whether a pool lends addresses to pods that are not those of a DaemonSet.
+def without(rows: t.Mapping[str, str], application: str) -> dict[str, str]:
+    """Return addresses and their pods without those of a DaemonSet.
 
-    :param application: its namespace and name, `default/fabric-test`.
+    :param application: its namespace and name, `default/fabric-test`; empty for none.
     """
     own = re.compile(rf"{re.escape(application)}-[a-z0-9]{{5}}")
-    others = [pod for pod in _lent(live).values() if not own.fullmatch(pod)]
-    # What cannot be read is somebody's.
-    return bool(others) or allocated(live) > len(_lent(live))
+    return {address: pod for address, pod in rows.items() if not own.fullmatch(pod)}
 
 
-def _lent(live: Json) -> dict[str, str]:
+def lent(live: Json) -> dict[str, str]:
     """Return the pod (`namespace/name`) that holds each address of a pool; nothing where that cannot be read."""
     try:
         rows = json.loads((live.get("status") or {}).get("allocatedIPs") or "{}")

@@ -219,7 +219,7 @@ class ApplyRun:
                 live = self._cluster.get(resource, step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
-                if kept := keep_pool(step.action, step.ref, live, step.body, self._holders):
+                if kept := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
                     with self._lock:
                         self.outcome.kept.append(kept)
                     return False

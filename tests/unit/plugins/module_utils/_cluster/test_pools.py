@@ -1,0 +1,59 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare import keep_pool
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Ref
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import CIDR_POOL, POOL
+
+OURS = {"172.17.0.3": {"interface": "net1", "pod": "default/fabric-test-x7k2p", "podUid": "1"}}
+OTHERS = {"172.17.0.4": {"interface": "net1", "pod": "ml/train-0", "podUid": "2"}}
+
+
+def pool(text, count):
+    return {"metadata": {"name": "p"}, "status": {"allocatedIPCount": count, "allocatedIPs": text}}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param({"metadata": {"name": "p"}}, None, id="never-used"),
+        pytest.param(pool(None, 0), None, id="given-back"),
+        pytest.param(pool(json.dumps(OURS), 1), None, id="the-test-application"),
+        pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
+        pytest.param(
+            pool(json.dumps(OURS | OTHERS), 2),
+            " (172.17.0.4 by ml/train-0)",
+            id="both",
+        ),
+        pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
+        pytest.param(
+            pool('{"172.17.0.5": {"pod": "default/fabric-test-2-x7k2p"}}', 1),
+            " (172.17.0.5 by default/fabric-test-2-x7k2p)",
+            id="another-application-of-a-name-that-begins-so",
+        ),
+    ],
+)
+def test_who_holds_addresses(given, told):
+    kept = keep_pool("delete", Ref("", POOL, "", "p"), given, None, dict, "default/fabric-test")
+    assert (kept and kept.users) == told
+    assert kept is None or "in use" in kept.reason
+
+
+def test_the_test_application_goes_with_pools_of_nv_ipam_too():
+    """A pool of theirs says nothing: its pods do."""
+    spec = {"staticAllocations": [{"nodeName": "node1", "prefix": "172.17.0.0/27"}]}
+    live, ref = {"metadata": {"name": "p"}, "spec": spec}, Ref("", CIDR_POOL, "", "p")
+    pods = {address: row["pod"] for address, row in OURS.items()}
+    assert keep_pool("delete", ref, live, None, lambda: pods, "default/fabric-test") is None
+    assert keep_pool("delete", ref, live, None, lambda: pods).users == " (172.17.0.3 by default/fabric-test-x7k2p)"
+    both = {**pods, "172.17.0.4": "ml/train-0"}
+    assert (
+        keep_pool("delete", ref, live, None, lambda: both, "default/fabric-test").users == " (172.17.0.4 by ml/train-0)"
+    )
