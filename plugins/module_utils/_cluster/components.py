@@ -221,27 +221,28 @@ def states(
         rows = sorted((row for row in found if row.part == part), key=lambda row: -row.sure)
         theirs = [] if any(row.ours or (taken and row.owner == same) for row in rows) else rows
         there = theirs[0] if theirs else None
-        title, setting = TITLES[part], settings.get(part) or unset
+        title, setting, place = TITLES[part], settings.get(part) or unset, f"cluster_components.{part}"
         made[part] = setting or MANAGED
-        text = fix = ""
+        wrong = None
         if setting == ADOPT:
             if not rows:
                 text = f"The plan needs {title}, which is to be adopted, and there is none in the cluster."
-                fix = "Install it, or leave this setting out."
+                wrong = Problem(place, text, "Install it, or leave this setting out.")
         elif part == NV_IPAM or unset:
-            text, fix = f"This collection does not install {title} here.", f"Set it to {ADOPT}, or leave it out."
+            text = f"This collection does not install {title} here."
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out.")
         elif there and setting == MANAGED and there.sure == RUNS:
             text = f"{title} is there already ({there}): a second one would work against it."
-            fix = f"Set it to {ADOPT}, or take that one away first."
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first.")
         elif there and not setting and there.sure > SERVED:
             asked.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
                 other = f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
             text = f"{title} is there already ({there}), and no note says that this collection made it."
-            fix = f"Set it to {ADOPT} to use it as it is{other}."
-        if text:
-            problems.append(Problem(f"cluster_components.{part}", text, fix))
+            wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}.")
+        if wrong:
+            problems.append(wrong)
     return made, problems, asked
 
 
