@@ -22,6 +22,7 @@ if t.TYPE_CHECKING:
 # What a representor calls its port: of a virtual function, a subfunction, or another host's function
 # (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
 REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
+PCI = re.compile(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)")
 # The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
 MADE = (".wants", ".network.d")
 
@@ -129,6 +130,12 @@ class Sysfs:
         folders = [f"{function}/net", *(f"{function}/{device}/net" for device in devices)]
         found = [name for folder in folders for name in self.names(folder)]
         return [name for name in found if self._is_uplink(f"/sys/class/net/{name}")]
+
+    def pci_address(self, folder: str) -> str | None:
+        """Return the PCI address of the function that an interface or RDMA device belongs to, by its folder."""
+        # A virtio port has a device of its own below the card.
+        found = PCI.findall(self.real(f"{folder}/device") or "")
+        return found[-1] if found else None
 
     def pci_interfaces(self, address: str) -> list[str]:
         """Return the own interfaces of the PCI function at an address, sorted; none when there is no such function."""

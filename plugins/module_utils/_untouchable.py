@@ -81,6 +81,18 @@ class Untouchable:
         return frozenset(found)
 
 
+def questions(ends: tuple[str, str] | None) -> t.Iterator[tuple[list[str], str]]:
+    """Yield how `ip` is asked for each family, and what it reads.
+
+    :param ends: of the connection.
+    """
+    for family in (4, 6):
+        lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
+        if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
+            lines.append(f"route get fibmatch {ends[1]}")
+        yield ["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"
+
+
 def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
     """Ask the kernel, by iproute2.
 
@@ -92,15 +104,11 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
             "This host has no program `ip`: what carries its own network cannot be told.", "Install iproute2."
         )
     ends = connection_ends(sysfs)
-    seen = []
-    for family in (4, 6):
-        lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
-        if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
-            lines.append(f"route get fibmatch {ends[1]}")
-        argv = [tool, f"-{family}", "-json", "-force", "-batch", "-"]
-        _code, output, errors = module.run_command(argv, data="\n".join(lines) + "\n")
+    seen: list[list[list[Json]]] = []
+    for argv, text in questions(ends):
+        _code, output, errors = module.run_command([tool, *argv[1:]], data=text)
         answers = lists(output)
-        if len(answers) < 4 and family == 6 and "not supported" in errors:
+        if len(answers) < 4 and seen and "not supported" in errors:
             continue
         if len(answers) < 4:
             raise RdmaError(

@@ -11,7 +11,7 @@ import typing as t
 from .._errors import RdmaError
 from .._untouchable import Untouchable
 from .model import Card, PlacedRail
-from .pci import ADDRESS, VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
+from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
@@ -65,8 +65,7 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> tuple[Plac
     for rail in rails:
         address = normal_address(rail["pci"]) if rail.get("pci") else None
         if address is None:
-            real = sysfs.real(f"/sys/class/net/{sysfs.kernel_name(rail['interface'])}/device") or ""
-            address = next((part for part in reversed(real.split("/")) if ADDRESS.fullmatch(part)), None)
+            address = sysfs.pci_address(f"/sys/class/net/{sysfs.kernel_name(rail['interface'])}")
         placed.append(PlacedRail(rail["name"], rail["interface"], address))
     return tuple(placed)
 
@@ -97,9 +96,5 @@ def _roles(
 
 
 def _card_of(sysfs: Sysfs, tree: PciTree, path: str) -> set[str]:
-    addresses = [part for part in (sysfs.real(f"{path}/device") or "").split("/") if ADDRESS.fullmatch(part)]
-    if not addresses:
-        return set()
-    function = tree.functions.get(addresses[-1])
-    physical = function.physfn if function is not None and function.physfn else addresses[-1]
-    return {physical.rsplit(".", 1)[0]}
+    function = tree.functions.get(sysfs.pci_address(path) or "")
+    return {(function.physfn or function.address).rsplit(".", 1)[0]} if function else set()

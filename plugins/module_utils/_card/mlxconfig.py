@@ -37,12 +37,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What one query told. `columns` are the values that this firmware can tell at all."""
+    """What one query told."""
 
     device_type: str = ""
     name: str = ""
-    description: str = ""
-    columns: frozenset[str] = frozenset()
     parameters: dict[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -219,26 +217,15 @@ def parse_text(output: str) -> Configuration:
             # A sentence, or a value that this parser does not know: not guessed at.
             continue
         told = {column: _value_of(value) for column, value in zip(columns, values)}
-        parameters[row["name"]] = Parameter(
-            name=row["name"],
-            default=told.get("default"),
-            current=told.get("current"),
-            next=told.get("next"),
-            read_only=bool(row["ro"]),
-        )
+        default, current, coming = map(told.get, ("default", "current", "next"))
+        parameters[row["name"]] = Parameter(row["name"], default, current, coming, bool(row["ro"]))
     if not columns:
         raise RdmaError(
             f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",
             "Run the query by hand (mstconfig -d PCI -e q) and report its output.",
             kind="format",
         )
-    return Configuration(
-        device_type=labels.get("Device type", ""),
-        name=labels.get("Name", ""),
-        description=labels.get("Description", ""),
-        columns=frozenset(columns),
-        parameters=parameters,
-    )
+    return Configuration(labels.get("Device type", ""), labels.get("Name", ""), parameters)
 
 
 def _value_of(value: str) -> str | None:

@@ -46,14 +46,10 @@ class Step(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(Parameter):
     """One parameter of one card against the wish."""
 
-    name: str
-    wanted: int
-    default: str | None = None
-    current: str | None = None
-    next: str | None = None
+    wanted: int = 0
     in_force: int | None = None  # the current value, or what the kernel shows where the firmware tells none
 
     @property
@@ -111,20 +107,8 @@ def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Val
         wanted[SRIOV] = int(wish.vfs > 0)
         if wish.vfs > 0:
             wanted[VFS] = wish.vfs
-    found = []
-    for name, value in wanted.items():
-        if (parameter := configuration.parameters.get(name)) is not None:
-            found.append(
-                Value(
-                    name=name,
-                    wanted=value,
-                    default=parameter.default,
-                    current=parameter.current,
-                    next=parameter.next,
-                    in_force=_in_force(card, parameter),
-                )
-            )
-    return tuple(found)
+    have = [configuration.parameters[name] for name in wanted if name in configuration.parameters]
+    return tuple(Value(**vars(item), wanted=wanted[item.name], in_force=_in_force(card, item)) for item in have)
 
 
 def _in_force(card: Card, parameter: Parameter) -> int | None:
@@ -238,10 +222,7 @@ def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
             note=f"{OWN_VFS} is {own.next}, so each function has a number of its own and {VFS} is not used",
             fix=f"Set {OWN_VFS}=0 on the card by hand: neither this module nor the SR-IOV operator knows it.",
         )
-    locked = [
-        value.name for value in plan.values if not value.written and configuration.parameters[value.name].read_only
-    ]
-    if locked:
+    if locked := [value.name for value in plan.values if not value.written and value.read_only]:
         return replace(
             plan,
             step=Step.FAILED,

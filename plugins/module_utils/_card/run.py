@@ -131,12 +131,7 @@ def _card(plan: CardPlan) -> dict[str, t.Any]:
         "model": plan.model,
         "status": plan.step.value,
         "parameters": {
-            value.name: {
-                "default": value.default,
-                "current": value.current,
-                "next": value.next,
-                "wanted": value.wanted,
-            }
+            value.name: {key: getattr(value, key) for key in ("default", "current", "next", "wanted")}
             for value in plan.values
         },
         "note": plan.note,

@@ -56,10 +56,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
     """
     folder = f"{NET}/{interface}"
     rdma = rdma_port(sysfs, interface, known)
-    real = sysfs.real(f"{folder}/device")
-    # A virtio port has a device of its own below the card.
-    found = re.findall(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)", real or "")
-    address = found[-1] if found else None
+    address = sysfs.pci_address(folder)
     speed = sysfs.number(f"{folder}/speed")
     told = nic.driver(interface) if sysfs.exists(folder) else {}
     return {

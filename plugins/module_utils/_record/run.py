@@ -28,7 +28,7 @@ from .._probe import nic
 from .._qos.device import Dcb
 from .._rdma import verbs
 from .._route import netlink as nl
-from .._untouchable import BEYOND, connection_ends, lists
+from .._untouchable import connection_ends, lists, questions
 from .answers import answer, error
 from .links import DUMPS, scrubbed
 from .managers import PARSED, Reader
@@ -193,11 +193,7 @@ class Recorder:
     def _commands(self, ends: tuple[str, str] | None) -> t.Iterable[Ran]:
         """Yield what each program said that the host has."""
         asked = [(words.split(), "") for words in VERSIONS.split(", ")]
-        for family in (4, 6):
-            lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
-            if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
-                lines.append(f"route get fibmatch {ends[1]}")
-            asked.append((["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"))
+        asked += questions(ends)
         ports = [name for name in self._nets if self._sysfs.exists(f"/sys/class/net/{name}/device")]
         tree = read_pci(self._sysfs)
         nics = [nic.address for nic in tree.nics if nic.vendor == VENDOR_MELLANOX]

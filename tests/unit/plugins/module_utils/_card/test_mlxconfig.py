@@ -55,16 +55,15 @@ def test_three_columns():
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "current"),
+    ("text", "current"),
     [
-        pytest.param(ONE, {"next"}, None, id="next boot only: nothing is known of what is in force"),
-        pytest.param(TWO, {"current", "next"}, "IB(1)", id="no default"),
+        pytest.param(ONE, None, id="next boot only: nothing is known of what is in force"),
+        pytest.param(TWO, "IB(1)", id="no default"),
     ],
 )
-def test_the_header_is_read_and_columns_are_not_counted(text, columns, current):
-    found = parse_text(HEAD + text)
-    assert found.columns == columns
-    assert (found.parameters["LINK_TYPE_P1"].current, found.parameters["LINK_TYPE_P1"].next) == (current, "ETH(2)")
+def test_the_header_is_read_and_columns_are_not_counted(text, current):
+    found = parse_text(HEAD + text).parameters["LINK_TYPE_P1"]
+    assert (found.default, found.current, found.next) == (None, current, "ETH(2)")
 
 
 def test_an_answer_without_a_table_is_refused():
