@@ -19,6 +19,17 @@ OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # What is observed where somebody has switched a check off.
 NOT_LOOKED_AT = "not looked at"
 
+# What a role costs the work on a host, by its tag in the playbook hosts.
+COSTS = {
+    "rdma_driver": "a reboot follows where it changes packages",
+    "nic_mode": "a reboot follows",
+    "rdma_host": "a reboot only where the preview names one",
+    "reboot": "drains and reboots",
+    "gpudirect": "no reboot",
+    "rail_network": "no reboot, no drain",
+    "lossless_roce": "no reboot; a port may pause for a moment",
+}
+
 
 class _Data(t.TypedDict):
     id: str
@@ -39,6 +50,15 @@ class CheckData(_Data, total=False):
     peers: list[str]
     fault: str
     """Of a verdict: the other end, where the fault lies there."""
+
+
+def by_role(role: str, cost: str = "") -> str:
+    """Return the fix that a role makes: its command, and what it costs.
+
+    :param role: a tag of the playbook hosts.
+    :param cost: what it costs here, where that is not what it costs everywhere.
+    """
+    return f"ansible-playbook railops.rdma.hosts --tags {role} --limit HOST ({cost or COSTS[role]})"
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ checks:
       planned: /etc/netplan/90-railops-ens1np0.yaml
       observed: missing
       cause: the file is missing
-      fix: Run the role railops.rdma.rail_network on this host.
+      fix: ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)
 """
 
 from ..module_utils._module import run_module

@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from table import enter_environment
 
+FIX = "ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)"
+
 RAILS = 8
 CHECKS = 12  # of each rail
 BAD = 100  # every such host deviates
@@ -84,7 +86,7 @@ def checks(bad: bool) -> list[dict[str, t.Any]]:
                     "planned": f"1000{rail}: from 10.64.{rail}.2 lookup 100{rail}",
                     "observed": None if wrong else f"1000{rail}: from 10.64.{rail}.2 lookup 100{rail}",
                     "cause": f"missing: 1000{rail}: from 10.64.{rail}.2 lookup 100{rail}" if wrong else "",
-                    "fix": "Run the role railops.rdma.rail_network on this host." if wrong else "",
+                    "fix": FIX if wrong else "",
                 }
             )
     return made

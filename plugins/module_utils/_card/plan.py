@@ -15,7 +15,7 @@ import enum
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import CheckData, compared, skipped, warning
+from .._check import CheckData, by_role, compared, skipped, warning
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
 from .model import LINK_TYPES, Card, Wish
@@ -255,8 +255,8 @@ def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
     for plan in plans:
         good = plan.step is Step.DONE
         fix = {
-            Step.WRITE: "Run the role nic_mode.",
-            Step.PENDING: "Run the role rdma_host with its entry point reboot, or reset the card when it is idle.",
+            Step.WRITE: by_role("nic_mode"),
+            Step.PENDING: f"{by_role('reboot')}; or reset the card when it is idle",
             Step.POWER_CYCLE: "Switch the host off and on again (a power cycle, not a reboot).",
             Step.FAILED: plan.fix,
         }.get(plan.step, "")

@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, CheckData, compared
+from .._check import Check, CheckData, by_role, compared
 from .._errors import InputError, Problem, RdmaError
 
 # Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
@@ -243,7 +243,7 @@ def _package_check(plan: Plan) -> Check:
     listed = ", ".join(name for name in plan.packages if name not in plan.replaced)
     planned, cause = "all packages installed", "Packages are not installed."
     observed = f"missing: {listed}" if listed else planned
-    return compared("driver_packages", planned, observed, cause, "Run the role rdma_driver.")
+    return compared("driver_packages", planned, observed, cause, by_role("rdma_driver"))
 
 
 def _module_check(host: Host) -> Check:

@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, CheckData, compared, deviation, ok, skipped, warning
+from .._check import Check, CheckData, by_role, compared, deviation, ok, skipped, warning
 
 if t.TYPE_CHECKING:
     from .._card.pci import PciTree
@@ -197,4 +197,4 @@ def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: P
     if not plan.bridges:
         return skipped(name, " ".join(plan.notes) or "No bridge has it.", planned="peer-to-peer")
     blocked = sorted(set(plan.acs) & set(plan.bridges))
-    return compared(name, "peer-to-peer", blocked or "peer-to-peer", ACS_CAUSE, "Run the role gpudirect.")
+    return compared(name, "peer-to-peer", blocked or "peer-to-peer", ACS_CAUSE, by_role("gpudirect"))

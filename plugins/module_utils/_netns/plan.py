@@ -13,7 +13,7 @@ import enum
 import os
 from dataclasses import dataclass, replace
 
-from .._check import CheckData, compared
+from .._check import COSTS, CheckData, by_role, compared
 from .._errors import Problem
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
@@ -35,7 +35,7 @@ class Support(enum.Enum):
     ABSENT = "absent"
 
 
-LIVE_FIX = "Run the role rdma_host: it sets the mode at once, without a reboot."
+LIVE_FIX = by_role("rdma_host", "at once, no reboot")
 # What the mode in force reads as where the kernel has none to tell.
 WITHOUT_MODE = {
     Support.LOADED: "unknown",
@@ -296,7 +296,7 @@ def checks(plan: Plan, observed: State) -> list[CheckData]:
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.
     """
     blocker = plan.blocker
-    fix = blocker.fix if blocker else "Run the role rdma_host and let its entry point reboot restart the host."
+    fix = blocker.fix if blocker else by_role("rdma_host,reboot", COSTS["reboot"])
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
     by_hand = (

@@ -11,7 +11,7 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from .._check import WARNING, CheckData, compared, deviation, warning
+from .._check import WARNING, CheckData, by_role, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs, temporary
 from .._route.options import host_plan_spec
@@ -25,7 +25,7 @@ from .plan import MANAGERS, files_of, manager_of
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-FIX = "Run the role railops.rdma.rail_network on this host."
+FIX = by_role("rail_network")
 
 SPEC = {
     **host_plan_spec(),

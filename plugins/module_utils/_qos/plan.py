@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import asdict, dataclass, fields, replace
 
-from .._check import CheckData, compared, deviation, skipped
+from .._check import CheckData, by_role, compared, deviation, skipped
 from .._errors import InputError, Problem
 from .device import BACKENDS, driver_of
 
@@ -422,7 +422,7 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
             check = skipped(name, f"{interface} does not offer this setting.", rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
-            mend = "Run the role lossless_roce; see who else writes them (lldpad, firmware DCBX, a script)."
+            mend = f"{by_role('lossless_roce')}; see who else writes them (lldpad, firmware DCBX, a script)."
             check = compared(name, planned, observed, cause, mend, rail=rail)
         found.append(check.data())
     return found

@@ -14,7 +14,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._cabling.look import ask_lldpd
-from .._check import compared
+from .._check import by_role, compared
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._untouchable import read_untouchable
@@ -268,7 +268,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     if run.params["persist"] and run.settings():
         wanted = "settings that come back by themselves"
         seen = [change.path for change in files] or "all files as wanted"
-        cause, fix = "Files differ or are missing.", "Run the role lossless_roce."
+        cause, fix = "Files differ or are missing.", by_role("lossless_roce")
         checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
     before = {name: view(plan.before) for name, plan in run.plans.items()}
     after = {**before, **{name: view(plan.after) for name, plan in writes.items()}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._card.pci import normal_address
-from .._check import Check, CheckData, compared, deviation, ok, skipped
+from .._check import Check, CheckData, by_role, compared, deviation, ok, skipped
 from .info import roce_mtu
 
 LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
@@ -147,7 +147,7 @@ def _check_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], where: 
     if port["netdev"] is None:
         return skipped("rdma_mtu", f"{where} has no network interface.", planned=rail["mtu"], rail=name)
     cause = f"{port['netdev']} has another MTU."
-    return compared("rdma_mtu", rail["mtu"], port["netdev_mtu"], cause, "Run the role rail_network.", rail=name)
+    return compared("rdma_mtu", rail["mtu"], port["netdev_mtu"], cause, by_role("rail_network"), rail=name)
 
 
 def _check_active_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], where: str, network: str) -> Check:

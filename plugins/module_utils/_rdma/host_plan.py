@@ -13,7 +13,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, compared, deviation
+from .._check import COSTS, Check, by_role, compared, deviation
 from .._errors import Problem
 from .host_model import Have, LinkFile, Netdev, Rail, Want
 from .link_files import fits, kept, named_by_rule, settings_of
@@ -143,7 +143,7 @@ def _modules(plan: Plan) -> None:
     plan.problems += [problem] if missing else []
     cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
     found = " ".join(name for name in modules if name in there)
-    fix = problem.fix if missing else "Run the role rdma_host."
+    fix = problem.fix if missing else by_role("rdma_host")
     good = not absent and MODULES_FILE not in plan.files
     plan.checks.append(compared("rdma_modules", " ".join(modules), found, cause, fix, good=good))
 
@@ -165,7 +165,7 @@ def _names(plan: Plan) -> None:
             cause, fix = problem.problem, problem.fix
             plan.checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
             continue
-        observed, fix = device.name, "Run the role rdma_host."
+        observed, fix = device.name, by_role("rdma_host")
         if not device.name:
             observed, cause = f"no interface at {pci}", f"there is no network interface at {pci}"
             fix = "See with lspci that the card is there, and that its driver and link type are right."
@@ -177,7 +177,7 @@ def _names(plan: Plan) -> None:
         else:
             cause = f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts"
             plan.reboot_reasons.append(cause)
-            fix = "Run the role rdma_host and its reboot."
+            fix = by_role("rdma_host,reboot", COSTS["reboot"])
         plan.checks.append(compared("rdma_name", rail.interface, observed, cause, fix, rail=rail.name))
     plan.files.update(
         {f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._check import CheckData, compared, deviation, warning
+from .._check import CheckData, by_role, compared, deviation, warning
 from .model import KINDS, Host, Link, Snapshot, link_of, of_all, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
@@ -18,7 +18,7 @@ if t.TYPE_CHECKING:
     from .._errors import Problem
     from .want import Want, WantRail
 
-FIX = "Run the role railops.rdma.rail_network on this host."
+FIX = by_role("rail_network")
 
 
 def _check(

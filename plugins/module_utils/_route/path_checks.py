@@ -10,7 +10,7 @@ import errno
 import os
 import typing as t
 
-from .._check import Check, deviation, ok, skipped, warning
+from .._check import Check, by_role, deviation, ok, skipped, warning
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
 from .paths import LOCAL_TABLE, Asked, Flow, PathState, Target, ways_of
 from .wanted import inside
@@ -19,7 +19,7 @@ if t.TYPE_CHECKING:
     from .filters import Drop
     from .want import Want, WantAddress, WantRail
 
-ROLE = "Run the role railops.rdma.rail_network on this host."
+ROLE = by_role("rail_network")
 # What rules and routes of the types blackhole, prohibit, unreachable answer with (net/ipv4/fib_semantics.c, fib_props).
 REFUSED = {
     errno.EINVAL: "it is dropped silently",
