@@ -53,7 +53,6 @@ class Collective:
     def __init__(self, cluster: PodCluster, wanted: collective.CollectivePlan) -> None:
         self._cluster = cluster
         self._wanted = wanted
-        self._selector = selector(wanted.labels)
 
     def run(self) -> dict[str, t.Any]:
         """Return `code` (None: it did not end in its time) and `output` of the program.
@@ -64,7 +63,9 @@ class Collective:
         self._refuse_nodes(body["spec"]["template"]["spec"])
         try:
             self._cluster.create(body)
-            for belonging in collective.belongings(self._wanted, self._uid(), *make_key()):
+            for belonging in collective.belongings(
+                self._wanted, str(self._job()["metadata"].get("uid") or ""), *make_key()
+            ):
                 self._cluster.create(belonging)
             return self._result()
         finally:
@@ -83,20 +84,14 @@ class Collective:
             raise RdmaError(f"The program needs a pod on each node, and {text}.", fix_of(next(iter(found.values()))))
 
     def _job(self) -> Json:
-        made = self._cluster.listed("batch/v1", "Job", namespace=self._wanted.namespace, selector=self._selector)
-        return made[0] if made else {}
-
-    def _uid(self) -> str:
-        return str((self._job().get("metadata") or {}).get("uid") or "")
-
-    def _pods(self) -> list[Json]:
-        return self._cluster.listed("v1", "Pod", namespace=self._wanted.namespace, selector=self._selector)
+        return self._cluster.one("batch/v1", "Job", self._wanted.name, self._wanted.namespace) or {"metadata": {}}
 
     def _result(self) -> dict[str, t.Any]:
         until = time.monotonic() + collective.START_SECONDS
         begun = False
+        which = {"namespace": self._wanted.namespace, "selector": selector(self._wanted.labels)}
         while True:
-            pods = self._pods()
+            pods = self._cluster.listed("v1", "Pod", **which)
             first = next((pod for pod in pods if _index(pod) == "0"), None)
             if first is not None and finished(first):
                 return {"code": exit_code(first), "output": self._whole_log(first)}

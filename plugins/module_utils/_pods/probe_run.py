@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import fields
 
 from .._check import skipped
 from .._cluster import source
@@ -18,7 +17,7 @@ from .._fabric.lock import read_host_plans, read_lock
 from . import commands
 from .checks import PodNode, node_of
 from .commands import CommandCluster
-from .run import Pods, ProbeOptions
+from .run import Pods
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -52,24 +51,18 @@ def read_nodes(folder: str) -> dict[str, PodNode]:
     return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 
 
-def options_of(params: dict[str, t.Any]) -> ProbeOptions:
-    """Return the options that the parameters make.
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """Look and measure.
 
     :raises RdmaError: for numbers that cannot be.
     """
-    for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
-        if params[name] < least:
-            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
-    return ProbeOptions(**{each.name: params[each.name] for each in fields(ProbeOptions)})
-
-
-def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Look and measure."""
     params = module.params
     if params["depth"] == "none":
         return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none").data()]}
-    options = options_of(params)
+    for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
+        if params[name] < least:
+            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
     nodes = read_nodes(params["plan_dir"])
     with CommandCluster(Access.of(params)) as cluster:
-        checks = Pods(cluster, nodes, options).checks(check_mode=module.check_mode)
+        checks = Pods(cluster, nodes, params).checks(check_mode=module.check_mode)
     return {"changed": False, "checks": checks}

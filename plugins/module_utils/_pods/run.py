@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_warning, newest, ready
@@ -41,38 +40,23 @@ _FORBIDDEN = (
 )
 
 
-@dataclass(frozen=True)
-class ProbeOptions:
-    """The options of a run."""
-
-    fabric: str
-    namespace: str = "default"
-    depth: str = "latency"
-    schedule: str = "ring"
-    peers: int = 3
-    seed: int = 0
-    nodes: int = 8
-    parallel: int = 8
-    timeout: int = 60
-    iterations: int = 1000
-    max_latency_us: float = 0.0
-
-
 class Pods:
     """The test application of a fabric in a cluster.
 
     :param nodes: the plan's nodes by name.
     """
 
-    def __init__(self, cluster: CommandCluster, nodes: t.Mapping[str, looks.PodNode], options: ProbeOptions) -> None:
+    def __init__(
+        self, cluster: CommandCluster, nodes: t.Mapping[str, looks.PodNode], params: t.Mapping[str, t.Any]
+    ) -> None:
         self._cluster = cluster
         self._nodes = nodes
-        self._options = options
+        self._params = params
         self._forbidden = False
 
     def checks(self, *, check_mode: bool = False) -> list[CheckData]:
         """Return all checks."""
-        where, wanted = self._options.namespace, selector(labels_of(self._options.fabric))
+        where, wanted = self._params["namespace"], selector(labels_of(self._params["fabric"]))
         sets = self._cluster.listed("apps/v1", "DaemonSet", namespace=where, selector=wanted)
         if not sets:
             why = f"the test application does not run in the namespace {where}"
@@ -99,9 +83,9 @@ class Pods:
                     alive[name] = pod
             else:
                 found.append(self._without_pod(daemon_set, name, why))
-        if self._options.depth != "status":
+        if self._params["depth"] != "status":
             found += self._inside(alive)
-        if self._options.depth == "latency":
+        if self._params["depth"] == "latency":
             found += self._latency(alive, check_mode)
         return found
 
@@ -140,11 +124,11 @@ class Pods:
     # Latency between them
 
     def _latency(self, alive: t.Mapping[str, Json], check_mode: bool) -> list[CheckData]:
-        options = self._options
-        chosen = latency.draw(alive, options.nodes, options.seed)
+        params = self._params
+        chosen = latency.draw(alive, params["nodes"], params["seed"])
         cause = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
         found = [looks.left_out(latency.CHECK, name, cause) for name in alive if name not in chosen]
-        todo = latency.tests(self._nodes, chosen, options.schedule, options.peers, options.seed)
+        todo = latency.tests(self._nodes, chosen, params["schedule"], params["peers"], params["seed"])
         why = fix = ""
         if check_mode:
             why = "check mode starts no tests"
@@ -155,8 +139,8 @@ class Pods:
         if why:
             return [*found, *(looks.left_out(latency.CHECK, name, why, fix) for name in chosen)]
         outcomes = []
-        with ThreadPoolExecutor(options.parallel) as pool:
-            for now in latency.rounds(todo, options.parallel):
+        with ThreadPoolExecutor(params["parallel"]) as pool:
+            for now in latency.rounds(todo, params["parallel"]):
                 for came in pool.map(lambda pairs: [self._test(pair, alive) for pair in pairs], now):
                     outcomes += came
         if any(outcome.failure for outcome in outcomes):
@@ -168,13 +152,13 @@ class Pods:
 
     def _test(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
         """Run the server's end, and the client's until it has found it or it has ended."""
-        options, words = self._options, {}
+        params, words = self._params, {}
         address = ""
         for end, name in (("client", pair.client), ("server", pair.server)):
             interface, address = latency.place_of(self._nodes[name], pair.rail, alive[name])
             if not interface:
                 return latency.without_address(pair, end)
-            words[end] = latency.command(pair, options.iterations, options.timeout, interface)
+            words[end] = latency.command(pair, params["iterations"], params["timeout"], interface)
         words["client"].append(address)
         # Whose pod a command cannot be run in: that is no fault of the other end.
         node = pair.server
@@ -183,7 +167,7 @@ class Pods:
                 node = pair.client
                 while True:
                     over = server.over()
-                    client = self._cluster.run(alive[node], words["client"], options.timeout + MARGIN)
+                    client = self._cluster.run(alive[node], words["client"], params["timeout"] + MARGIN)
                     if over or not latency.too_early(client):
                         break
                     time.sleep(POLL_SECONDS)
@@ -191,7 +175,7 @@ class Pods:
                 said = server.ended(POLL_SECONDS) if client.code else Ended()
         except CommandFailed as exc:
             return latency.not_run(pair, node, str(exc))
-        return latency.read(pair, client, said, options.max_latency_us)
+        return latency.read(pair, client, said, params["max_latency_us"])
 
 
 def _down(name: str) -> CheckData:

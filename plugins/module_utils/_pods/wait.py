@@ -124,20 +124,20 @@ def look(
         want = int(status.get("desiredNumberScheduled") or 0)
         new, ready = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberReady") or 0)
         old = want - new
-    done = seen and new >= want and ready >= want and old <= 0
     text = f"{min(ready, want):,} of {want:,} pods ready"
     text += f", {old:,} still old" if old > 0 else ""
     # Before the controller has seen the change its numbers are those of the rollout before.
     steps: dict[t.Hashable, int] = {(part, generation, "seen"): int(seen)}
     if seen:
         steps.update({(part, generation, "new"): new, (part, generation, "ready"): ready})
-    if done or pods is None:
-        return Look(part, done, text if seen else "is not taken up yet", steps)
+    found = Look(part, seen and new >= want and ready >= want and old <= 0, text, steps)
+    if found.done or pods is None:
+        return found if seen else replace(found, text="is not taken up yet")
     steps[part, generation, "begun"] = sum(begun(pod) for pod in pods)
-    if part.kind == "Deployment":
-        behind = tuple(sorted((pod for pod in pods if not is_ready(pod)), key=_worst))
-        return Look(part, False, text, steps, behind, own=_misplaced(behind, lost))
-    return _with_pods(part, obj, pods, lost, revision, text, steps, seen)
+    if part.kind == "DaemonSet":
+        return _with_pods(found, obj, pods, lost, revision if seen else "")
+    late = _late(pods)
+    return replace(found, behind=late, own=_misplaced(late, lost))
 
 
 def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> Look:
@@ -190,30 +190,28 @@ def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> PodTrouble | Non
     )
 
 
-def _with_pods(
-    part: Part,
-    obj: Json,
-    pods: t.Sequence[Json],
-    lost: frozenset[str],
-    revision: str,
-    text: str,
-    steps: t.Mapping[t.Hashable, int],
-    seen: bool,
-) -> Look:
-    """Look again where something is missing: which pods, and is it only nodes that are down."""
-    down = {node for node in (wanted_node(pod) for pod in pods) if node in lost}
+def _with_pods(found: Look, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], revision: str) -> Look:
+    """Look again where something is missing: which pods, and is it only nodes that are down.
+
+    :param found: how far the DaemonSet is by its numbers.
+    :param revision: of its present template; empty where that is not known, or its controller has not seen it.
+    """
+    down = {node for node in map(wanted_node, pods) if node in lost}
     living = [pod for pod in pods if wanted_node(pod) not in lost]
+    late = _late(living)
+    if not down:
+        return replace(found, behind=late)
     old = [pod for pod in living if revision and _revision(pod) != revision]
-    bad = [pod for pod in living if not is_ready(pod)]
-    own = None
-    done = False
-    if down:
-        text += _down_text(down)
-        want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
-        good = len(living) - len({id(pod) for pod in (*old, *bad)})
-        done = seen and bool(revision) and not old and not bad and good + len(down) >= want
-        own = None if done else _stalled(obj, down, old)
-    return Look(part, done, text, steps, tuple(sorted(bad, key=_worst)), tuple(sorted(down)), own)
+    want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
+    done = bool(revision) and not old and not late and len(living) + len(down) >= want
+    text = found.text + _down_text(down)
+    own = None if done else _stalled(obj, down, old)
+    return replace(found, done=done, text=text, behind=late, down=tuple(sorted(down)), own=own)
+
+
+def _late(pods: t.Iterable[Json]) -> tuple[Json, ...]:
+    """Return the pods that are not ready, those that broke before those that only wait."""
+    return tuple(sorted((pod for pod in pods if not is_ready(pod)), key=_worst))
 
 
 def _down_text(down: t.Collection[str]) -> str:
@@ -225,7 +223,6 @@ def _revision(pod: Json) -> str:
 
 
 def _worst(pod: Json) -> tuple[int, str]:
-    """Sort pods that broke before those that only wait."""
     broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in containers(pod))
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
@@ -253,8 +250,7 @@ def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
     if why := job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
         return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(why, fix), final=True)
-    behind = tuple(sorted((pod for pod in pods or () if not is_ready(pod)), key=_worst))
-    return Look(part, False, "has not ended", steps, behind)
+    return Look(part, False, "has not ended", steps, _late(pods or ()))
 
 
 def _coordinator(part: Part, obj: Json) -> Look:

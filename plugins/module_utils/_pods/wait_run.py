@@ -15,10 +15,9 @@ import subprocess
 import threading
 import time
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._cluster.access import ACCESS, Access
-from .._cluster.model import Ref
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_lines, trouble, wanted_node
 from .._cluster.progress import Patience, reporter
@@ -139,19 +138,14 @@ class Waiting:
 
     def _look(self, part: Part, *, deep: bool) -> Look:
         """Look at a part, and where it is not ready, now and then at its pods and their nodes as well."""
-        resource = self._cluster.resource(KINDS[part.kind], part.kind)
-        obj = (
-            self._cluster.get(resource, Ref(resource.group, part.kind, part.namespace, part.name)) if resource else None
-        )
+        obj = self._cluster.one(KINDS[part.kind], part.kind, part.name, part.namespace)
         found = look(part, obj)
         if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
             return found
         if not deep and not found.done:
             # Of nodes that are down only the pods show it: between two looks at them the last one holds.
-            before = self._detailed.get(part)
-            return (
-                Look(part, False, found.text, found.steps, before.behind, before.down, before.own) if before else found
-            )
+            before = self._detailed.get(part, found)
+            return replace(before, done=False, text=found.text, steps=found.steps, final=False)
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
         nodes = self._cluster.listed("v1", "Node")

@@ -44,9 +44,10 @@ class Played:
     def remove(self, body):
         self.gone.append((body["kind"], body["metadata"]["name"]))
 
-    def listed(self, _version, kind, **_where):
-        if kind == "Job":
-            return [{"metadata": {"uid": "u-1"}, "status": self.job}]
+    def one(self, *_which):
+        return {"metadata": {"uid": "u-1"}, "status": self.job}
+
+    def listed(self, _version, _kind, **_where):
         phase = self.phases.pop(0) if len(self.phases) > 1 else self.phases[0]
         index = "batch.kubernetes.io/job-completion-index"
         state = {"terminated": {"exitCode": 0}} if phase == "Succeeded" else {}

@@ -241,10 +241,7 @@ class Fleet:
     def sleep(self, seconds):
         self.now += seconds
 
-    def resource(self, api_version, kind):
-        return types.SimpleNamespace(group=api_version.rpartition("/")[0])
-
-    def get(self, _resource, _ref):
+    def one(self, *_which):
         done = min(self.nodes, 2 * int(self.now / self.seconds_each), self.stuck_at or self.nodes)
         return daemon_set(self.nodes, done, self.nodes - (2 if done < self.nodes else 0))
 
