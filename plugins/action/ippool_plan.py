@@ -12,6 +12,7 @@ from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 
 from ..module_utils._errors import InputError, Problem, RdmaError
+from ..plugin_utils._arguments import kept
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
@@ -37,6 +38,7 @@ class ActionModule(FabricAction):
             for key, value in self._task.args.items()
             if value != "" or variables.get(f"fabric_{key}", "") is not None
         }
+        of_role = bool(raw.pop("variables_of", None))
         if NETADDR_ERROR:
             result.update(failed=True, msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
             return result
@@ -45,8 +47,8 @@ class ActionModule(FabricAction):
         places = {name: name for name in variables}
         warnings: list[str] = []
         try:
+            self._resolve(raw, variables, of_role)
             self._check_keys(raw)
-            self._check_resolved(raw, variables)
             if nodes is None:
                 nodes = self._collect(raw, variables, places)
             warnings = self._check_names(raw, places)
@@ -117,20 +119,24 @@ class ActionModule(FabricAction):
             raise InputError(problems)
         return warnings
 
-    def _check_resolved(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
-        """Refuse what is still a template, or is there and cannot be resolved: `default(omit)` takes it for absent."""
-        problems = [found for key, value in raw.items() for found in still_templates(f"fabric_{key}", value)]
-        for variable in (f"fabric_{key}" for key in DEFAULTS if key not in raw):
-            if variable not in variables:
-                continue
+    def _resolve(self, raw: dict[str, t.Any], variables: dict[str, t.Any], of_role: bool) -> None:
+        """Refuse what is still a template, or is there and cannot be resolved: `default(omit)` takes it for absent.
+
+        :param raw: the options that are given.
+        :param of_role: whether the role's variables give the others, which are then added.
+        """
+        problems: list[Problem] = []
+        for key in [key for key in DEFAULTS if key not in raw and f"fabric_{key}" in variables]:
             try:
-                self._templar.template(variables[variable])
+                value = kept(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
-                problems.append(
-                    Problem(variable, f"It cannot be resolved: {str(exc).rstrip('.')}.", "Mend the template.")
-                )
+                problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
+                problems.append(Problem(f"fabric_{key}", problem, "Mend the template."))
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
+            else:
+                raw |= {key: value} if of_role and value is not None else {}
+        problems += [found for key, value in raw.items() for found in still_templates(f"fabric_{key}", value)]
         if problems:
             raise InputError(problems)
 

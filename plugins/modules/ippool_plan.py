@@ -21,6 +21,7 @@ description:
     O(group), never only the play's hosts, so that C(--limit) cannot retire anyone.
 extends_documentation_fragment:
   - railops.rdma._attributes
+  - railops.rdma._role_variables
 attributes:
   check_mode:
     support: full

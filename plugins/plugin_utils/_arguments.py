@@ -37,3 +37,12 @@ def forks(task_vars: dict[str, t.Any]) -> int:
 def colour() -> bool:
     """Whether output to the terminal may have colours: as Ansible found when it started, with the terminal at hand."""
     return bool(color.ANSIBLE_COLOR)
+
+
+def kept(value: t.Any, omitted: t.Any) -> t.Any:
+    """Return a value without what is omitted in it: before 2.19 a text stands there."""
+    if isinstance(value, dict):
+        return {key: kept(item, omitted) for key, item in value.items() if item != omitted}
+    if isinstance(value, list):
+        return [kept(item, omitted) for item in value if item != omitted]
+    return None if value == omitted else value

@@ -136,6 +136,7 @@ FORMER = (
     Former(("filter cluster_problems",), "cluster_problems is gone.", "Use the module cluster_components_info."),
     Former(("filter pod_checks",), "pod_checks is gone.", "Use the module pod_probe."),
     Former(("check driver_pyroute2",), "driver_pyroute2 is gone: nothing is installed.", "Take it out."),
+    Former(("result __fabric_result",), "__fabric_result of the role fabric has another name.", "Read fabric_result."),
     Former(("return node_gate held",), "held of node_gate has another name.", "Read capped."),
     Former(("return gpudirect gpu_operator_values",), "It is gone.", "docs/gpudirect.md has the lines to write."),
 )

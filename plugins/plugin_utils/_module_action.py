@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..module_utils import _library
 from ..module_utils._fabric.shapes import HostPlan
+from ._arguments import kept
 from ._former import former
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
@@ -96,15 +97,6 @@ def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "")
     ]
 
 
-def _kept(value: t.Any, omitted: t.Any) -> t.Any:
-    """Return a value without what is omitted in it: before 2.19 a text stands there."""
-    if isinstance(value, dict):
-        return {key: _kept(item, omitted) for key, item in value.items() if item != omitted}
-    if isinstance(value, list):
-        return [_kept(item, omitted) for item in value if item != omitted]
-    return None if value == omitted else value
-
-
 class ModuleAction(FabricAction):
     """Run the module of the task, with what the host plan has for it."""
 
@@ -138,7 +130,7 @@ class ModuleAction(FabricAction):
                     return parts[0]
                 if all(isinstance(part, str) for part in parts):
                     return "/".join(parts)
-        return _kept(self._templar.template(value), task_vars.get("omit"))
+        return kept(self._templar.template(value), task_vars.get("omit"))
 
     def _named(self, names: t.Mapping[str, str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the options whose variables the host has, by their variables' names."""

@@ -28,6 +28,7 @@ from ansible_collections.railops.rdma.plugins import filter as filters
 from ansible_collections.railops.rdma.plugins.action.ippool_plan import ActionModule as PlanAction
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import DEFAULTS
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy, name_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -190,7 +191,10 @@ class Playbooks:
             for host in mine:
                 self._give(host)
 
-    def _plan(self, args: Json, _task: Json, _values: Json, _mine: list[str]) -> None:
+    def _plan(self, args: Json, _task: Json, values: Json, _mine: list[str]) -> None:
+        known = self._variables(values)
+        given = {key: known[f"fabric_{key}"] for key in DEFAULTS if known.get(f"fabric_{key}") is not None}
+        args = self._value(given, values) if args == {"variables_of": "fabric"} else args
         nodes = [{"host": host, **self.own.get(host, {})} for host in self.hosts]
         PlanAction._check_keys(t.cast("t.Any", None), args)
         fabric, namespace = args["name"], args["namespace"]
@@ -199,7 +203,7 @@ class Playbooks:
             done = plan(args, nodes, check_mode=self.check, copy=copy)
         except RdmaError as exc:
             raise RefusedError(str(exc)) from None
-        self.facts["__fabric_result"] = done
+        self.facts["fabric_result"] = done
 
     def _named(self, name: str) -> list[Json]:
         return [self.cluster[name]] if name in self.cluster else []
