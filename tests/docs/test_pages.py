@@ -112,7 +112,8 @@ def test_a_declaration_can_be_planned(block: Block, tmp_path: Path):
 def test_every_variable_that_a_page_names_exists():
     problems = []
     for page in PAGES:
-        for line, span in page.spans:
+        # This page has the names that are gone.
+        for line, span in () if page.path.endswith("porting.md") else page.spans:
             found = re.fullmatch(rf"({VARIABLE.pattern})(?::\s+(.+)|=(\S+))?", span.replace("-e ", "", 1))
             if not found or found.group(1) in SYSCTLS or found.group(1) in IDS or found.group(1) in known.modules():
                 continue
@@ -169,20 +170,25 @@ def test_every_page_is_reached_from_the_readme():
 
 
 def older(name: str) -> str:
-    """Return what a script of tests/site says when docs/ is older than what it makes of the code; else nothing."""
-    argv = [sys.executable, str(CHECKOUT / "tests/site" / name), "--check"]
+    """Return what a script of the tests says when docs/ is older than what it makes of the code; else nothing."""
+    argv = [sys.executable, str(CHECKOUT / "tests" / name), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.stderr or str(done.returncode or "")
 
 
 def test_the_page_of_errors_is_what_the_code_says():
     """Run python3 tests/site/errors_doc.py after a message was changed."""
-    assert older("errors_doc.py") == ""
+    assert older("site/errors_doc.py") == ""
 
 
 def test_the_list_of_checks_is_what_the_code_says():
     """Run python3 tests/site/checks_doc.py after tests/site/checks.yml was changed."""
-    assert older("checks_doc.py") == ""
+    assert older("site/checks_doc.py") == ""
+
+
+def test_the_page_of_what_went_is_what_the_code_says():
+    """Run python3 tests/docs/porting_doc.py after plugins/plugin_utils/_former.py was changed."""
+    assert older("docs/porting_doc.py") == ""
 
 
 def sources() -> str:
