@@ -13,13 +13,12 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
-from ..module_utils._check import NOT_LOOKED_AT, skipped
+from ..module_utils._check import NOT_LOOKED_AT
 from ..module_utils._intake import line
 from ..plugin_utils._host_plan import (
     drawn_addresses,
     leaves_of,
     proving_neighbours,
-    read_host_plan,
     read_plan,
     refuse_other_node,
 )
@@ -33,9 +32,8 @@ from ..plugin_utils._module_action import (
 )
 from ..plugin_utils._refusal import once
 from ..plugin_utils._role_options import ASKED, AUDITED
-from ..plugin_utils._verdict.files import last_path, read_json, result_path, without_counters, write_json
-from ..plugin_utils._verdict.intake import answer_in
-from ..plugin_utils._verdict.merge import host_result, status_of
+from ..plugin_utils._verdict.files import last_path, read_json
+from ..plugin_utils._verdict.result import write_result
 from ..plugin_utils._verdict.scope import scope
 
 if t.TYPE_CHECKING:
@@ -142,23 +140,11 @@ class ActionModule(ModuleAction):
             result["facts"] = {**facts, "gathered": self._gathered(gather, task_vars)}
         if not verify_dir or result.get("unreachable"):
             return result
-        errors, rails = result.get("errors"), list[str]()
-        digest, node, error = None, None, line(*errors) if isinstance(errors, list) else None
+        errors = result.get("errors")
+        error = line(*errors) if isinstance(errors, list) else None
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {line(result.get('msg')) or 'no answer'}"
-        try:
-            have = read_host_plan(plan_dir, host)
-            node, digest = have["node"], read_plan(plan_dir).get("digest")
-            rails = [rail["name"] for rail in have["rails"]]
-        except AnsibleActionFail as exc:
-            error = error or str(exc)
-        checks, facts, _wrong = answer = answer_in({"checks": None, **result}, rails)
-        error = line(error, answer.error)
-        checks += [skipped(name, reason, observed=NOT_LOOKED_AT).data() for name, reason in left_out.items()]
-        if health := facts.get("health"):
-            write_json(last_path(verify_dir, host), health)
-        made = host_result(host, node, digest, checks, error, without_counters(facts))
-        path = result_path(verify_dir, host)
-        write_json(path, made)
-        kept = {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}
-        return {"changed": False, "path": path, "status": status_of(made), **kept}
+        where = {"plan_dir": plan_dir, "verify_dir": verify_dir}
+        made = write_result(where, host, {"checks": None, **result}, error, left_out, NOT_LOOKED_AT)
+        del made["checks"]
+        return made | {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}

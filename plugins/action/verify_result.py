@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleActionFail
-
-from ..module_utils._check import skipped
-from ..module_utils._intake import line
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._verdict.files import read_result, result_path, write_json
 from ..plugin_utils._verdict.ids import IDS
-from ..plugin_utils._verdict.intake import answer_in
-from ..plugin_utils._verdict.merge import host_result, status_of
+from ..plugin_utils._verdict.result import write_result
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},
@@ -45,19 +38,4 @@ class ActionModule(FabricAction):
             fix = "Use the ids that docs/verify.md lists."
             raise Refusal(f"No check is called {', '.join(unknown)} (skipped). {fix}")
         host = (task_vars or {})["inventory_hostname"]
-        digest, node, error, rails = None, None, args["error"] or None, []
-        try:
-            have_plan = read_host_plan(args["plan_dir"], host)
-            node, rails = have_plan["node"], [rail["name"] for rail in have_plan["rails"]]
-            digest = read_plan(args["plan_dir"]).get("digest")
-        except AnsibleActionFail as exc:
-            error = error or str(exc)
-        checks, found, _wrong = answer = answer_in(args["results"], rails)
-        checks += [skipped(name, str(reason)).data() for name, reason in args["skipped"].items()]
-        path = result_path(args["verify_dir"], host)
-        have = read_result(path) if args["add"] else {}
-        error = line(have.get("error"), error, answer.error)
-        facts = {**have.get("facts", {}), **found}
-        made = host_result(host, node, digest, [*have.get("checks", []), *checks], error, facts)
-        write_json(path, made)
-        return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
+        return write_result(args, host, args["results"], args["error"] or None, args["skipped"])

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes what was found on one host: the file that the verdict reads."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+from ...module_utils._check import skipped
+from ...module_utils._intake import line
+from .._host_plan import read_host_plan, read_plan
+from .files import last_path, read_result, result_path, without_counters, write_json
+from .intake import answer_in
+from .merge import host_result, status_of
+
+
+def write_result(
+    args: t.Mapping[str, t.Any],
+    host: str,
+    results: t.Any,
+    error: str | None,
+    left_out: t.Mapping[str, t.Any],
+    observed: str | None = None,
+) -> dict[str, t.Any]:
+    """Write a host's result, and return what the task has to say of it.
+
+    :param args: `plan_dir`, `verify_dir`, and `add`: whether what the file has already stays.
+    :param results: the answers of modules.
+    :param error: what hinders; None where nothing does.
+    :param left_out: the reason of each check that was not made, by its id.
+    :param observed: of these.
+    """
+    node, digest, rails = None, None, []
+    try:
+        plan = read_host_plan(args["plan_dir"], host)
+        node, rails = plan["node"], [rail["name"] for rail in plan["rails"]]
+        digest = read_plan(args["plan_dir"]).get("digest")
+    except AnsibleActionFail as exc:
+        error = error or str(exc)
+    checks, facts, _wrong = answer = answer_in(results, rails)
+    checks += [skipped(name, str(reason), observed=observed).data() for name, reason in left_out.items()]
+    if health := facts.get("health"):
+        write_json(last_path(args["verify_dir"], host), health)
+    path = result_path(args["verify_dir"], host)
+    have = read_result(path) if args.get("add") else {}
+    error = line(have.get("error"), error, answer.error)
+    facts = {**have.get("facts", {}), **without_counters(facts)}
+    made = host_result(host, node, digest, [*have.get("checks", []), *checks], error, facts)
+    write_json(path, made)
+    return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
