@@ -133,6 +133,10 @@ FORMER = (
     Former(("filter pool_prefixes",), "pool_prefixes is gone.", "Read prefixes of cluster_nodes."),
     Former(("filter pool_users",), "pool_users is gone.", "Read kept of cluster_objects, state absent, in check mode."),
     Former(("filter node_causes",), "node_causes is gone.", "Read checks of cluster_nodes."),
+    *(
+        Former((f"module {name}",), f"{name} has another name.", f"Use railops.rdma.{name}_info with the same options.")
+        for name in ("host_record", "rail_upgrade")
+    ),
     Former(("filter cluster_problems",), "cluster_problems is gone.", "Use the module cluster_components_info."),
     Former(("filter pod_checks",), "pod_checks is gone.", "Use the module pod_probe."),
     Former(("check driver_pyroute2",), "driver_pyroute2 is gone: nothing is installed.", "Take it out."),

@@ -23,7 +23,7 @@ RUNTIME = known.load(CHECKOUT / "meta/runtime.yml")
 GROUPS = RUNTIME["action_groups"]
 # They have plan_dir and work on the controller, or with the fleet as a whole.
 REQUIRED = {"rdma_probe": {"end": "server", "token": "a"}}
-OF_THE_CONTROLLER = {"acceptance", "ippool_plan", "rail_upgrade", "verdict", "verify_result"}
+OF_THE_CONTROLLER = {"acceptance", "ippool_plan", "rail_upgrade_info", "verdict", "verify_result"}
 
 
 def test_the_group_of_hosts_is_all_that_read_a_hosts_plan():

@@ -65,7 +65,7 @@ def test_a_replayed_guest_gives_the_same_facts_and_the_same_verdict(tmp_path, mo
     command, expected = FAULTS[kind]
     guest(command)
     live, facts = on_host("rail_audit", **AUDIT), on_host("rdma_info", **FACTS)
-    record = on_host("host_record", key=KEY, names=NAMES)["record"]
+    record = on_host("host_record_info", key=KEY, names=NAMES)["record"]
     text = Scrub(KEY, NAMES).text
     replay = Replay(record, tmp_path)
     with monkeypatch.context() as patched:

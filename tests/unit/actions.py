@@ -14,7 +14,7 @@ from returned import returned
 
 from ansible_collections.railops.rdma.plugins.action import plain
 
-ALONE = ("acceptance", "rail_discover", "rail_upgrade", "verdict", "verify_result")
+ALONE = ("acceptance", "rail_discover", "rail_upgrade_info", "verdict", "verify_result")
 """Actions that do the work themselves; what the others return is their module's."""
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Replays a record (host_record) as a host: modules read its files, programs and netlink answers, and nothing else.
+"""Replays a record (host_record_info) as a host: modules read its files, programs and netlink answers, no more.
 
 What a module asks for that the record lacks is in `Replay.lacks`. Of questions for a route the kernel's answer is
 computed from the recorded main table alone: those with a source, a mark or an interface are lacking.

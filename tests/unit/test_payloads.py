@@ -25,7 +25,7 @@ ROOMS: dict[str, set[str]] = {
     "cluster_wait": {*CLUSTER, "_pods", "_probe"},
     "fabric_lease": CLUSTER,
     "gpudirect": {"_gpudirect", "_card"},
-    "host_record": {
+    "host_record_info": {
         *("_record", "_cabling", "_card", "_probe", "_qos", "_route"),
         # Whose files a record tells from a stranger's.
         *("_fabric", "_gpudirect", "_netns", "_persist", "_rdma"),
@@ -44,7 +44,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "rail_discover": set(),
     "rail_persist": {"_fabric", "_persist", "_route"},
-    "rail_upgrade": set(),
+    "rail_upgrade_info": set(),
     "rdma_driver": {"_driver", "_card"},
     "rdma_host": {"_rdma", "_card", "_fabric"},
     "rdma_info": {"_rdma", "_cabling", "_card", "_fabric"},

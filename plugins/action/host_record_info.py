@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs host_record; what lies in folders of the controller is read here. A failure is shown once."""
+"""Runs host_record_info; what lies in folders of the controller is read here. A failure is shown once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..plugin_utils._refusal import fail
 
 
 class ActionModule(ModuleAction):
-    """The action in front of the module host_record."""
+    """The action in front of the module host_record_info."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Record a host by the module, or the folders of a plan and a verdict."""

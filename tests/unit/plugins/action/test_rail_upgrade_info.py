@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railops.rdma.plugins.action import rail_upgrade
+from ansible_collections.railops.rdma.plugins.action import rail_upgrade_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
@@ -39,7 +39,7 @@ class Site:
 
     def run(self, phase, host="node1", **more):
         args = {"phase": phase, "folder": self.folder, "plan_dir": str(self.root / "fabric"), **more}
-        return action_of(rail_upgrade, args).run(task_vars={"inventory_hostname": host})
+        return action_of(rail_upgrade_info, args).run(task_vars={"inventory_hostname": host})
 
     def seen(self, host, link="ok", error=None):
         """Write what a look at a host found."""

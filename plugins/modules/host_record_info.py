@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: host_record
+module: host_record_info
 short_description: Record what modules read of a host, with stand-ins for what tells whose it is
 version_added: 1.0.0
 description:
@@ -57,7 +57,7 @@ seealso:
 EXAMPLES = r"""
 ---
 - name: Record the host
-  railops.rdma.host_record:
+  railops.rdma.host_record_info:
     key: "{{ lookup('ansible.builtin.password', '/dev/null', length=40) }}"
   become: true
   register: __example_record

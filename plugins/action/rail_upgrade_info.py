@@ -11,7 +11,7 @@ import typing as t
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._intake import LINK, Nonsense, fitting, measured
-from ..modules.rail_upgrade import ARGUMENT_SPEC
+from ..modules.rail_upgrade_info import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
@@ -54,7 +54,7 @@ def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
 
 
 class ActionModule(FabricAction):
-    """The action behind the module rail_upgrade."""
+    """The action behind the module rail_upgrade_info."""
 
     _requires_connection = False
     _supports_check_mode = True

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: rail_upgrade
+module: rail_upgrade_info
 short_description: Decide whose turn an upgrade is, and whether a node is worse than before
 version_added: 1.0.0
 description:
@@ -74,7 +74,7 @@ author:
 EXAMPLES = r"""
 ---
 - name: Ask whether the node is worse than before
-  railops.rdma.rail_upgrade:
+  railops.rdma.rail_upgrade_info:
     phase: judge
     folder: verify/fabric/upgrade
   register: judged
@@ -134,7 +134,7 @@ ARGUMENT_SPEC = {
 def main() -> None:
     """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(msg="railops.rdma.rail_upgrade runs on the controller only. Call it by its full name.")
+    module.fail_json(msg="railops.rdma.rail_upgrade_info runs on the controller only. Call it by its full name.")
 
 
 if __name__ == "__main__":
