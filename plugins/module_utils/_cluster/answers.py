@@ -12,7 +12,7 @@ import typing as t
 
 from .._errors import RdmaError
 from . import library
-from .model import Json, Ref
+from .model import Json
 
 if not library.KUBERNETES_ERROR:
     ApiException = library.ApiException
@@ -21,9 +21,8 @@ if not library.KUBERNETES_ERROR:
 class FieldConflict(Exception):
     """The server says that others own fields: [(field, owner)]."""
 
-    def __init__(self, ref: Ref, clashes: list[tuple[str, str]]) -> None:
-        super().__init__(str(ref))
-        self.ref = ref
+    def __init__(self, what: str, clashes: list[tuple[str, str]]) -> None:
+        super().__init__(what)
         self.clashes = clashes
 
 

@@ -174,14 +174,16 @@ class Cluster:
 
     # Writing
 
-    def apply(self, resource: t.Any, ref: Ref, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
+    def apply(self, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
         """Server-side apply.
 
-        :param resource: the kind, as the API's discovery has it.
         :param body: the whole object as wanted.
         :param force: take fields from their managers.
         :raises FieldConflict: when other managers own fields.
         """
+        resource, ref = self.resource(body["apiVersion"], body["kind"]), Ref.of(body)
+        if resource is None:
+            raise RdmaError(f"{ref}: the API does not serve this kind yet.", "Run again.", code=404)
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)
@@ -189,9 +191,8 @@ class Cluster:
 
     def create(self, body: Json) -> None:
         """Make an object that is not there."""
-        resource = self.resource(body["apiVersion"], body["kind"])
-        meta = body["metadata"]
-        path = resource.path(namespace=meta.get("namespace"))
+        ref = Ref.of(body)
+        path = self.resource(body["apiVersion"], body["kind"]).path(namespace=ref.namespace or None)
 
         def send() -> None:
             try:
@@ -201,7 +202,7 @@ class Cluster:
                 if exc.status != 409 or status_of(exc).get("reason") != "AlreadyExists":
                     raise
 
-        self._tried(send, str(Ref(resource.group, body["kind"], meta.get("namespace", ""), meta["name"])))
+        self._tried(send, str(ref))
 
     def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
@@ -306,7 +307,7 @@ class Cluster:
                 if exc.status == 404 and not home:
                     raise Gone(what) from exc
                 if clashes and ref is not None:
-                    raise FieldConflict(ref, clashes) from exc
+                    raise FieldConflict(str(ref), clashes) from exc
                 wait = after(exc, pause)
                 if not worth_another(exc.status, status) or time.monotonic() + wait > until:
                     raise refused(what, exc.status, status) from exc

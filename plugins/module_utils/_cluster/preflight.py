@@ -126,16 +126,8 @@ class Preflight:
                 continue
             seen.add(shape)
             try:
-                self.apply(step, dry_run=True)
+                self._cluster.apply(step.body or {}, force=step.force, dry_run=True)
             except FieldConflict:
                 continue
             except RdmaError as exc:
                 raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix}", **exc.facts) from exc
-
-    def apply(self, step: Step, *, dry_run: bool) -> None:
-        """Let the server make an object what the step says, or only try it."""
-        body = step.body or {}
-        resource = self._cluster.resource(body["apiVersion"], body["kind"])
-        if resource is None:
-            raise RdmaError(f"{step.ref}: the API does not serve this kind yet.", "Run again.", code=404)
-        self._cluster.apply(resource, step.ref, body, force=step.force, dry_run=dry_run)

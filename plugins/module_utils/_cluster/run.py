@@ -205,7 +205,7 @@ class ApplyRun:
             if not self._delete(step, dry_run=check):
                 return
             self._wait_gone([step.ref])
-        self.server.apply(step, dry_run=check)
+        self._cluster.apply(step.body or {}, force=step.force, dry_run=check)
 
     def _delete(self, step: Step, *, dry_run: bool) -> bool:
         """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""

@@ -32,9 +32,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look at the Secret, and make and store a certificate where there is no good one."""
     params = module.params
     with Cluster(Access.of(params)) as cluster:
-        resource = cluster.resource("v1", "Secret")
-        ref = Ref("", "Secret", params["namespace"], params["name"])
-        texts = tls.decoded((cluster.get(resource, ref) or {}).get("data") or {})
+        found = cluster.one("v1", "Secret", params["name"], params["namespace"])
+        texts = tls.decoded((found or {}).get("data") or {})
         reason = tls.fault(texts, params["service"], params["namespace"])
         if reason:
             texts = tls.make(params["service"], params["namespace"])
@@ -44,15 +43,16 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 "apiVersion": "v1",
                 "kind": "Secret",
                 "type": "kubernetes.io/tls",
-                "metadata": {"name": ref.name, "namespace": ref.namespace, "labels": params["labels"]},
+                "metadata": {name: params[name] for name in ("name", "namespace", "labels")},
                 "data": data,
             }
             try:
-                cluster.apply(resource, ref, body)
+                cluster.apply(body)
             except FieldConflict as exc:
                 owners = ", ".join(sorted({owner for _field, owner in exc.clashes}))
                 raise RdmaError(
-                    f"{ref} belongs to {owners} and is no good: {reason}.", "Delete it, or mend it at its owner."
+                    f"{Ref.of(body)} belongs to {owners} and is no good: {reason}.",
+                    "Delete it, or mend it at its owner.",
                 ) from exc
     values = {"tlsCa": data["ca.crt"], "tlsCert": data["tls.crt"], "tlsKey": data["tls.key"]}
     return {"changed": bool(reason), "reason": reason, "values_for_helm": values}
