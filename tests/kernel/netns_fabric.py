@@ -25,7 +25,7 @@ from pathlib import Path
 from module_args import module_args
 from returned import returned
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 
 LIBC_CLONE_NEWNET = 0x40000000
 CLONE_NEWNS = 0x00020000
@@ -153,6 +153,18 @@ class Host:
         """Bring the host to a plan by policy_route, which must take it."""
         result = self.module(policy_route, want, **options)
         assert not result.get("failed"), result["msg"]
+        return result
+
+    def audit(self, want: dict, *groups: str, **more) -> dict:
+        """Look at the host by groups of rail_audit, with a /sys of its own; return the answer, which has no errors."""
+
+        def ask():
+            own_sysfs()
+            return call_module(rail_audit, {**want, "checks": [*groups], **more}, diff=False)
+
+        result = inside(self.name, ask)
+        assert result["errors"] == []
+        assert not result["changed"]
         return result
 
     def sysctl(self, key: str, value: str | None = None) -> str:

@@ -11,20 +11,14 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import look
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 
 RAILS = 3
 
 
-def asked(host, rails, **options):
-    def ask():
-        own_sysfs()
-        checks, facts = look(rails, options)
-        return [check.data() for check in checks], facts
-
-    checks, facts = inside(host.name, ask)
-    return {(check["rail"], check["family"]): check for check in checks}, facts
+def asked(host, rails):
+    result = host.audit({"rails": rails}, "duplicates")
+    return {(check["rail"], check["family"]): check for check in result["checks"]}, result["facts"]
 
 
 def neighbours(name):

@@ -14,7 +14,6 @@ import socket
 import packages
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 from ansible_collections.railops.rdma.tests.site import packet_judge
 
@@ -66,12 +65,8 @@ def fabric():
 
 def wrong(fabric):
     """Return what an audit of the first host by paths and pings has against its rails."""
-    params = {key: fabric.wants[0][key] for key in ("rails", "rdma_prefixes", "policy", "network")}
     neighbour = {"host": "node2", "rails": fabric.wants[1]["rails"]}
-    result = fabric.hosts[0].module(
-        rail_audit, {**params, "checks": ["paths", "pings"], "neighbours": [neighbour]}, diff=False
-    )
-    assert result["errors"] == []
+    result = fabric.hosts[0].audit(fabric.wants[0], "paths", "pings", neighbours=[neighbour])
     return [item for item in result["checks"] if item["status"] == "deviation"]
 
 

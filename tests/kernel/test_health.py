@@ -14,8 +14,7 @@ import subprocess
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, own_sysfs, run
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run
 
 RAILS = [{"name": "rail1", "interface": "ens1np0"}, {"name": "rail2", "interface": "ens2np0"}]
 
@@ -29,12 +28,8 @@ def fabric():
 
 
 def looked(host, since=None):
-    def ask():
-        own_sysfs()
-        checks, facts = look(RAILS, {"since": since})
-        return {f"{check.rail} {check.id}": check.data() for check in checks}, facts["health"]
-
-    return inside(host.name, ask)
+    result = host.audit({"rails": RAILS}, "counters", since=since)
+    return {f"{check['rail']} {check['id']}": check for check in result["checks"]}, result["facts"]["health"]
 
 
 def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_begins_anew(fabric):

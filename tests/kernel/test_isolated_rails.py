@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS = 3
@@ -36,10 +36,8 @@ def audited(fabric, **more):
     """Return what an audit says of paths and pings, every pair of rails asked."""
     neighbour = {"host": "node2", "rails": want_without_gateways(1)["rails"]}
     settings = {"ping": {"across": RAILS, "count": 10, "timeout": 0.5, **more}}
-    params = {"checks": ["paths", "pings"], "neighbours": [neighbour], "settings": settings}
-    result = fabric.hosts[0].module(rail_audit, {**want_without_gateways(0), **params}, diff=False)
-    assert result["errors"] == []
-    return result["checks"]
+    more = {"neighbours": [neighbour], "settings": settings}
+    return fabric.hosts[0].audit(want_without_gateways(0), "paths", "pings", **more)["checks"]
 
 
 def of(checks, name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS, HOSTS = 2, 3
@@ -33,10 +33,7 @@ def planned(fabric, mode):
 def paths(fabric, **more):
     """Return the checks of the first host, which knows the second one alone, that are not ok."""
     neighbours = [{"host": "node2", "rails": fabric.wants[1]["rails"]}]
-    params = {key: fabric.wants[0][key] for key in ("rails", "rdma_prefixes", "policy", "network")}
-    params |= {"checks": ["paths"], "neighbours": neighbours, **more}
-    result = fabric.hosts[0].module(rail_audit, params, diff=False)
-    assert result["errors"] == []
+    result = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=neighbours, **more)
     return {(item["rail"], item["family"]): item for item in result["checks"] if item["status"] != "ok"}
 
 

@@ -34,10 +34,8 @@ def ask(host, *interfaces, settings=None, sysctls=None, **more):
         }
         for number, name in enumerate(interfaces, 1)
     ]
-    params = {"rails": rails, "rdma_prefixes": ["172.17.0.0/21"], "network": "roce", "checks": ["preflight"]}
-    params["sysctls"] = sysctls or {}
-    result = host.module(rail_audit, {**params, "settings": {**ROLES, **(settings or {})}}, diff=False)
-    assert result["errors"] == []
+    want = {"rails": rails, "rdma_prefixes": ["172.17.0.0/21"], "network": "roce", "sysctls": sysctls or {}}
+    result = host.audit(want, "preflight", settings={**ROLES, **(settings or {})})
     return [check["cause"] for check in result["checks"]]
 
 
