@@ -12,6 +12,7 @@ from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 
 from ..module_utils._errors import InputError, Problem, RdmaError
+from ..module_utils._words import shortened
 from ..plugin_utils._arguments import kept
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
@@ -43,7 +44,6 @@ class ActionModule(FabricAction):
             result.update(failed=True, msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
             return result
         nodes = raw.pop("nodes", None)
-        preview = raw.pop("preview_dir", None)
         places = {name: name for name in variables}
         warnings: list[str] = []
         try:
@@ -58,7 +58,6 @@ class ActionModule(FabricAction):
                 check_mode=bool(self._task.check_mode),
                 diff=bool(self._task.diff),
                 whole=self._display.verbosity > 0,
-                preview_dir=preview,
                 copy=self._copy(raw, variables) if raw.get("plan_from_cluster") is True else None,
             )
         except RdmaError as exc:
@@ -159,9 +158,7 @@ class ActionModule(FabricAction):
                 member.setdefault(host, []).append(name)
         group = raw.get("group") or DEFAULTS["group"]
         if outside := sorted(set(member) - set(groups.get(group, ()))):
-            more = f" and {len(outside) - 5} more" if len(outside) > 5 else ""
-            listed = ", ".join(outside[:5]) + more
-            self._display.warning(f"In a zone's group but not in {group}, so without a slot: {listed}.")
+            self._display.warning(f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}.")
         nodes = []
         problems = []
         for host in groups.get(group, ()):

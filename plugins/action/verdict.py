@@ -17,6 +17,7 @@ from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.lock import LOCK
 from ..module_utils._intake import FILE, parsed
+from ..module_utils._words import natural, shortened
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan, read_plan
@@ -26,7 +27,6 @@ from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal, once
-from ..plugin_utils._report.equal import shortened
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
@@ -128,11 +128,10 @@ class ActionModule(FabricAction):
                 if os.path.exists(files.result_path(args["verify_dir"], host)):
                     expected[host] = None
         if left_out and args["planned"]:
-            more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
             fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play."
             raise Refusal(
                 f"{len(left_out)} of {len(args['hosts'])} hosts have no part in the plan, and nothing was changed:"
-                f" {'; '.join(left_out[:5])}{more} {fix}",
+                f" {shortened(left_out, 5, '; ')} {fix}",
                 result={"unplanned": len(left_out)},
             )
         refuse_two_declarations(torn)
@@ -181,11 +180,11 @@ class ActionModule(FabricAction):
         """Make one verdict of its parts, which are read one by one."""
         folder = os.path.join(args["plan_dir"], HOSTS_FOLDER)
         names = [os.path.splitext(name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
-        hosts = sorted((host for host, kind in names if kind == ".json"), key=merge.natural)
+        hosts = sorted((host for host, kind in names if kind == ".json"), key=natural)
         expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
         merged = MergedVerdict(plan.get("digest"), self._rails)
         for name in args["verdicts"]:
-            found = sorted(glob.glob(os.path.expanduser(name)), key=merge.natural)
+            found = sorted(glob.glob(os.path.expanduser(name)), key=natural)
             if not found:
                 merged.refuse(name, "there is no such file or folder.", FIX_PART)
             for path in found:

@@ -313,11 +313,6 @@ options:
     description: Parent of the plan's folder, relative to the working directory.
     type: path
     default: plan
-  preview_dir:
-    description:
-      - In check mode, when the plan would change, write the whole new plan under this folder, so that roles can
-        read it. RV(plan_dir) names what to read.
-    type: path
   nodes:
     description:
       - The nodes, instead of the hosts of O(group) with their variables C(fabric_node_name), C(fabric_interfaces),
@@ -403,7 +398,7 @@ checks:
       cause: ""
       fix: ""
 plan_dir:
-  description: The folder to read the plan from; in check mode the preview, when there is one.
+  description: The folder to read the plan from.
   returned: success
   type: str
   sample: plan/fabric

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from ..module_utils import _library
 from ..module_utils._fabric.shapes import HostPlan
+from ..module_utils._words import shortened
 from ._arguments import kept
 from ._former import former
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail, once
-from ._report.equal import shortened
 from ._role_options import variables_of
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}

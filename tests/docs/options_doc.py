@@ -28,7 +28,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ROLES = CHECKOUT / "roles"
 PLANNED, PLANNER = "fabric", "ippool_plan"
 MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the module ippool_plan."
-MODULE_ONLY = ("nodes", "preview_dir")
+MODULE_ONLY = ("nodes",)
 TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
 # The playbook site sets it where nobody else does.

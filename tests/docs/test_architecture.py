@@ -32,6 +32,7 @@ CORRIDOR = {
         "_module",
         "_systemd",
         "_untouchable",
+        "_words",
     },
     "plugin_utils": {
         "_arguments",

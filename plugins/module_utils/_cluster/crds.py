@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .._errors import Problem
 from .._fabric.labels import NETWORK, SRIOV
 from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
+from .._words import shortened
 from .compare import applied
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
 from .model import Json
@@ -69,11 +70,10 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
         if not lacking:
             found.others.setdefault(told, []).append(name)
             continue
-        more = f" and {len(lacking) - _MOST} more" if len(lacking) > _MOST else ""
         found.problems.append(
             Problem(
                 f"CRD {name}",
-                f"It belongs to {told}, and lacks {', '.join(lacking[:_MOST])}{more}.",
+                f"It belongs to {told}, and lacks {shortened(lacking, _MOST)}.",
                 f"Update it where it comes from, or delete it if nobody uses it any more; or use that part as it is: "
                 f"cluster_components: {{{part}: adopt}}.",
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .._check import CheckData, compared, deviation
 from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, ZONE_LABEL
+from .._words import shortened
 from .model import Json
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
@@ -205,9 +206,7 @@ def progress(late: list[CheckData], total: int) -> str:
 
 def listed(names: t.Iterable[str]) -> str:
     """Return some names for a person."""
-    every = sorted(names)
-    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
-    return ", ".join(every[:_MOST_NAMES]) + more
+    return shortened(sorted(names), _MOST_NAMES)
 
 
 def lost_nodes(nodes: t.Iterable[Json]) -> frozenset[str]:

@@ -16,6 +16,7 @@ import re
 import typing as t
 
 from .._fabric.facts import status_rows
+from .._words import shortened
 from .model import Json
 
 
@@ -28,9 +29,7 @@ def listed(rows: t.Mapping[str, str], most: int = 3) -> str:
     """Return addresses and their pods in a few words."""
     if not rows:
         return ""
-    shown = [f"{address} by {pod}" for address, pod in list(rows.items())[:most]]
-    more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return f" ({', '.join(shown)}{more})"
+    return f" ({shortened([f'{address} by {pod}' for address, pod in rows.items()], most)})"
 
 
 def without(rows: t.Mapping[str, str], application: str) -> dict[str, str]:

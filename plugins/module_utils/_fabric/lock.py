@@ -16,7 +16,6 @@ import os
 import typing as t
 
 from .._errors import InputError, Problem, RdmaError
-from .._intake import excerpt
 from .backends import BACKENDS
 from .shapes import HostPlan, PlanFile
 
@@ -149,8 +148,9 @@ def parsed_lock(text: str, place: str) -> PlanFile:
     if not isinstance(data, dict):
         raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
     if not is_readable(data):
-        have = excerpt(repr(data.get("format", data.get("schema"))))
-        problem = f"It has format {have}, and this collection reads format {FORMAT}."
+        problem = (
+            f"It has format {data.get('format', data.get('schema'))!r:.80}, and this collection reads format {FORMAT}."
+        )
         raise InputError([Problem(f"{place}: format", problem, NEWER)])
     return t.cast("PlanFile", data)
 

@@ -11,6 +11,7 @@ import os
 import typing as t
 
 from .._check import Check, by_role, deviation, ok, skipped, warning
+from .._words import shortened
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
 from .paths import LOCAL_TABLE, Asked, Flow, PathState, Target, ways_of
 from .wanted import inside
@@ -117,8 +118,7 @@ def _check(
     causes = []
     for finding, own in shown.items():
         to = list(dict.fromkeys(f"{target.address} ({target.what})" for target in own))
-        more = f" and {len(to) - MOST_TOLD} more" if len(to) > MOST_TOLD else ""
-        causes.append(f"to {', '.join(to[:MOST_TOLD])}{more}: {finding.cause}")
+        causes.append(f"to {shortened(to, MOST_TOLD)}: {finding.cause}")
     fixes = dict.fromkeys(finding.fix for finding in shown)
     make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)

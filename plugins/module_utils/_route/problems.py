@@ -11,6 +11,7 @@ import typing as t
 
 from .._errors import Problem
 from .._fabric.numbers import METRICS, PRIORITIES, TABLES
+from .._words import shortened
 from .model import (
     DEFAULT,
     EXCLUSION_PRIORITY,
@@ -121,11 +122,10 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str, host: Host
     standing = standing_on(link, host, rail.mtu)
     if standing and not want.take_over & {rail.asked, link.name}:
         names = [f"{item.name} with {item.mtu}" for item in standing]
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         yield Problem(
             f"{place}.mtu",
             f"{rail.name}: {link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it:"
-            f" {', '.join(names[:MOST_NAMES])}{more}.",
+            f" {shortened(names, MOST_NAMES)}.",
             f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
             " rail_network_take_over (policy_route: take_over).",
         )

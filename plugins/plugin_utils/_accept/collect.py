@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
+from ...module_utils._words import shortened
 from .bisect import BETWEEN, NODE, TOGETHER
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES
@@ -97,7 +98,7 @@ def _shown(run: Run, value: t.Any) -> str:
 
 def names(hosts: Names) -> str:
     """Return hosts for people: the first of them, and how many more."""
-    return ", ".join(hosts[:_SHOWN]) + (f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else "")
+    return shortened(hosts, _SHOWN)
 
 
 def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:

@@ -20,11 +20,11 @@ from ansible.errors import AnsibleActionFail
 from ...module_utils._check import DEVIATION, OK
 from ...module_utils._intake import Nonsense, fitting, line, measured
 from ...module_utils._probe.perftest import TOOLS
+from ...module_utils._words import natural
 from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
 from .._verdict.explain import place_of
-from .._verdict.merge import natural
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
 from .stages import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...module_utils._card.pci import pci_key
 from ...module_utils._intake import INTERFACE, LINK, PCI, Nonsense, excerpt, fitting, measured
-from .._verdict.merge import natural
+from ...module_utils._words import natural
 
 NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
 

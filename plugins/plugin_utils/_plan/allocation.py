@@ -10,8 +10,9 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from ...module_utils._fabric.lock import LOCK
+from ...module_utils._words import natural, shortened
 from .._fabric.model import Fabric, Node, Retired
-from .check import Checker, natural_key
+from .check import Checker
 from .input import Options
 from .lock import Entry, Lock
 from .moves import Moves
@@ -75,7 +76,7 @@ class _Allocator:
         self.fabric = fabric
         self.options = options
         self.candidates = {candidate.name: candidate for candidate in candidates}
-        self.order = sorted(self.candidates, key=natural_key)
+        self.order = sorted(self.candidates, key=natural)
         self.check = Checker()
         self.renamed: tuple[str, ...] = ()
         if lock:
@@ -103,9 +104,7 @@ class _Allocator:
                 zone, slot = self.slots[name]
                 one = self.candidates[name]
                 nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis, one.cables))
-        gone = tuple(
-            Retired(name, *self.slots[name]) for name in sorted(retired, key=natural_key) if name in self.slots
-        )
+        gone = tuple(Retired(name, *self.slots[name]) for name in sorted(retired, key=natural) if name in self.slots)
         return Allocation(
             nodes=tuple(nodes),
             retired=gone,
@@ -113,7 +112,7 @@ class _Allocator:
             retired_now=tuple(
                 one.name for one in gone if one.name not in self.locked or not self.locked[one.name].retired
             ),
-            released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural_key)),
+            released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural)),
             renamed=self.renamed,
             moved=moved,
             warnings=tuple(self.warnings),
@@ -124,20 +123,20 @@ class _Allocator:
         wanted = set(self.options.retire)
         released = set(self.options.release)
         retired = wanted & set(self.locked)
-        for name in sorted(wanted - retired, key=natural_key):
+        for name in sorted(wanted - retired, key=natural):
             # A node that is retired before it ever had a slot gets none.
             self.candidates.pop(name, None)
         self.order = [name for name in self.order if name in self.candidates]
         self.warnings += [
             f"fabric_retire names {name}, which has no slot: take it out of the list."
-            for name in sorted(wanted - retired - released, key=natural_key)
+            for name in sorted(wanted - retired - released, key=natural)
         ]
         self.warnings += [
             f"{name} is retired but still in the inventory: take it out when it is torn down."
-            for name in sorted(wanted & set(self.candidates), key=natural_key)
+            for name in sorted(wanted & set(self.candidates), key=natural)
         ]
         retired |= {name for name, entry in self.locked.items() if entry.retired and name not in self.candidates}
-        for name in sorted(released, key=natural_key):
+        for name in sorted(released, key=natural):
             place = f"fabric_release[{self.options.release.index(name)}]"
             if name in self.candidates:
                 self.check.add(place, f"{name} is in the inventory.", "Take it out of the list, or out of the group.")
@@ -150,11 +149,10 @@ class _Allocator:
 
     def _vanished(self, retired: set[str]) -> None:
         known = retired | set(self.candidates) | set(self.options.release) | set(dict(self.options.rename))
-        if gone := sorted((name for name in self.locked if name not in known), key=natural_key):
-            listed = ", ".join(gone[:50]) + (f" and {len(gone) - 50} more" if len(gone) > 50 else "")
+        if gone := sorted((name for name in self.locked if name not in known), key=natural):
             self.check.add(
                 "fabric_group",
-                f"{len(gone)} node(s) of the plan are no longer in the inventory: {listed}.",
+                f"{len(gone)} node(s) of the plan are no longer in the inventory: {shortened(gone, 50)}.",
                 "Put them back, or name them in fabric_retire to keep their slots empty. Of a new name, say "
                 "fabric_rename: {old: new}.",
             )

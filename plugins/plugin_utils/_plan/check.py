@@ -48,8 +48,6 @@ HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 TEMPLATE = re.compile(r"\{[{%#]")
 
-_NUMBERS = re.compile(r"([0-9]+)")
-
 SHOWN = 10
 """Problems of one kind that are listed for the nodes of a big fleet."""
 
@@ -68,14 +66,6 @@ UNUSABLE = {
     ),
 }
 """Networks that no rail can have (IANA special-purpose registries)."""
-
-
-def natural_key(name: str) -> tuple[list[str | int], str]:
-    """Sort key that puts node2 before node10; the name itself parts node1 from node01, in whatever order they come."""
-    parts: list[str | int] = [*_NUMBERS.split(name)]
-    # Every second part is a number, so numbers are compared with numbers only.
-    parts[1::2] = map(int, parts[1::2])
-    return parts, name
 
 
 def is_switch_name(value: object) -> bool:

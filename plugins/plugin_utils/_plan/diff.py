@@ -14,11 +14,11 @@ from collections import Counter
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._intervals import size
+from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
 from .._fabric.totals import pool_count, rdma_prefixes
 from . import blocks as arithmetic
 from .allocation import Allocation
-from .check import natural_key
 from .lock import Entry
 from .store import Change
 
@@ -57,7 +57,7 @@ class View:
             except (ValueError, KeyError, TypeError):
                 # A host plan that somebody broke has nothing to show; it is written anew.
                 continue
-        return [line for name in sorted(found, key=natural_key) for line in found[name]]
+        return [line for name in sorted(found, key=natural) for line in found[name]]
 
     def _node_lines(self, data: t.Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
@@ -99,7 +99,7 @@ class View:
             for name, (zone, slot, retired) in self.entries.items()
             if retired
         ]
-        return sorted(found, key=natural_key)
+        return sorted(found, key=natural)
 
 
 def pods_text(block: Block, slot: int) -> str:
@@ -214,8 +214,7 @@ def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
         ("moved", "Renumbered"),
     ):
         if result[key]:
-            more = len(result[key]) - LISTED
-            lines.append(f"{verb}: {', '.join(result[key][:LISTED])}{f' and {more} more' if more > 0 else ''}.")
+            lines.append(f"{verb}: {shortened(result[key], LISTED)}.")
     return lines
 
 
@@ -244,7 +243,6 @@ def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: boo
         f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "renamed", "moved") if summary[key]
     ]
     files: t.Sequence[str] = sorted([*change.written, *change.removed])
-    listed = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "")
     stays = "nobody is renumbered" if parts and not summary["moved"] else "numbers change"
     what = stays if numbers else "no number changes, only files do, as a newer version may write them"
-    return f"{what}; nodes: {', '.join(parts) or 'the same'}; files: {listed or LOCK}"
+    return f"{what}; nodes: {', '.join(parts) or 'the same'}; files: {shortened(files, 5) or LOCK}"

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
+from ...module_utils._words import natural
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
-from .check import LABEL, SUBDOMAIN, Checker, natural_key, shown
+from .check import LABEL, SUBDOMAIN, Checker, shown
 from .input import FAMILIES, MAX_BLOCK, MAX_PODS, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
@@ -255,8 +256,7 @@ def _lock_text(
         return json.dumps(value, indent=2, sort_keys=True).replace("\n", "\n  ")
 
     nodes = ",\n".join(
-        f'    "{name}": {json.dumps(entries[name]._asdict(), sort_keys=True)}'
-        for name in sorted(entries, key=natural_key)
+        f'    "{name}": {json.dumps(entries[name]._asdict(), sort_keys=True)}' for name in sorted(entries, key=natural)
     )
     return (
         f'{{\n  "format": {FORMAT},\n  "digest": "{digest}",\n'

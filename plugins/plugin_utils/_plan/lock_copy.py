@@ -19,7 +19,8 @@ import zlib
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.labels import labels
 from ...module_utils._fabric.lock import NEWER
-from .check import Checker, natural_key
+from ...module_utils._words import natural, shortened
+from .check import Checker
 from .input import Options
 from .lock import Lock, parse_lock
 from .moves import SHOWN, Moves
@@ -107,9 +108,9 @@ class LockCopy:
             return []
         found = []
         known = {*lock.nodes, *released}
-        if gone := sorted((name for name in copied.nodes if name not in known), key=natural_key):
-            listed = ", ".join(gone[:SHOWN]) + (f" and {len(gone) - SHOWN} more" if len(gone) > SHOWN else "")
-            text = f"The cluster was brought to a plan with {len(gone)} node(s) that this one does not know: {listed}."
+        if gone := sorted((name for name in copied.nodes if name not in known), key=natural):
+            text = f"The cluster was brought to a plan with {len(gone)} node(s) that this one does not know: "
+            text += f"{shortened(gone, SHOWN)}."
             fix = (
                 "Your checkout is older than the cluster: update it, or plan with -e fabric_plan_from_cluster=true. "
                 "Of nodes that were released or renamed, keep the names in fabric_release or fabric_rename until the "
@@ -151,7 +152,7 @@ class LockCopy:
         if ahead:
             raise RdmaError(
                 f"{path!r} is not older than the copy in the cluster: the copy does not have what it says of "
-                f"{', '.join(sorted(ahead, key=natural_key)[:SHOWN])}. Nothing was changed.",
+                f"{', '.join(sorted(ahead, key=natural)[:SHOWN])}. Nothing was changed.",
                 "Plan without fabric_plan_from_cluster, or move that file away if it is the wrong one.",
             )
         return copied

@@ -18,7 +18,8 @@ from ...module_utils._fabric.facts import Facts
 from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
 from ...module_utils._fabric.numbers import vlan_interface
-from .._fabric.model import MAX_POOL, FabricPlan, Node
+from ...module_utils._words import shortened
+from .._fabric.model import MAX_POOL, FabricPlan
 from .._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
 from . import nv_ipam
 from .configs import injection_order, multus_configs, pod_networks
@@ -226,18 +227,13 @@ def node_labels(plan: FabricPlan) -> Body | None:
     }
 
 
-def _listed(nodes: t.Sequence[Node], limit: int = 5) -> str:
-    names = ", ".join(node.name for node in nodes[:limit])
-    return names if len(nodes) <= limit else f"{names} and {len(nodes) - limit} more"
-
-
 def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
     """Return what is worth knowing about the objects before they are applied."""
     fabric = plan.fabric
     found = []
     groups = profiles(plan)
     if len(groups) > 1 or list(groups) != [DECLARED]:
-        fits = "; ".join(f"{name}: {_listed(nodes)}" for name, nodes in groups.items())
+        fits = "; ".join(f"{name}: {shortened([node.name for node in nodes], 5)}" for name, nodes in groups.items())
         found.append(
             f"Nodes name the rails' interfaces in {len(groups)} ways, so a pod has to say which nodes it fits "
             f"(node label {node_label(fabric)}): {fits}. Give the rails stable names to have one way."

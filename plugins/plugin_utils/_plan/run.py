@@ -47,14 +47,13 @@ def run(
     check_mode: bool,
     diff: bool = False,
     whole: bool = False,
-    preview_dir: str | None = None,
     copy: LockCopy | None = None,
 ) -> dict[str, t.Any]:
     """Plan a fabric and bring its folder to that state.
 
     :param raw: the fabric_* values by their names without the prefix.
     :param nodes: see `nodes.read_nodes`.
-    :param check_mode: write nothing, except a whole plan into `preview_dir` when that is given and the plan changes.
+    :param check_mode: write nothing.
     :param copy: the cluster's copy of the lock, to start from.
     :param diff: return the readable diff as well; it takes longer.
     :param whole: whether it has the text of files that come or go.
@@ -87,17 +86,12 @@ def run(
             "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
             summary=summary,
         )
-    plan_dir = store.folder
     if not check_mode:
         store.apply(change, lock)
-    elif change and preview_dir:
-        preview = PlanStore(os.path.join(preview_dir, fabric.name))
-        preview.apply(preview.compare(files, text, preview.read_files()), preview.read_lock())
-        plan_dir = preview.folder
     result = {
         "changed": bool(change),
         "checks": [same_plan(bool(change)).data()] if check_mode else [],
-        "plan_dir": plan_dir,
+        "plan_dir": store.folder,
         "digest": digest,
         "summary": summary,
         # What lies beside the plan is not the plan's: its report does not have it.

@@ -11,6 +11,8 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from ...module_utils._words import shortened
+
 if t.TYPE_CHECKING:
     from ...module_utils._fabric.shapes import Verdict
 
@@ -88,12 +90,6 @@ def _group(members: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> Equal:
     causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
     first = members[0][1]
     return Equal(first, all(_texts(check) == _texts(first) for _host, check in members), places, tuple(causes))
-
-
-def shortened(names: t.Sequence[str], limit: int = 8) -> str:
-    """Return some names in one line, and how many more there are."""
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
 def folded(names: t.Iterable[str], limit: int = 8) -> str:

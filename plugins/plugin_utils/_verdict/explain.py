@@ -19,7 +19,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, SKIPPED
-from .merge import SECTIONS, natural, section_of, untested
+from ...module_utils._words import natural
+from .merge import SECTIONS, section_of, untested
 from .pairs import with_faults
 
 if t.TYPE_CHECKING:

@@ -11,6 +11,7 @@ import time
 import typing as t
 
 from ...module_utils._errors import RdmaError
+from ...module_utils._words import shortened
 from .._arguments import colour
 from .._report.equal import places
 from .._report.verdict import with_verdict
@@ -103,4 +104,4 @@ def _worst(verdict: Verdict, limit: int = 10) -> str:
         found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
     sections = {name: merge.section_of(verdict, name) for name in merge.SECTIONS}
     found += [f"{name}: {section['error']}" for name, section in sections.items() if section.get("error")]
-    return "; ".join(found[:limit]) + (f" and {len(found) - limit} more" if len(found) > limit else "") + "."
+    return shortened(found, limit, "; ") + "."

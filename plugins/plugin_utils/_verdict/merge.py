@@ -11,11 +11,11 @@ that a person and a program can read. Results come one by one, and nothing is ke
 
 from __future__ import annotations
 
-import re
 import typing as t
 from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
+from ...module_utils._words import natural
 from .causes import with_host
 from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
@@ -257,12 +257,6 @@ def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str
         "counts": {kind: before[kind] + more[kind] for kind in KINDS},
         "checks": [*section["checks"], *(check for check in checks if check["status"] != OK)],
     }
-
-
-def natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key in which node2 comes before node10."""
-    words = re.findall("[0-9]+|[^0-9]+", name + "\0")
-    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in words]
 
 
 def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:

@@ -10,7 +10,8 @@ import typing as t
 
 from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._intake import shown
-from .._report.equal import Equal, differing, equal, folded, places, shortened
+from ...module_utils._words import shortened
+from .._report.equal import Equal, differing, equal, folded, places
 from .._report.table import md, md_table
 from .._report.verdict import utc
 from .merge import SECTIONS, deviations, left_out, section_of, summary, untested

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import RdmaError
 from ...module_utils._probe.health_plan import LIMITS
-from .merge import natural
+from ...module_utils._words import natural
 
 Check = t.Mapping[str, t.Any]
 SCHEMA = 1

@@ -131,7 +131,7 @@ def test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them()
     module = yaml.safe_load(ippool_plan.DOCUMENTATION)["options"]
     task = yaml.safe_load((ROLE / "tasks/main.yml").read_text())[0]["railops.rdma.ippool_plan"]
 
-    assert set(module) - {"nodes", "preview_dir"} == set(OPTIONS)
+    assert set(module) - {"nodes"} == set(OPTIONS)
     assert task == {"variables_of": "fabric"}
     for key, option in OPTIONS.items():
         usual = list(option.default) if isinstance(option.default, tuple) else option.default

@@ -13,8 +13,8 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, lock_digest, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._words import natural
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import natural_key
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
 
@@ -52,8 +52,8 @@ def test_first_assignment_is_in_natural_order_whatever_the_inventorys():
     assert slots(made) == {"node1": 0, "node2": 1, "node9": 2, "node10": 3}
 
 
-def test_natural_key_sorts_numbers_by_value():
-    assert sorted(["b", "a10", "a2", "a", "a2b", "10", "9"], key=natural_key) == [
+def test_natural_order_sorts_numbers_by_value():
+    assert sorted(["b", "a10", "a2", "a", "a2b", "10", "9"], key=natural) == [
         "9",
         "10",
         "a",
