@@ -102,9 +102,23 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
     return skipped(name, line(cause) or "", fix, rail=rail, node=node).data()
 
 
-def attachments(pod: t.Mapping[str, t.Any]) -> dict[str, Json]:
-    """Return what Multus wrote of each network of a pod: name, interface, ips. Nothing when it cannot be read."""
-    return {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
+class Attached(t.NamedTuple):
+    """What a pod has of a rail, as Multus wrote it. `default`: it is the pod's first network, for all that it sends."""
+
+    network: Network
+    interface: str
+    ips: list[str]
+    default: bool
+
+
+def attached(node: PodNode, pod: t.Mapping[str, t.Any]) -> dict[str, Attached]:
+    """Return what a pod has of the rails of its node, by their names; nothing when what Multus wrote cannot be read."""
+    found = {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
+    return {
+        network.rail: Attached(network, have.get("interface") or "", have.get("ips") or [], bool(have.get("default")))
+        for network in node.networks
+        if (have := found.get(network.name)) is not None
+    }
 
 
 def _inside(address: str, subnets: t.Iterable[str]) -> bool:
@@ -126,23 +140,23 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
         phase = (pod.get("status") or {}).get("phase") or "Unknown"
         why = trouble(pod, events)
         return [check("pod_running", node.name, None, planned, phase, why.text, why.fix)]
-    found = attachments(pod)
+    found = attached(node, pod)
     checks = [check("pod_running", node.name, None, planned, "Running")]
     for network in node.networks:
-        have = found.get(network.name)
+        have = found.get(network.rail)
         planned_network = ", ".join((network.name, *network.subnets))
         if have is None:
-            cause = "the pod was started without this network" if found else "Multus wrote no network-status to the pod"
+            wrote = status_rows(pod["metadata"])
+            cause = "the pod was started without this network" if wrote else "Multus wrote no network-status to the pod"
             fix = (
                 "Apply the test application again (role rail_objects, tasks_from test_application); with injection see "
                 "that the namespace is among namespacesInclude."
             )
             checks.append(check("pod_network", node.name, network.rail, planned_network, "not attached", cause, fix))
             continue
-        ips = [str(address) for address in have.get("ips") or ()]
-        shown = f"{have.get('interface', '?')} {', '.join(ips) or 'without address'}"
-        outside = [address for address in ips if not _inside(address, network.subnets)]
-        lacking = [subnet for subnet in network.subnets if not any(_inside(address, [subnet]) for address in ips)]
+        shown = f"{have.interface or '?'} {', '.join(have.ips) or 'without address'}"
+        outside = [address for address in have.ips if not _inside(address, network.subnets)]
+        lacking = [subnet for subnet in network.subnets if not any(_inside(address, [subnet]) for address in have.ips)]
         cause = fix = ""
         if network.subnets and (outside or lacking):
             cause = (

@@ -14,8 +14,9 @@ import ipaddress
 import typing as t
 
 from .._fabric.attachments import ATTACHMENTS
+from .._fabric.facts import status_rows
 from .._intake import Nonsense, fitting, measured, parsed
-from .checks import Json, Network, PodNode, attachments, check
+from .checks import Attached, Json, Network, PodNode, attached, check
 
 if t.TYPE_CHECKING:
     from .._check import CheckData
@@ -92,7 +93,6 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
     :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
     """
     printed: dict[str, list[Json]] = {}
-    found = attachments(pod)
     checks = []
     for name in outputs.keys() - {"gids"}:
         try:
@@ -102,34 +102,32 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
             checks.append(
                 check("pod_inside", node.name, None, f"rows of {argv}", "nonsense", f"it printed {exc}", _IMAGE)
             )
-    for network in node.networks:
-        have = found.get(network.name)
-        if have is None:
-            continue
-        interface = str(have.get("interface") or "")
-        if printed.get("links") is not None:
-            checks.append(_link_check(node, network, interface, have, printed["links"] or []))
-        for family in (4, 6):
-            rules, routes = printed.get(f"rules{family}"), printed.get(f"routes{family}")
-            if network.gateways and not have.get("default") and rules is not None and routes is not None:
-                for address in _of_family(have.get("ips") or (), family):
-                    checks += _way_checks(node, network, interface, address, rules, routes)
+    rails = list(attached(node, pod).values())
+    for rail in rails:
+        if "links" in printed:
+            checks.append(_link_check(node, rail, printed["links"]))
+        for family in (4, 6) if rail.network.gateways and not rail.default else ():
+            if {f"rules{family}", f"routes{family}"} <= printed.keys():
+                for address in _of_family(rail.ips, family):
+                    rows = printed[f"rules{family}"], printed[f"routes{family}"]
+                    checks += _way_checks(node, rail, address, *rows)
     for family in (4, 6):
-        if (routes := printed.get(f"routes{family}")) is not None:
-            checks.append(_main_check(node, found, routes, family))
-    if printed.get("rdma") is not None:
+        if f"routes{family}" in printed:
+            checks.append(_main_check(node, rails, printed[f"routes{family}"], family))
+    if "rdma" in printed:
         gids = gids_of(outputs["gids"]) if "gids" in outputs else None
-        checks += _device_checks(node, found, printed["rdma"] or [], gids)
+        known = {str(row.get("interface") or "") for row in status_rows(pod["metadata"]) if row.get("name")}
+        checks += _device_checks(node, rails, printed["rdma"], gids, known)
     return checks
 
 
-def _of_family(addresses: t.Sequence[t.Any], family: int) -> list[str]:
-    return [str(address) for address in addresses if (":" in str(address)) == (family == 6)]
+def _of_family(addresses: t.Iterable[str], family: int) -> list[str]:
+    return [address for address in addresses if (":" in address) == (family == 6)]
 
 
-def _link_check(node: PodNode, network: Network, interface: str, have: Json, links: list[Json]) -> CheckData:
+def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
     """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
-    ips = sorted(str(address) for address in have.get("ips") or ())
+    network, interface, ips = rail.network, rail.interface, sorted(rail.ips)
     planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
     link = next((row for row in links if row.get("ifname") == interface), None)
     fix = _REMAKE
@@ -155,10 +153,9 @@ def _link_check(node: PodNode, network: Network, interface: str, have: Json, lin
     return check("pod_nic", node.name, network.rail, planned, shown, cause, fix if cause else "")
 
 
-def _way_checks(
-    node: PodNode, network: Network, interface: str, address: str, rules: list[Json], routes: list[Json]
-) -> list[CheckData]:
+def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[CheckData]:
     """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
+    network, interface = rail.network, rail.interface
     planned = f"from {address} by {interface}"
     tables = [str(row.get("table")) for row in rules if row.get("src") == address and row.get("table")]
     shown = ", ".join(f"lookup {table}" for table in tables) or "no rule"
@@ -192,21 +189,15 @@ def _route_text(route: Json) -> str:
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: PodNode, found: t.Mapping[str, Json], routes: list[Json], family: int) -> CheckData:
+def _main_check(node: PodNode, rails: list[Attached], routes: list[Json], family: int) -> CheckData:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
-    rails: dict[str, Network] = {}
-    for network in node.networks:
-        have = found.get(network.name)
-        # A rail may be the pod's first network, by the annotation of its default network: then all of it is meant so.
-        if have is not None and have.get("interface") and not have.get("default"):
-            rails[str(have["interface"])] = network
+    # A rail may be the pod's first network, by the annotation of its default network: then all of it is meant so.
+    by_name = {rail.interface: rail.network for rail in rails if rail.interface and not rail.default}
     main = [
         row for row in routes if str(row.get("table", "main")) == "main" and row.get("type", "unicast") == "unicast"
     ]
     wrong = [
-        row
-        for row in main
-        if str(row.get("dev")) in rails and not _own(str(row.get("dst")), rails[str(row.get("dev"))])
+        row for row in main if (network := by_name.get(str(row.get("dev")))) and not _own(str(row.get("dst")), network)
     ]
     default = next((row for row in main if row.get("dst") == "default"), None)
     shown = "; ".join(_route_text(row) for row in wrong) or (_route_text(default) if default else "no default route")
@@ -231,24 +222,27 @@ def _own(destination: str, network: Network) -> bool:
 
 
 def _device_checks(
-    node: PodNode, found: t.Mapping[str, Json], links: list[Json], gids: t.Mapping[str, str] | None
+    node: PodNode,
+    rails: list[Attached],
+    links: list[Json],
+    gids: t.Mapping[str, str] | None,
+    known: t.Collection[str],
 ) -> list[CheckData]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
     :param gids: where each address is found; None when that is not known.
+    :param known: the interfaces of all networks of the pod, others' too.
     """
     checks = []
     states = {str(row.get("ifname")).partition("/")[0]: str(row.get("state")) for row in links}
     active = sorted(name for name, state in states.items() if state == "ACTIVE")
-    mine = {str(have.get("interface") or "") for have in found.values()}
-    here = [network for network in node.networks if network.name in found]
-    for network in here:
-        have = found[network.name]
-        if ATTACHMENTS[network.kind].own_device:
-            checks.append(_own_device(node, network, str(have.get("interface") or ""), links))
-        elif gids is not None and ATTACHMENTS[network.kind].gid_by_address and have.get("ips"):
-            checks.append(_shared_device(node, network, str(have["ips"][0]), states, gids))
-    if shared := [network for network in here if not ATTACHMENTS[network.kind].own_device]:
+    for rail in rails:
+        kind = ATTACHMENTS[rail.network.kind]
+        if kind.own_device:
+            checks.append(_own_device(node, rail, links))
+        elif gids is not None and kind.gid_by_address and rail.ips:
+            checks.append(_shared_device(node, rail, states, gids))
+    if shared := [rail for rail in rails if not ATTACHMENTS[rail.network.kind].own_device]:
         cause = fix = ""
         if len(active) < len(shared):
             cause = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"
@@ -258,8 +252,8 @@ def _device_checks(
             )
         shown = ", ".join(active) or "none"
         checks.append(check("pod_rdma", node.name, None, f"{len(shared)} active RDMA devices", shown, cause, fix))
-    elif here:
-        foreign = [row for row in links if str(row.get("netdev") or "") not in mine]
+    elif rails:
+        foreign = [row for row in links if str(row.get("netdev") or "") not in known]
         shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in foreign) or "none"
         cause = f"the pod also sees {len(foreign)} RDMA devices that are not its own" if foreign else ""
         fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod." if cause else ""
@@ -267,8 +261,9 @@ def _device_checks(
     return checks
 
 
-def _own_device(node: PodNode, network: Network, interface: str, links: list[Json]) -> CheckData:
+def _own_device(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
     """Return whether the interface came with its RDMA device."""
+    interface = rail.interface
     rows = [row for row in links if row.get("netdev") == interface]
     shown = ", ".join(f"{row.get('ifname')} {row.get('state')}" for row in rows) or "none"
     cause = fix = ""
@@ -278,13 +273,12 @@ def _own_device(node: PodNode, network: Network, interface: str, links: list[Jso
     elif not any(row.get("state") == "ACTIVE" for row in rows):
         cause = f"the RDMA device of {interface} is not active"
         fix = "Look at the rail on the node: cable, leaf port and, on InfiniBand, the subnet manager."
-    return check("pod_rdma", node.name, network.rail, f"an active RDMA device of {interface}", shown, cause, fix)
+    return check("pod_rdma", node.name, rail.network.rail, f"an active RDMA device of {interface}", shown, cause, fix)
 
 
-def _shared_device(
-    node: PodNode, network: Network, address: str, states: t.Mapping[str, str], gids: t.Mapping[str, str]
-) -> CheckData:
+def _shared_device(node: PodNode, rail: Attached, states: t.Mapping[str, str], gids: t.Mapping[str, str]) -> CheckData:
     """Return whether an active device of the node has the GID of the pod's address on a rail."""
+    address = rail.ips[0]
     where = gids.get(address, "")
     device = where.partition(" ")[0]
     cause = fix = ""
@@ -295,5 +289,5 @@ def _shared_device(
         cause = f"{device}, which has the GID of {address}, is {states.get(device, 'not listed')}"
         fix = "Look at the rail on the node: cable, leaf port, and the host's check rdma_port_state."
     return check(
-        "pod_gid", node.name, network.rail, f"an active RDMA device with {address}", where or "none", cause, fix
+        "pod_gid", node.name, rail.network.rail, f"an active RDMA device with {address}", where or "none", cause, fix
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from .._intake import ADDRESS, INTERFACE, line
 from .._probe.perftest import Failure, explain, judge, parse
 from .._probe.schedule import HostPair, schedule
-from .checks import Json, Network, PodNode, attachments, check, left_out
+from .checks import PodNode, attached, check, left_out
 from .place import DOWN, fix_of
 
 if t.TYPE_CHECKING:
@@ -185,18 +185,14 @@ def place_of(node: PodNode, rail: str, pod: t.Mapping[str, t.Any]) -> tuple[str,
 
     Both are empty where the pod lacks one of them.
     """
-    network = next(network for network in node.networks if network.rail == rail)
-    have = attachments(pod).get(network.name) or {}
-    address = _address(have, network, pod)
-    interface = str(have.get("interface") or "")
-    return (interface, address) if address and INTERFACE.fullmatch(interface) else ("", "")
-
-
-def _address(have: Json, network: Network, pod: t.Mapping[str, t.Any]) -> str:
-    if not network.subnets:
-        return str((pod.get("status") or {}).get("podIP") or "")
-    ips = [address for address in have.get("ips") or () if ADDRESS.fullmatch(address)]
-    return min(ips, key=lambda address: ":" in address, default="")
+    have = attached(node, pod).get(rail)
+    if have is None or not INTERFACE.fullmatch(have.interface):
+        return "", ""
+    addresses = [address for address in have.ips if ADDRESS.fullmatch(address)]
+    if not have.network.subnets:
+        addresses = [str((pod.get("status") or {}).get("podIP") or "")]
+    address = min(addresses, key=lambda address: ":" in address, default="")
+    return (have.interface, address) if address else ("", "")
 
 
 def command(pair: HostPair, iterations: int, seconds: int, interface: str, server: str = "") -> list[str]:

@@ -113,8 +113,7 @@ class Waiting:
         began = self._clock()
         patience = Patience(self._timeout, began)
         outcome = WaitOutcome()
-        reported_at = began
-        detail = 0.0
+        detail = began
         while True:
             now = self._clock()
             deep = now >= detail
@@ -131,8 +130,7 @@ class Waiting:
             if final or not moving:
                 outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
                 return outcome
-            if now - reported_at >= DETAIL_SECONDS:
-                reported_at = now
+            if deep and outcome.seconds >= DETAIL_SECONDS:
                 self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
             self._sleep(POLL_SECONDS)
 
