@@ -313,7 +313,7 @@ class Machine(HostFiles):
         """
         done = self.run(["ip", "-json", "-details", "address", "show"])
         try:
-            return [link for link in json.loads(done.out or "[]") if "ifname" in link]
+            return [link for link in json.loads("[]" if done.status == 127 else done.out) if "ifname" in link]
         except ValueError as exc:
             raise RdmaError(f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2.") from exc
 

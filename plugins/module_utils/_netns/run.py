@@ -51,9 +51,8 @@ def _result(plan: Plan, seen: State) -> dict[str, t.Any]:
     }
 
 
-def _shown(state: object) -> dict[str, object]:
-    values = asdict(state)  # type: ignore[call-overload]
-    return {"current": values["current"], "persistent": values["persistent"], OWNED_FILE: values["file"]}
+def _shown(state: State) -> dict[str, object]:
+    return {"current": state.current, "persistent": state.persistent, OWNED_FILE: state.file}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

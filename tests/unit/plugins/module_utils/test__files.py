@@ -14,7 +14,7 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Machine, Ran, Sysfs
 
 PCI = "0000:1a:00.0"
 FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"
@@ -53,6 +53,36 @@ def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path):
     with pytest.raises(RdmaError, match=FILE) as caught:
         files.apply(files.changes({FILE: "text\n"}, {}))
     assert "become" in caught.value.fix
+
+
+def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
+    class Module:
+        said = (1, "", "ip: no such thing\n")
+
+        def get_bin_path(self, name):
+            return f"/usr/sbin/{name}" if name == "ip" else None
+
+        def run_command(self, argv, data, environ_update):
+            more = {"LANG": "C"} if "rule" in argv else {}
+            assert (argv[0], data, environ_update) == ("/usr/sbin/ip", None, {"LC_ALL": "C.UTF-8", **more})
+            return self.said
+
+    machine = Machine(module=Module())
+    assert machine.run(["ip", "rule"], LANG="C") == Ran(1, "", "ip: no such thing\n")
+    assert machine.run(["ip", "rule"], LANG="C").reported() == "ip: no such thing"
+    assert machine.run(["rdma", "link"]).status == Machine().run(["ip"]).status == 127
+    with pytest.raises(RdmaError, match="does not list the interfaces: ip: no such thing"):
+        machine.links()
+    assert Machine().links() == []
+
+
+def test_modules_of_the_running_kernel_are_named_as_the_kernel_does(tmp_path):
+    folder = tmp_path / f"lib/modules/{os.uname().release}"
+    folder.mkdir(parents=True)
+    assert Sysfs(str(tmp_path)).kernel_modules() == {}
+    (folder / "modules.dep").write_text("kernel/a/ib-core.ko.xz: kernel/b/x.ko\nextra/mlx5_ib.ko:\nnonsense\n")
+    (folder / "modules.builtin").write_text("kernel/net/8021q/8021q.ko\n")
+    assert Sysfs(str(tmp_path)).kernel_modules() == {"ib_core": False, "mlx5_ib": False, "8021q": True}
 
 
 def netdev(root, name, **files):
