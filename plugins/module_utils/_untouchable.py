@@ -56,13 +56,7 @@ class Untouchable:
     @property
     def held(self) -> list[tuple[str, Json]]:
         """The host's addresses as `ip -json` prints them, each with its interface; those of links alone left out."""
-        return [
-            (link["ifname"], item)
-            for _links, addresses, *_more in self.seen
-            for link in addresses
-            for item in link.get("addr_info", ())
-            if "local" in item and link["ifname"] != "lo" and item.get("scope") != "link"
-        ]
+        return [(name, item) for name, item in _held(self.seen) if item.get("scope") != "link"]
 
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
@@ -137,13 +131,7 @@ def decide(
             lower[link["ifname"]].add(link["link"])
         if link.get("master") in lower:
             lower[link["master"]].add(link["ifname"])
-    held = [
-        (item["local"], link["ifname"])
-        for _links, addresses, *_more in seen
-        for link in addresses
-        for item in link.get("addr_info", ())
-        if "local" in item and link["ifname"] != "lo"
-    ]
+    held = [(item["local"], name) for name, item in _held(seen)]
     used = {name for address, name in held if ends and address == ends[0]}
     default: set[str] = set()
     ways: dict[str, str] = {}
@@ -173,6 +161,13 @@ def decide(
     return Untouchable(
         whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], ways
     )
+
+
+def _held(seen: t.Sequence[t.Sequence[list[Json]]]) -> t.Iterator[tuple[str, Json]]:
+    for _links, addresses, *_more in seen:
+        for link in addresses:
+            own = (item for item in link.get("addr_info", ()) if "local" in item and link["ifname"] != "lo")
+            yield from ((link["ifname"], item) for item in own)
 
 
 def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:

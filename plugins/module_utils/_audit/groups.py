@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import typing as t
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
@@ -107,14 +108,15 @@ def _given(value: t.Any) -> t.Any:
     return [_given(item) for item in value] if isinstance(value, list) else value
 
 
-def of_module(name: str, work: t.Callable[[t.Any], dict[str, t.Any]], spec: dict[str, t.Any], *facts: str) -> Look:
+def of_module(name: str, door: t.Any, *facts: str) -> Look:
     """Return the look that a role's module takes in check mode.
 
+    :param door: of its room: `run` and `SPEC`.
     :param facts: the keys of its result that become facts.
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        result = work(RoleModule(request.module, options_of(name, spec, request)))
+        result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
 
@@ -174,20 +176,17 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
 
 
 GROUPS: dict[str, tuple[Look, ...]] = {
-    "driver": (of_module("rdma_driver", driver_run.run, driver_run.SPEC, "driver"),),
-    "link_type": (of_module("nic_link_type", card_run.run, card_run.SPEC),),
-    "mode": (
-        of_module("rdma_netns", netns_run.run, netns_run.SPEC),
-        of_module("rdma_host", host_run.run, host_run.SPEC),
-    ),
-    "network": (of_module("policy_route", route_run.run, route_options.SPEC),),
-    "persist": (of_module("rail_persist", persist_run.run, persist_run.SPEC),),
+    "driver": (of_module("rdma_driver", driver_run, "driver"),),
+    "link_type": (of_module("nic_link_type", card_run),),
+    "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
+    "network": (of_module("policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),),
+    "persist": (of_module("rail_persist", persist_run),),
     "paths": (look_at_paths,),
     "duplicates": (of_rails("duplicates", duplicates.look),),
     "cabling": (of_rails("cabling", cabling.look),),
-    "qos": (of_module("roce_qos", qos_run.run, qos_run.SPEC),),
-    "gpudirect": (of_module("gpudirect", gpudirect_run.run, gpudirect_run.SPEC),),
-    "devices": (of_module("rdma_info", info_run.run, info_run.SPEC),),
+    "qos": (of_module("roce_qos", qos_run),),
+    "gpudirect": (of_module("gpudirect", gpudirect_run),),
+    "devices": (of_module("rdma_info", info_run),),
     # Failures that nobody sees yet: counters since the last audit, links, PCIe.
     "counters": (of_rails("counters", health.look),),
     "pings": (look_at_pings,),

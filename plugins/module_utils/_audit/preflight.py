@@ -198,14 +198,11 @@ LOOKS: tuple[Look, ...] = tuple(
         ("rail_network", "cni", look_at_cni),
         ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
-        ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run.run, host_run.SPEC), "rdma_rename")),
+        ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run), "rdma_rename")),
         (
             "rail_network",
             "rail_persist",
-            only(
-                of_module("rail_persist", persist_run.run, persist_run.SPEC),
-                *("persist_preflight", "persist_wins", "persist_foreign"),
-            ),
+            only(of_module("rail_persist", persist_run), "persist_preflight", "persist_wins", "persist_foreign"),
         ),
         ("rail_network", renumbered.NAME, renumbered.look),
     )

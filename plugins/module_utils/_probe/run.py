@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
@@ -158,16 +159,11 @@ def client(bench: Bench, params: dict[str, t.Any], test: Test, command: list[str
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Run one end and describe what happened."""
-    params, check_mode = module.params, module.check_mode
+    params, nothing = module.params, {"changed": False, "tests": [], "checks": []}
     if params["end"] == "none":
-        return {
-            "changed": False,
-            "tests": [],
-            "checks": [],
-            "ended": [] if check_mode else Servers(params["token"]).end(),
-        }
-    if check_mode:
-        return {"changed": False, "tests": [], "checks": []}
+        return {**nothing, "ended": [] if module.check_mode else Servers(params["token"]).end()}
+    if module.check_mode:
+        return nothing
     bench = Bench(params, Sysfs())
     if params["end"] == "server":
         tests = serve(bench, params)
@@ -175,10 +171,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         checks = traffic_checks([test for test in tests if test["status"] != "ok"], server=True)
         return {"changed": False, "tests": tests, "checks": checks}
     for test in params["tests"]:
-        try:
+        with contextlib.suppress(RdmaError):
             bench.end_of(test)
-        except RdmaError:
-            continue
     before = bench.counters()
     tests = run_client(bench, params)
     checks = traffic_checks([test for test in tests if not test["argv"]]) + counter_checks(

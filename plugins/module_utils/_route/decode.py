@@ -10,6 +10,7 @@ they lack to 0.9.7 are added here: RTA_UID, RTA_IP_PROTO, RTA_SPORT, RTA_DPORT, 
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
@@ -112,7 +113,8 @@ class Decoder:
         self._sysfs = sysfs
         self._index: dict[str, int] = {}
         self._name: dict[int, str] = {}
-        self._known: dict[bytes, Route] = {}
+        # Decoding is what takes the time here, and the same route comes by several questions.
+        self._route = functools.lru_cache(maxsize=None)(self._decode_route)
 
     def _name_of(self, index: int) -> str:
         if index not in self._name:
@@ -169,13 +171,6 @@ class Decoder:
             protocol=message.get_attr("IFA_PROTO") or 0,
             raw=answer.hex(),
         )
-
-    def _route(self, answer: bytes) -> Route:
-        # Decoding is what takes the time here, and the same route comes by several questions.
-        known = self._known.get(answer)
-        if known is None:
-            known = self._known[answer] = self._decode_route(answer)
-        return known
 
     def _decode_route(self, answer: bytes) -> Route:
         message = decoded("ROUTE", answer)

@@ -144,20 +144,17 @@ class Route:
         return (self.family, self.table, self.dst, self.metric)
 
     def __str__(self) -> str:
-        parts = [self.other, self.dst] if self.other else [self.dst]
-        if self.gateway:
-            parts += ["via", self.gateway]
-        if self.interface:
-            parts += ["dev", self.interface]
-        if self.table != MAIN_TABLE:
-            parts += ["table", str(self.table)]
-        if self.scope == SCOPE_LINK:
-            parts += ["scope", "link"]
-        if self.source:
-            parts += ["src", self.source]
-        if self.metric and not (self.family == 6 and self.metric == IPV6_METRIC):
-            parts += ["metric", str(self.metric)]
-        return " ".join([*parts, self.mtu] if self.mtu else parts)
+        usual = {0, IPV6_METRIC} if self.family == 6 else {0}
+        words = (
+            ("via", self.gateway),
+            ("dev", self.interface),
+            ("table", self.table if self.table != MAIN_TABLE else ""),
+            ("scope", "link" if self.scope == SCOPE_LINK else ""),
+            ("src", self.source),
+            ("metric", self.metric if self.metric not in usual else ""),
+        )
+        parts = [self.other, self.dst, *(f"{word} {value}" for word, value in words if value != ""), self.mtu]
+        return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, order=True)
@@ -175,17 +172,13 @@ class Rule:
     raw: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        parts = [f"{self.priority}:"]
-        if self.invert:
-            parts.append("not")
-        parts += ["from", _host_text(self.source) or "all"]
-        if self.dest:
-            parts += ["to", self.dest]
-        if self.other:
-            parts.append(self.other)
-        if self.table:
-            parts += ["lookup", "main" if self.table == MAIN_TABLE else str(self.table)]
-        return " ".join(parts)
+        parts = [
+            f"{self.priority}:{' not' if self.invert else ''} from {_host_text(self.source) or 'all'}",
+            f"to {self.dest}" if self.dest else "",
+            self.other,
+            f"lookup {'main' if self.table == MAIN_TABLE else self.table}" if self.table else "",
+        ]
+        return " ".join(filter(None, parts))
 
 
 def _host_text(prefix: str) -> str:

@@ -57,8 +57,8 @@ def test_a_part_runs_in_check_mode_whatever_the_task_does():
         seen.update(check=module.check_mode, depth=module.params["depth"])
         return {"changed": True, "checks": [{"id": "x_y"}], "warnings": ["careful"], "driver": "mlx5"}
 
-    request = request_of()
-    assert groups.of_module("other", work, SPEC, "driver")(request) == ([{"id": "x_y"}], {"driver": "mlx5"})
+    request, door = request_of(), SimpleNamespace(run=work, SPEC=SPEC)
+    assert groups.of_module("other", door, "driver")(request) == ([{"id": "x_y"}], {"driver": "mlx5"})
     assert seen == {"check": True, "depth": 1}
     assert request.warnings == ["careful"]
 
