@@ -26,6 +26,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 import progress
 import roots
 
+from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
+
 SUITE = os.environ.get("RAILOPS_MANAGERS") or "bookworm"
 
 
@@ -70,13 +72,6 @@ def in_managers(argv: list[str], shown: Path) -> list[str]:
     )
 
 
-RAIL = {
-    "name": "rail1",
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
-}
-WANT = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
 OURS = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
 LIFE = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_life.py"
 DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "networkmanager"}

@@ -15,7 +15,8 @@ import uuid
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.managers import OURS, RAIL, boot, needs_managers, persist, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, needs_managers, persist, wrote
+from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL
 
 pytestmark = needs_managers
 

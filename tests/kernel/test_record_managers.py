@@ -13,8 +13,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.tests.kernel.managers import WANT, needs_managers, persist, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import needs_managers, persist, wrote
 from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_others import NETWORKS, PROFILES, network, profile
+from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
 from ansible_collections.railops.rdma.tests.unit.replay import Replay, stood_in
 

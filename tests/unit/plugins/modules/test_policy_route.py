@@ -21,14 +21,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Rule,
     Snapshot,
 )
+from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
-
-RAIL = {
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
-}
-PARAMS = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
 
 
 class FakeKernel:
@@ -91,7 +85,7 @@ def kernel(monkeypatch, tmp_path):
 
 @pytest.fixture
 def params():
-    return PARAMS
+    return WANT
 
 
 @pytest.mark.parametrize("rails", [None, []])

@@ -15,14 +15,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanag
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
-
-RAIL = {
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"}],
-}
-PARAMS = {"rails": [RAIL], "rdma_prefixes": ["192.0.2.0/24"]}
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def params(root):
-    return {**PARAMS, "manager": "netplan", "root": str(root)}
+    return {**WANT, "manager": "netplan", "root": str(root)}
 
 
 def tree(root):
@@ -165,12 +159,12 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
     said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
     machines.program(root / "usr/bin/nmcli", "")
     host = PlayedHost(str(root), lambda argv, text: Ran(2, "", said))
-    assert work.converge(parse_want(PARAMS), host, "networkmanager", check_mode=False)["changed"] is True
+    assert work.converge(parse_want(WANT), host, "networkmanager", check_mode=False)["changed"] is True
     before = tree(root)
     refusing = PlayedHost(str(root), lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
     with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
         work.converge(
-            parse_want({**PARAMS, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
+            parse_want({**WANT, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
         )
     assert tree(root) == before
 
@@ -182,7 +176,7 @@ def test_no_network_manager_is_told_to_apply(root, manager):
         machines.program(root / "usr/bin" / name, "")
     host = PlayedHost(str(root), lambda argv, text: called.append(argv) or Ran(0, "", ""))
     for state in ("present", "absent"):
-        work.converge(parse_want({**PARAMS, "state": state}), host, manager, check_mode=False)
+        work.converge(parse_want({**WANT, "state": state}), host, manager, check_mode=False)
     assert [argv for argv in called if {"apply", "up", "restart", "reconfigure"} & {*argv}] == []
 
 
@@ -194,7 +188,7 @@ def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monke
 
     def run(manager, **more):
         called.clear()
-        work.converge(parse_want({**PARAMS, **more}), host, manager, check_mode=False)
+        work.converge(parse_want({**WANT, **more}), host, manager, check_mode=False)
         return [argv[:2] for argv in called if "--offline" not in argv and argv[:1] == ["connection"]]
 
     assert run("networkmanager") == [["connection", "load"]]
