@@ -82,6 +82,9 @@ exec timeout "$seconds" "$@" ${peer:+"$peer"}
 _TIME_UP = (124, 128 + signal.SIGTERM)
 
 
+_TAKEN = "Couldn't listen to port"
+
+
 class _Said(t.NamedTuple):
     text: str
     cause: str
@@ -99,7 +102,7 @@ _MESSAGES = (
         skipped=True,
     ),
     _Said(
-        "Couldn't listen to port",
+        _TAKEN,
         "another run tests in the same pods",
         "Run again when that has ended.",
         skipped=True,
@@ -222,7 +225,9 @@ def read(pair: HostPair, client: Ended, server: Ended, max_latency_us: float) ->
         failure = judge(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], failure)
     for known in _MESSAGES:
-        if known.text in client.output or known.text in server.output:
+        # A port that is taken has somebody who listens: that a client does not reach it is the rail's fault.
+        unreached = known.text == _TAKEN and too_early(client)
+        if not unreached and (known.text in client.output or known.text in server.output):
             return LatencyOutcome(pair, None, Failure(known.text, known.cause, known.fix), known.skipped)
     code = None if client.code in _TIME_UP else client.code
     failure = explain(client.output, code)

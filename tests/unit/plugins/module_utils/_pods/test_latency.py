@@ -87,6 +87,14 @@ def test_what_says_nothing_of_the_rail_is_not_measured(client, server, cause):
     assert check["fix"]
 
 
+def test_a_port_that_is_taken_and_not_reached_is_the_rails_fault():
+    """A server of an earlier run that no client found waits until its time is over."""
+    ends = Ended(printed("read_lat_no_server"), 1), Ended("Couldn't listen to port 18515", 1)
+    (check,) = latency.latency_checks([latency.read(PAIR, *ends, LIMIT)])
+    assert check["status"] == "deviation"
+    assert "cannot be reached over TCP" in check["cause"]
+
+
 def test_a_failure_with_a_node_that_went_down_is_not_measured():
     lost = latency.without_address(PAIR, "server")
     (check,) = latency.latency_checks([latency.excused(lost, {"node2"})])
