@@ -28,6 +28,21 @@ OF_A_KUBECONFIG = ("host", "api_key", "ca_cert", "client_cert", "client_key", "v
 ANYTHING_ELSE = "Take it out of the inventory."
 FORMER = (
     Former(
+        ("file workload/topology.yaml",),
+        "workload/topology.yaml is gone: Slurm reads topology.conf, which says the same, where there is none.",
+        "Plan again, which removes it; take a copy beside slurm.conf away.",
+    ),
+    Former(
+        ("file cluster/networks.json",),
+        "cluster/networks.json is gone: what pods get of the rails is in facts.json, beside plan.json.",
+        "Plan again, which removes it.",
+    ),
+    Former(
+        ("option ippool_plan preview_dir",),
+        "preview_dir is gone: no role gave it.",
+        "Give another plan_dir, with a copy of plan.json in it, to preview a plan.",
+    ),
+    Former(
         ("variable nic_mode_reset", "option nic_link_type reset", "return nic_link_type was_reset"),
         "nic_mode_reset is gone, with the option reset of nic_link_type: one reboot brings all cards what waits.",
         "Take it out of the inventory; docs/link-type.md shows how to reset a card by hand.",

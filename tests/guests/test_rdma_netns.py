@@ -146,6 +146,7 @@ def host_plan_of(folder, interface):
     nodes = {HOST: {"zone": 0, "slot": 0, "retired": False}}
     plan = {"schema": 1, "digest": digest, "frozen": frozen, "nodes": nodes}
     (folder / "plan/fabric/plan.json").write_text(json.dumps(plan))
+    (folder / "plan/fabric/facts.json").write_text(json.dumps({"prefixes": []}))
     pci = guest(f"basename $(dirname $(readlink -f /sys/class/net/{interface}/device))")
     host = {
         "schema": 2,

@@ -295,6 +295,7 @@ class Fabric:
             lines.append(f"{name} ansible_python_interpreter={wrapper}\n")
         plan = {"schema": 1, "digest": "x", "frozen": frozen, "nodes": nodes}
         (folder / "plan" / "plan.json").write_text(json.dumps(plan))
+        (folder / "plan" / "facts.json").write_text(json.dumps({"prefixes": []}))
         (folder / "inventory").write_text("".join(lines))
 
     def by_hand(self, wants: list[dict]) -> None:

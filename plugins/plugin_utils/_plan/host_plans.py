@@ -93,9 +93,7 @@ def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
     where, own = fabric.zones[zone], own or (("", ""),) * len(fabric.rails)
     lines = [
         f'    "{rail.name}": {json.dumps({"leaf": leaf or where.leaf(index) or None, "port": port or None})}'
-        for index, (rail, (leaf, port)) in enumerate(
-            zip(fabric.rails, own or (("", ""),) * len(fabric.rails), strict=True)
-        )
+        for index, (rail, (leaf, port)) in enumerate(zip(fabric.rails, own, strict=True))
         if leaf or port or where.leaf(index)
     ]
     return '  "cables": {\n' + ",\n".join(lines) + "\n  },\n" if lines else ""
