@@ -35,8 +35,6 @@ display = Display()
 class ActionModule(FabricAction):
     """The action behind the module acceptance."""
 
-    _supports_check_mode = True
-
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Do one phase."""
         super().run(tmp, task_vars)

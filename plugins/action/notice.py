@@ -24,7 +24,6 @@ class ActionModule(FabricAction):
     """The action behind the module notice."""
 
     _requires_connection = False
-    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Show the lines; with fail, and where there are any, as a failure."""

@@ -57,7 +57,6 @@ class ActionModule(FabricAction):
     """The action behind the module rail_upgrade_info."""
 
     _requires_connection = False
-    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Order the turns, or begin, judge or end one host's."""

@@ -66,7 +66,6 @@ class ActionModule(FabricAction):
     """The action behind the module verdict."""
 
     _requires_connection = False
-    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Begin or finish a verification, or merge the verdicts of several."""

@@ -28,7 +28,6 @@ class ActionModule(FabricAction):
     """The action behind the module verify_result."""
 
     _requires_connection = False
-    _supports_check_mode = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Collect the checks and write the file."""

@@ -49,8 +49,6 @@ class Follower(threading.Thread):
 class ProgressAction(FabricAction):
     """The action in front of a module that has the option progress_file."""
 
-    _supports_check_mode = True
-
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Run the module with a file for its progress, and follow that file."""
         untyped: t.Any = self
