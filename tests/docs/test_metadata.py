@@ -78,7 +78,10 @@ def test_every_variable_of_a_playbook_is_on_its_page():
     page = (CHECKOUT / "docs/playbooks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
     assert {*PLAYBOOKS, *PATTERNS} == {name for name in rows if "_" in name and name != "test_application"}
-    texts = [path.read_text(encoding="utf-8") for path in (CHECKOUT / "playbooks").glob("*.yml")]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in [*(CHECKOUT / "playbooks").glob("*.yml"), *CHECKOUT.glob("roles/*/defaults/main.yml")]
+    ]
     for name, shown in rows.items():
         words = {word for text in texts for word in re.findall(rf"\b{name} \| default\(([\w'%.]+)\)", text)}
         if plain := {yaml.safe_load(word) for word in words if not word.startswith("__") and word != "''"}:
