@@ -86,3 +86,15 @@ def test_every_variable_of_a_playbook_is_on_its_page():
         words = {word for text in texts for word in re.findall(rf"\b{name} \| default\(([\w'%.]+)\)", text)}
         if plain := {yaml.safe_load(word) for word in words if not word.startswith("__") and word != "''"}:
             assert plain == {yaml.safe_load(shown.strip("`"))}, name
+
+
+def test_the_example_plan_is_what_the_playbook_writes(tmp_path):
+    """To write it anew: railops.rdma.plan with -i inventory/exclusive and -e fabric_plan_dir=docs/example-plan."""
+    argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(CHECKOUT / "inventory/exclusive")]
+    done = subprocess.run([*argv, "railops.rdma.plan"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+    def files(root: Path) -> dict[str, str]:
+        return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+    assert files(CHECKOUT / "docs/example-plan") == files(tmp_path / "plan")
