@@ -207,7 +207,7 @@ def test_a_lost_local_entry_is_named_and_its_fix_works(fabric, family):
     assert (found["rail"], found["family"]) == ("rail1", family)
     assert f"the table local has no entry for {address}" in found["cause"]
     host.ip(*found["fix"].split("`")[1].split()[1:])
-    if "role" in found["fix"]:
+    if "railops.rdma.hosts" in found["fix"]:
         host.apply(fabric.wants[0])
     assert paths(fabric) == {}
     # It holds when the link comes up anew.

@@ -88,7 +88,7 @@ GUESTS = (
 NEEDS: dict[str, tuple[Package, ...]] = {
     "demo": (VENV, IP),
     "lab": (VENV, IP, PING, Package("jq", "jq", "the scripts of a cluster's nodes", few=True)),
-    "kernel": (VENV, IP, Package("ethtool", "ethtool", "what drivers tell it", few=True), *SYSTEMS),
+    "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", "what drivers tell it", few=True), *SYSTEMS),
     "unit": (
         VENV,
         Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
