@@ -25,8 +25,8 @@ ASKED = (
     "test_pods.py::test_everything_is_looked_at",
     "test_pods.py::test_what_is_not_allowed_is_skipped_and_said",
     "test_pods.py::test_an_image_without_tools_is_skipped_and_said",
-    "test_pods.py::test_the_end_of_a_long_log_counts",
-    "test_pods.py::test_a_job_that_is_refused",
+    "test_pods.py::test_a_pair_that_fails_is_named_and_the_others_count",
+    "test_pods.py::test_an_image_without_timeout_is_not_measured",
 )
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import recording
-from api_pods import Pods
 from conftest import PLAYED, REAL
 
 # Recorded, and more than the double does: a real API is held to all of it, the double to this much.
@@ -46,29 +45,6 @@ def test_every_answer_is_as_recorded(answers: dict[str, list[dict[str, t.Any]]])
             wanted = [{"code": answer["code"]} for answer in wanted]
         told[row] = list(recording.differences(wanted, found))
     assert {row: lines for row, lines in told.items() if lines} == {}
-
-
-@pytest.mark.parametrize(
-    ("number", "node", "limits"),
-    [
-        pytest.param(
-            0, {"spec": {"taints": [{"key": "site", "value": "own", "effect": "NoSchedule"}]}}, {}, id="taint"
-        ),
-        pytest.param(1, {"spec": {"unschedulable": True}}, {}, id="cordon"),
-        pytest.param(2, {"spec": {}}, {"x.y/z": 1}, id="amount"),
-    ],
-)
-def test_the_scheduler_speaks_as_recorded(
-    double: t.Any, number: int, node: dict[str, t.Any], limits: dict[str, int]
-) -> None:
-    double.put("v1", "Node", "row-38", **node)
-    field = {"key": "metadata.name", "operator": "In", "values": ["row-38"]}
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-    spec = {"containers": [{"name": "main", "resources": {"limits": limits}}], "affinity": {"nodeAffinity": affinity}}
-    _node, why = Pods(double).schedule(spec)
-    (condition,) = RECORDED["rows"]["row-38"][number]["body"]["conditions"]
-    # A node without a kubelet has room for no pod at all either.
-    assert recording.for_any_nodes(why) == condition["message"].replace("1 Too many pods, ", "")
 
 
 def test_another_answer_is_told() -> None:
