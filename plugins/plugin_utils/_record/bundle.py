@@ -14,7 +14,7 @@ import re
 import typing as t
 
 from ...module_utils._errors import RdmaError
-from ...module_utils._fabric.lock import LOCK
+from ...module_utils._fabric.lock import FACTS, LOCK
 from ...module_utils._fabric.lock import NAMES as PARTS
 from ...module_utils._record.scrub import Scrub, leaks, parts_of, refuse
 from .._verdict.files import VERDICT
@@ -22,7 +22,7 @@ from .._verdict.files import VERDICT
 BIGGEST = 1 << 22
 # By what a folder is: its file that is always there, and the others. Of pages nobody reads the source.
 WRITTEN = {
-    "plan": (LOCK, "hosts/*.json", "report.md", *(f"{part}/{name}" for part in PARTS for name in PARTS[part])),
+    "plan": (LOCK, FACTS, "hosts/*.json", "report.md", *(f"{part}/{name}" for part in PARTS for name in PARTS[part])),
     "verify": (VERDICT, "verdict.md", "verdict.txt", "verdict.prom", "hosts/*.json"),
 }
 # Where plans and verdicts name hosts and switches.
