@@ -154,6 +154,6 @@ def test_deciding_code_asks_nobody(pattern):
 
 
 def test_the_way_of_an_address_has_at_most_twelve_stations():
-    way = PAGE.partition("## The way of one address")[2].partition("\n## ")[0]
+    way = PAGE.partition("## How data flows: the way of one address")[2].partition("\n## ")[0]
     stations = [line for line in way.splitlines() if line.split(".")[0].isdigit()]
     assert 0 < len(stations) <= 12
