@@ -8,11 +8,13 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import nodes_run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.causes import (
     DevicePlugin,
     explain,
     plugin_of,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"
 RAILS = {"node1": {ONE: ("rail1", "ens1np0"), TWO: ("rail2", "ens2np0")}}
@@ -91,3 +93,21 @@ def test_the_plugin_as_the_cluster_shows_it():
     assert set(found.pods) == {"node1"}
     assert plugin_of(None, []).names is None
     assert plugin_of({"data": {"config.json": "{"}}, []).names is None
+
+
+@pytest.mark.parametrize(("code", "fails"), [(403, False), (500, True)])
+def test_who_may_not_read_the_plugin_still_learns_which_node_is_short(tmp_path, monkeypatch, code, fails):
+    """Rights on nodes are enough for what is compared; the plugin's ConfigMap and pods only give causes."""
+
+    class Refusing:
+        def one(self, *words):
+            raise RdmaError("configmaps is forbidden.", "Ask for it.", code=code)
+
+    monkeypatch.setattr(nodes_run, "read_facts", lambda folder: {"networks": {}, "own_device": False})
+    monkeypatch.setattr(nodes_run, "read_host_plans", lambda folder: [])
+    asked = (Refusing(), {"plan_dir": str(tmp_path), "namespace": "spiderpool"}, None, [short()])
+    if fails:
+        with pytest.raises(RdmaError, match="forbidden"):
+            nodes_run.explained(*asked)
+    else:
+        assert [(row["node"], row["cause"]) for row in nodes_run.explained(*asked)] == [("node1", "too little")]
