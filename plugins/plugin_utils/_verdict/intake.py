@@ -15,6 +15,7 @@ from numbers import Real
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, CheckData
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
+from .._former import BY_NAME
 from .ids import IDS
 from .outliers import COMPARED
 
@@ -35,6 +36,8 @@ PORT = {key: (None, Real if key == "speed" else str) for key in COMPARED}
 """A port, as the fleet's are compared."""
 _FACTS: Json = {"health": (None, {"rails": (None, {LABEL: PORT})}), "macs": (None, {LABEL: INTERFACE})}
 _FACTS |= {"ports": (None, {LABEL: int}), STRANGE: (None, [str])}
+# Parts of earlier versions hold checks that are gone.
+KNOWN = IDS | {name.split()[1] for name in BY_NAME if name.startswith("check ")}
 # Schema 1 had ids of its own.
 _OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")
 _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
@@ -109,7 +112,7 @@ def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str]) -> bool:
         if not isinstance(value, str) or len(value) >= _SHORT or not value.isprintable():
             return False
     name = row.get("id")
-    known = isinstance(name, str) and name in IDS and row.get("status") in KINDS
+    known = isinstance(name, str) and name in KNOWN and row.get("status") in KINDS
     return known and len(row) == len(KEYS) and _is_rail(row.get("rail", 0), rails)
 
 
@@ -123,7 +126,7 @@ def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]
     :raises Nonsense: it is none, by id and rail as far as these are known.
     """
     name, rail = row["id"], row.get("rail")
-    if not isinstance(name, str) or (name not in IDS and not (schema == 1 and _OLD_ID.fullmatch(name))):
+    if not isinstance(name, str) or (name not in KNOWN and not (schema == 1 and _OLD_ID.fullmatch(name))):
         raise Nonsense(f"{excerpt(name)} is no id of a check")
     if not _is_rail(rail, rails):
         raise Nonsense(f"{excerpt(rail)} is no rail (check {name})")

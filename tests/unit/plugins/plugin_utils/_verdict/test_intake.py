@@ -221,6 +221,13 @@ def test_the_nonsense_of_a_host_in_a_part_is_that_hosts_error(entry, kind):
         assert_printable(text)
 
 
+def test_a_part_of_an_earlier_version_may_hold_checks_that_are_gone():
+    merged = MergedVerdict("d", RAILS)
+    merged.take("a", part(node1={"checks": [check(id="roce_cable_length", status="deviation")]}))
+    node = with_places(merged.verdict({"node1": "n"}, RAILS), {})["hosts"]["node1"]
+    assert [row["id"] for row in node["checks"]] == ["roce_cable_length"]
+
+
 def test_a_host_of_a_part_that_has_no_name_is_an_error_under_what_can_be_shown_of_it():
     merged = MergedVerdict("d", RAILS)
     merged.take("a", part(**{"node1": {}, f"../node{ESCAPE}" + "x" * 500: {}}))
