@@ -39,6 +39,7 @@ HERE = (
 QUICK = (
     r"mkdir ~/my-fabric && cd .*|cat > \S+ <<'END'\n.*",
     r"ansible-playbook railops\.rdma\.plan",
+    r"printf .* > \.gitignore",
     r"git add \. && git diff --cached --stat",
 )
 
