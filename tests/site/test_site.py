@@ -129,7 +129,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
     assert run.output.count("rail_netwrok: the nearest is rail_network.") == 1
     for host in HOSTS:
         assert (
-            f"{host}: Change | Bring all rails to their state"
+            f"{host}: Bring all rails to their state"
             in run.output.rpartition("The run would stop at this:")[2]
         )
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")

@@ -48,7 +48,7 @@ LATER = BEFORE / "b0302bd"
 HOSTS = ("node1", "node2", "node3")
 # Tasks that change a host of 971e458 once, and why; and of b0302bd.
 ONCE = {
-    "railops.rdma.rail_network : Persist | Write the files of the host's network manager": (
+    "railops.rdma.rail_network : Write the files of the host's network manager": (
         "networkd's files are called 0-railops-* in place of 05-railops-*, so that no other file comes first"
     )
 }
