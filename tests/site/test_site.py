@@ -128,10 +128,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
     assert run.output.count("Preflight was left out:") == 1
     assert run.output.count("rail_netwrok: the nearest is rail_network.") == 1
     for host in HOSTS:
-        assert (
-            f"{host}: Bring all rails to their state"
-            in run.output.rpartition("The run would stop at this:")[2]
-        )
+        assert f"{host}: Bring all rails to their state" in run.output.rpartition("The run would stop at this:")[2]
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
     fleet.ip("node2", "rule", "del", "pref", "10077")
     assert fleet.play("hosts", "--check", "-e", '{"rail_network_force": ["docker0"]}').code == 0
