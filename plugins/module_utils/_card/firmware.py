@@ -11,8 +11,8 @@ import typing as t
 from dataclasses import asdict, replace
 
 from .._errors import RdmaError
+from . import mlxconfig
 from . import plan as planning
-from .mlxtool import MlxTool
 from .plan import CardPlan, Marker, Step
 
 if t.TYPE_CHECKING:
@@ -20,14 +20,16 @@ if t.TYPE_CHECKING:
     from .model import Card, Wish
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
+TOOLS = ("mstconfig", "mlxconfig")
+MISSING_FIX = "Install the package mstflint on the managed node (role rdma_driver does), or MFT."
 
 
 class LinkTypeHost:
     """The cards of one host behind the vendor's tool, and the note of what waits for a reboot."""
 
     def __init__(self, machine: Machine) -> None:
-        self._files = machine
-        self._tool = MlxTool(machine)
+        self._machine = machine
+        self._tool = next(filter(None, map(machine.tool, TOOLS)), None)
         self._boot = machine.boot_id
 
     def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> list[CardPlan]:
@@ -37,8 +39,7 @@ class LinkTypeHost:
         for card in (card for card in cards if card.name in wishes):
             wish = wishes[card.name]
             try:
-                configuration = self._tool.query(card.address)
-                plans.append(planning.decide(card, wish, configuration, markers.get(card.name), self._boot))
+                plans.append(self._ask(card, wish, markers.get(card.name)))
             except RdmaError as exc:
                 plans.append(planning.without_tool(card, wish, exc))
         return plans
@@ -66,11 +67,14 @@ class LinkTypeHost:
         if after == before:
             return
         text = json.dumps({name: asdict(marker) for name, marker in sorted(after.items())}, indent=1) + "\n"
-        self._files.put(MARKERS, text if after else None)
+        self._machine.put(MARKERS, text if after else None)
 
     def _write(self, plan: CardPlan) -> CardPlan:
-        power_cycle = self._tool.set(plan.card.address, plan.writes)
-        after = replace(self._again(plan), was_written=True)
+        """Write values for the next boot, all in one call."""
+        words = (f"{name}={value}" for name, value in plan.writes.items())
+        power_cycle = mlxconfig.needs_power_cycle(self._call(plan.card.address, "-y", "set", *words))
+        # The link layers were those before; the firmware's own word counts now.
+        after = replace(self._ask(plan.card, plan.wish, None), was_written=True)
         if missing := [value.name for value in after.values if not value.written]:
             raise RdmaError(
                 f"the tool said it had written {', '.join(missing)}, and the card does not have it",
@@ -81,14 +85,23 @@ class LinkTypeHost:
         why = "the tool asks for a power cycle" if power_cycle else "written, waits for a reset or a reboot"
         return replace(after, step=Step.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
-    def _again(self, plan: CardPlan) -> CardPlan:
-        configuration = self._tool.query(plan.card.address)
-        # The link layers were those before; the firmware's own word counts now.
-        return planning.decide(plan.card, plan.wish, configuration, None, self._boot)
+    def _ask(self, card: Card, wish: Wish, marker: Marker | None) -> CardPlan:
+        """Ask a card for default, current and next boot, as far as its firmware tells them, and decide."""
+        configuration = mlxconfig.parse_text(self._call(card.address, "-e", "q"))
+        return planning.decide(card, wish, configuration, marker, self._boot)
+
+    def _call(self, address: str, *words: str) -> str:
+        if self._tool is None:
+            raise RdmaError("Neither mstconfig nor mlxconfig is on this host.", MISSING_FIX, kind="no_tool")
+        argv = [self._tool, "-d", address, *words]
+        done = self._machine.run(argv)
+        if done.status:
+            raise mlxconfig.failure(argv, done.status, done.out or done.err, address)
+        return done.out
 
     def _markers(self) -> dict[str, Marker]:
         try:
-            rows = json.loads(self._files.read(MARKERS) or "{}")
+            rows = json.loads(self._machine.read(MARKERS) or "{}")
             return {name: Marker(row["boot"], row["values"], bool(row["power_cycle"])) for name, row in rows.items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             # A note that cannot be read costs one reboot too many at most.

@@ -10,7 +10,6 @@ Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/link-type.md nam
 from __future__ import annotations
 
 import re
-import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
@@ -70,85 +69,65 @@ class Configuration:
         return None if parameter is None else number(parameter.current or parameter.next)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A message of the tools that this collection knows: what it means and what to do."""
-
-    kind: str
-    pattern: str
-    meaning: str
-    fix: str
-
-
 FAULTS = (
-    Fault(
-        "ethernet_only",
+    (
         r"doesn't support (?:the )?LINK_TYPE_P\d parameter",
         "The card has no link type to choose: it is an Ethernet-only (or InfiniBand-only) model.",
         "Take the card out of the selection, or want the link type that it has.",
     ),
-    Fault(
-        "livefish",
+    (
         r"Livefish mode",
         "The card is in livefish mode: its firmware did not start.",
         "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host.",
     ),
-    Fault(
-        "no_configuration",
+    (
         r"doesn't support any configuration changes",
         "The card's firmware takes no configuration.",
         "Update its firmware, or take the card out of the selection.",
     ),
-    Fault(
-        "read_only",
+    (
         r"[Rr]ead[- ]?[Oo]nly",
         "The card keeps this configuration read-only.",
         "Unlock it (zero-trust or restricted host mode, or the vendor's lock) from the BMC or the DPU, then run again.",
     ),
-    Fault(
-        "unknown_parameter",
+    (
         r"Unknown Parameter",
         "The tool does not know a parameter.",
         "Install a newer mstflint (or MFT) and newer firmware.",
     ),
-    Fault(
-        "parameter_absent",
+    (
         r"doesn't support (?:the )?\w+ parameter",
         "The card does not have a parameter.",
         "Update its firmware, or do not ask for it on this card.",
     ),
-    Fault(
-        "too_many",
+    (
         r"(?i)capability exceeds device limits|illegal value",
         "The card cannot do that much.",
         "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer.",
     ),
-    Fault(
-        "unsupported",
+    (
         r"Unsupported device",
         "The tool does not support the card.",
         "Install a newer mstflint (or MFT); cards before ConnectX-4 are not supported by this collection.",
     ),
-    Fault(
-        "open",
+    (
         r"Failed to open (?:the )?device",
         "The tool cannot open the card.",
         "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
         "kernel with fwctl.",
     ),
-    Fault(
-        "mst",
+    (
         r"No devices found|mst might be stopped",
         "The tool found no card.",
         "Give PCI addresses (this module does); if it still says so, run mst start once, or install mstflint.",
     ),
-    Fault(
-        "query",
+    (
         r"Failed to query some of the TLVs|Failed to query",
         "The card did not answer for all of its parameters.",
         "Run again; if it stays, update the firmware and reset or power-cycle the card.",
     ),
 )
+"""Messages of the tools that this collection knows: the pattern, what it means and what to do."""
 
 
 def number(value: str | None) -> int | None:
@@ -164,11 +143,6 @@ def number(value: str | None) -> int | None:
         return int(text) if text.isdigit() else None
 
 
-def fault(output: str) -> Fault | None:
-    """Return the known message in a tool's output, or None."""
-    return next((item for item in FAULTS if re.search(item.pattern, output)), None)
-
-
 def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
     """Return the error that a failed call means. All messages come on standard output, as `-E- text`.
 
@@ -177,23 +151,16 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
     :param output: what it printed.
     :param card: the card's PCI address.
     """
-    known = fault(output)
     said = "; ".join(re.findall(r"-E-\s*(.+)", output)) or output.strip()[-300:] or "nothing"
-    facts: dict[str, t.Any] = {"card": card, "argv": argv, "rc": code, "said": said}
-    if known:
-        return RdmaError(f"Card {card}: {known.meaning} ({said})", known.fix, kind=known.kind, **facts)
+    for pattern, meaning, fix in FAULTS:
+        if re.search(pattern, output):
+            return RdmaError(f"Card {card}: {meaning} ({said})", fix)
     if code == 5:
-        return RdmaError(
-            f"Card {card}: the tool does not understand {' '.join(argv)} ({said}).",
-            "Install mstflint 4.16 or newer.",
-            kind="usage",
-            **facts,
-        )
+        problem = f"Card {card}: the tool does not understand {' '.join(argv)} ({said})."
+        return RdmaError(problem, "Install mstflint 4.16 or newer.")
     return RdmaError(
         f"Card {card}: {argv[0]} failed with exit code {code} and said: {said}.",
         "Run the command by hand on the host; nothing was changed on this card by this step.",
-        kind="unknown",
-        **facts,
     )
 
 
@@ -216,21 +183,19 @@ def parse_text(output: str) -> Configuration:
         if len(values) != len(columns):
             # A sentence, or a value that this parser does not know: not guessed at.
             continue
-        told = {column: _value_of(value) for column, value in zip(columns, values)}
+        told = dict(zip(columns, map(_value_of, values)))
         default, current, coming = map(told.get, ("default", "current", "next"))
         parameters[row["name"]] = Parameter(row["name"], default, current, coming, bool(row["ro"]))
     if not columns:
         raise RdmaError(
             f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",
             "Run the query by hand (mstconfig -d PCI -e q) and report its output.",
-            kind="format",
         )
     return Configuration(labels.get("Device type", ""), labels.get("Name", ""), parameters)
 
 
-def _value_of(value: str) -> str | None:
-    text = value.strip()
-    return None if text in ("", "N/A", "-") or text.startswith("Array[") else text
+def _value_of(text: str) -> str | None:
+    return None if text in ("N/A", "-") or text.startswith("Array[") else text
 
 
 def needs_power_cycle(output: str) -> bool:

@@ -17,8 +17,8 @@ from .vpd import NO_NIC
 LINK_TYPES = {"ib": 1, "eth": 2}
 LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
 RAILS, PCI = "rails", "pci"
-VFS = "vfs"
-"""The key of a wish for virtual functions beside those of its ports."""
+VFS = 0
+"""The key of a wish for virtual functions beside those of its ports, which begin at 1."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def choose(
         rail beside it, and for things of a card that two selections of one kind want differently.
     """
     problems: list[Problem] = []
-    chosen: dict[tuple[str, int | str], tuple[str, t.Any, str]] = {}
+    chosen: dict[str, dict[int, tuple[str, t.Any, str]]] = {}
     # What names a card by its address counts more than what names it by its rails.
     for index, item in sorted(enumerate(selections), key=lambda row: row[1]["select"] == PCI):
         place, kind = f"cards[{index}]", item["select"]
@@ -116,22 +116,23 @@ def choose(
         else:
             found = _of_addresses(item["pci"], cards, place, problems)
         for card, ports in found:
-            wanted: dict[int | str, t.Any] = dict.fromkeys(ports if item["link_type"] else (), item["link_type"])
-            wanted.update({VFS: item["vfs"]} if item["vfs"] is not None else {})
+            own = chosen.setdefault(card.name, {})
+            wanted = {**dict.fromkeys(ports, item["link_type"]), VFS: item["vfs"]}
             for key, value in wanted.items():
-                by, before, where = chosen.get((card.name, key), ("", value, ""))
-                if by == kind and before != value:
+                by, before, where = own.get(key, ("", value, ""))
+                if value is not None and by == kind and before != value:
                     text = f"card {card.name} is also selected by {where}, which wants it otherwise."
                     problems.append(Problem(place, text, "Let one selection name it."))
-                else:
-                    chosen[card.name, key] = (kind, value, place)
+                elif value is not None:
+                    own[key] = (kind, value, place)
     if problems:
         raise InputError(dict.fromkeys(problems))
-    names = sorted({name for name, _key in chosen}, key=lambda name: pci_key(f"{name}.0"))
-    things = {name: {key: row[1] for (card, key), row in chosen.items() if card == name} for name in names}
     return {
-        name: Wish(tuple(sorted((key, value) for key, value in own.items() if isinstance(key, int))), own.get(VFS))
-        for name, own in things.items()
+        name: Wish(
+            tuple((port, row[1]) for port, row in sorted(own.items()) if port != VFS),
+            own[VFS][1] if VFS in own else None,
+        )
+        for name, own in sorted(chosen.items(), key=lambda item: pci_key(f"{item[0]}.0"))
     }
 
 

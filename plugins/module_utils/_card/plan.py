@@ -129,39 +129,24 @@ def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker 
     model = configuration.name or configuration.device_type
     plan = CardPlan(card, wish, Step.DONE, values_of(card, wish, configuration), model)
     if configuration.dpu:
-        return replace(
-            plan,
-            step=Step.SKIPPED,
-            note="BlueField in DPU mode: its ports belong to its own cores, so it is left alone",
-        )
+        note = "BlueField in DPU mode: its ports belong to its own cores, so it is left alone"
+        return replace(plan, step=Step.SKIPPED, note=note)
     if card.bluefield and not configuration.reports_port_owner:
-        return replace(
-            plan,
-            step=Step.SKIPPED,
-            note="a BlueField that does not say whether its ports belong to its own cores: left alone",
-        )
-    if trouble := _trouble(plan, configuration):
-        return trouble
+        note = "a BlueField that does not say whether its ports belong to its own cores: left alone"
+        return replace(plan, step=Step.SKIPPED, note=note)
+    for note, fix in _troubles(plan, configuration):
+        return replace(plan, step=Step.FAILED, note=note, fix=fix)
     if all(value.written and value.active for value in plan.values):
-        return plan
-    turned = any(value.name.startswith(LINK_TYPE) and not (value.written and value.active) for value in plan.values)
-    if role := card.role or (card.standing if turned else None):
-        return replace(
-            plan,
-            step=Step.FAILED,
-            note=f"{role}, so it is left alone, and it is not as wanted: {_differing(plan)}",
-            fix="Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"
-            " change it from the console.",
-        )
+        nothing = not plan.values and wish.vfs is None
+        return replace(plan, note="has no link type to choose, and it is the one wanted") if nothing else plan
     if any(not value.written for value in plan.values):
         return replace(plan, step=Step.WRITE)
     if marker is not None and marker.values == plan.wanted:
         if marker.boot != boot:
             return replace(plan, step=Step.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
         if marker.power_cycle:
-            return replace(
-                plan, step=Step.PENDING, power_cycle=True, note=not_in_force(plan, "the tool asked for a power cycle")
-            )
+            note = not_in_force(plan, "the tool asked for a power cycle")
+            return replace(plan, step=Step.PENDING, power_cycle=True, note=note)
     return replace(plan, step=Step.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
 
 
@@ -193,43 +178,32 @@ def _differing(plan: CardPlan) -> str:
     )
 
 
-def _trouble(plan: CardPlan, configuration: Configuration) -> CardPlan | None:
-    card, wish = plan.card, plan.wish
-    fixed = [port for port, _type in wish.links if f"{LINK_TYPE}{port}" not in configuration.parameters]
+def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[str, str]]:
+    """Yield why a card cannot be what is wanted, and what to do: the first of them counts."""
+    card, wish, have = plan.card, plan.wish, configuration.parameters
+    fixed = [port for port, _type in wish.links if f"{LINK_TYPE}{port}" not in have]
     if wrong := [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]:
-        wanted = dict(wish.links)[wrong[0]]
         is_now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
-        return replace(
-            plan,
-            step=Step.FAILED,
-            note=f"the card has no link type to choose and its link layer is {is_now}, not {wanted}",
-            fix="Take the card out of the selection, or want the link type that it has.",
-        )
-    if fixed and len(fixed) == len(wish.links) and wish.vfs is None:
-        return replace(plan, note="has no link type to choose, and it is the one wanted")
-    if wish.vfs and VFS not in configuration.parameters:
-        return replace(
-            plan,
-            step=Step.FAILED,
-            note="the card's firmware has no SR-IOV configuration",
-            fix="Update its firmware, or leave vfs out for this card.",
-        )
-    own = configuration.parameters.get(OWN_VFS)
-    if wish.vfs and own is not None and number(own.next) == 1:
-        return replace(
-            plan,
-            step=Step.FAILED,
-            note=f"{OWN_VFS} is {own.next}, so each function has a number of its own and {VFS} is not used",
-            fix=f"Set {OWN_VFS}=0 on the card by hand: neither this module nor the SR-IOV operator knows it.",
-        )
+        note = f"the card has no link type to choose and its link layer is {is_now}, not {dict(wish.links)[wrong[0]]}"
+        yield note, "Take the card out of the selection, or want the link type that it has."
+    if wish.vfs and VFS not in have:
+        fix = "Update its firmware, or leave vfs out for this card."
+        yield "the card's firmware has no SR-IOV configuration", fix
+    if wish.vfs and OWN_VFS in have and number(have[OWN_VFS].next) == 1:
+        note = f"{OWN_VFS} is {have[OWN_VFS].next}, so each function has a number of its own and {VFS} is not used"
+        yield note, f"Set {OWN_VFS}=0 on the card by hand: neither this module nor the SR-IOV operator knows it."
     if locked := [value.name for value in plan.values if not value.written and value.read_only]:
-        return replace(
-            plan,
-            step=Step.FAILED,
-            note=f"{', '.join(locked)} is read-only on this card",
-            fix="Unlock it (zero-trust or restricted host mode) from the BMC or the DPU, then run again.",
+        fix = "Unlock it (zero-trust or restricted host mode) from the BMC or the DPU, then run again."
+        yield f"{', '.join(locked)} is read-only on this card", fix
+    wrong_values = [value.name for value in plan.values if not (value.written and value.active)]
+    turned = any(name.startswith(LINK_TYPE) for name in wrong_values)
+    if wrong_values and (role := card.role or (card.standing if turned else None)):
+        note = f"{role}, so it is left alone, and it is not as wanted: {_differing(plan)}"
+        yield (
+            note,
+            "Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"
+            " change it from the console.",
         )
-    return None
 
 
 def predicted(plan: CardPlan) -> CardPlan:
@@ -257,10 +231,9 @@ def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
         fix = {
             Step.WRITE: by_role("nic_mode"),
             Step.PENDING: f"{by_role('reboot')}; or reset the card when it is idle",
-            Step.POWER_CYCLE: "Switch the host off and on again (a power cycle, not a reboot).",
             Step.FAILED: plan.fix,
         }.get(plan.step, "")
-        if plan.power_cycle:
+        if plan.power_cycle or plan.step is Step.POWER_CYCLE:
             fix = "Switch the host off and on again (a power cycle, not a reboot)."
         cause = plan.note or not_in_force(plan, "not written")
         wanted, have = _wanted_text(plan), _observed_text(plan)

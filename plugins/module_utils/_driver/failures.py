@@ -60,12 +60,8 @@ def install_error(argv: t.Sequence[str], code: int, output: str) -> RdmaError:
         line for line in output.splitlines() if re.match(r"(E:|Error|Err:|W: Failed|No match|error:)", line.strip())
     ]
     shown = "; ".join(line.strip() for line in lines[:3]) or output.strip()[-200:]
-    for pattern, problem, fix in FAILURES:
-        if re.search(pattern, output):
-            return RdmaError(f"{problem} {argv[0]} says: {shown}", fix, command=list(argv), rc=code)
-    return RdmaError(
-        f"{argv[0]} ended with {code}: {shown}",
-        "Run the command on the host and mend what it says.",
-        command=list(argv),
-        rc=code,
+    problem, fix = next(
+        ((f"{cause} {argv[0]} says: {shown}", fix) for pattern, cause, fix in FAILURES if re.search(pattern, output)),
+        (f"{argv[0]} ended with {code}: {shown}", "Run the command on the host and mend what it says."),
     )
+    return RdmaError(problem, fix, command=list(argv), rc=code)

@@ -18,7 +18,7 @@ from .sources import LINES, VERSIONS
 if t.TYPE_CHECKING:
     from .allow import Allow
 
-ERRORS = ("not supported", *(fault.pattern for fault in FAULTS))
+ERRORS = ("not supported", *(pattern for pattern, _meaning, _fix in FAULTS))
 
 
 def answer(argv: t.Sequence[str], out: str, allow: Allow) -> str | None:
