@@ -82,7 +82,7 @@ def _counters(sysfs: Sysfs, interface: str, rdma: Port | None) -> dict[str, int]
     paths = {name: f"{folder}/statistics/{name}" for name in sysfs.names(f"{folder}/statistics") if kind_of(name)}
     paths["carrier_down_count"] = f"{folder}/carrier_down_count"
     found = {name: sysfs.number(path) for name, path in paths.items()}
-    found |= counters(sysfs, rdma.device, rdma.number) if rdma else {}
+    found |= counters(sysfs, rdma) if rdma else {}
     if sysfs.exists(folder):
         found |= {name: value for name, value in nic.statistics(interface).items() if kind_of(name)}
     return {name: value for name, value in sorted(found.items()) if value is not None}
@@ -105,13 +105,11 @@ def _pcie(sysfs: Sysfs, address: str | None) -> dict[str, float] | None:
     if own is None:
         return None
     slot = own.rsplit("/", 1)[0]
+    ends = {"": f"{own}/current", "card_": f"{own}/max", "slot_": f"{slot}/max"}
     found = {
-        "width": _lanes(sysfs, f"{own}/current_link_width"),
-        "speed": _rate(sysfs, f"{own}/current_link_speed"),
-        "card_width": _lanes(sysfs, f"{own}/max_link_width"),
-        "card_speed": _rate(sysfs, f"{own}/max_link_speed"),
-        "slot_width": _lanes(sysfs, f"{slot}/max_link_width"),
-        "slot_speed": _rate(sysfs, f"{slot}/max_link_speed"),
+        f"{end}{what}": read(sysfs, f"{path}_link_{what}")
+        for end, path in ends.items()
+        for what, read in (("width", _lanes), ("speed", _rate))
     }
     return {key: value for key, value in found.items() if value} or None
 

@@ -11,7 +11,11 @@ ends lie in tests/unit/fixtures/perftest.
 from __future__ import annotations
 
 import re
+import typing as t
 from dataclasses import dataclass
+
+if t.TYPE_CHECKING:
+    from .sysfs import Port
 
 
 @dataclass(frozen=True)
@@ -37,31 +41,9 @@ BANDWIDTH_UNITS = {
 }
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of a rail as the RDMA stack names it.
-
-    `gid_index` is None on InfiniBand, where the LID is enough.
-    """
-
-    device: str
-    port: int
-    gid_index: int | None
-
-
 # How long a queue pair waits for an answer, 4.096 us * 2**18: 1.1 s, as NCCL's does (IB_TIMEOUT in net_ib.cc of 2.19).
 # Under the load of all rails at once answers may be later than perftest's own 14, 67 ms, and are no loss.
 ACK_TIMEOUT = 18
-
-
-@dataclass(frozen=True)
-class Features:
-    """What this build of perftest can do, read from its --help."""
-
-    source_ip: str | None
-    ipv6: str | None
-    cuda: str | None = None
-    dmabuf: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,19 +55,12 @@ class Failure:
     fix: str
 
 
-def features(help_text: str) -> Features:
-    """Read from `--help` which name the options have that changed between versions."""
-    source = next((name for name in ("--bind_source_ip", "--source_ip") if name in help_text), None)
-    found = [name if name in help_text else None for name in ("--ipv6-addr", "--use_cuda", "--use_cuda_dmabuf")]
-    return Features(source, *found)
-
-
 def argv(
     test: str,
-    end: Endpoint,
+    end: Port,
     own: str,
     tcp_port: int,
-    have: Features,
+    known: str,
     *,
     server: str | None = None,
     iterations: int | None = None,
@@ -102,10 +77,11 @@ def argv(
     :param test: a key of TOOLS.
     :param own: the rail's own address.
     :param tcp_port: the server's.
+    :param known: what the program's --help says: options have changed their names between versions.
     :param iterations: how many exchanges; None: `seconds` say it.
     :param traffic_class: of the packets, 0 to 255; None: the host's default.
     """
-    line = [TOOLS[test].program, "-F", "-d", end.device, "-i", str(end.port), "-p", str(tcp_port)]
+    line = [TOOLS[test].program, "-F", "-d", end.device, "-i", str(end.number), "-p", str(tcp_port)]
     if end.gid_index is not None:
         line += ["-x", str(end.gid_index)]
     if seconds:
@@ -113,49 +89,39 @@ def argv(
     elif iterations is not None:
         line += ["-n", str(iterations)]
     if gpu is not None:
-        line += [f"{have.cuda or '--use_cuda'}={gpu}", *([have.dmabuf] if have.dmabuf else [])]
+        line += [f"--use_cuda={gpu}", *(["--use_cuda_dmabuf"] if "--use_cuda_dmabuf" in known else [])]
     if test == "write_bw":
         line += ["--report_gbits"]
     if traffic_class is not None:
         line += [f"--tclass={traffic_class}"]
-    if have.source_ip:
-        line += [f"{have.source_ip}={own}"]
-    if ":" in own and have.ipv6:
-        line += [have.ipv6]
+    if source := next((name for name in ("--bind_source_ip", "--source_ip") if name in known), ""):
+        line += [f"{source}={own}"]
+    if ":" in own and "--ipv6-addr" in known:
+        line += ["--ipv6-addr"]
     if server is not None:
         line += [server]
     return line
 
 
-_COLUMN = re.compile(r"#?[A-Za-z0-9_.]+%?(?: (?:peak|average|percentile))?(?:\[[^\]]*\])?")
+# A column's title and its unit.
+_COLUMN = re.compile(r"(#?[A-Za-z0-9_.]+%?(?: (?:peak|average|percentile))?)(?:\[([^\]]*)\])?")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+|inf|nan)", re.IGNORECASE)
 
 
-def _columns(heading: str) -> list[tuple[str, str]]:
-    columns = []
-    for name in _COLUMN.findall(heading):
-        title, bracket, unit = name.partition("[")
-        columns.append((title.strip(), unit.rstrip("]") if bracket else ""))
-    return columns
-
-
-def table(output: str) -> list[dict[str, tuple[float, str]]]:
-    """Return the rows of the result table: column title to value and unit.
+def last_row(output: str) -> dict[str, tuple[float, str]]:
+    """Return the last row of the result table, empty without one: column title to value and unit.
 
     Warnings of the same process (the CPU frequency one) come between heading and row and are passed over.
     """
-    rows: list[dict[str, tuple[float, str]]] = []
+    row: dict[str, tuple[float, str]] = {}
     columns: list[tuple[str, str]] = []
-    for line in output.splitlines():
-        text = line.strip()
-        if text.startswith("#bytes"):
-            columns = _columns(text)
-            continue
-        cells = text.split()
-        if not columns or len(cells) < 3 or not all(_NUMBER.fullmatch(cell) for cell in cells):
-            continue
-        rows.append({title: (float(cell), unit) for (title, unit), cell in zip(columns, cells)})
-    return rows
+    for line in map(str.strip, output.splitlines()):
+        cells = line.split()
+        if line.startswith("#bytes"):
+            columns = _COLUMN.findall(line)
+        elif columns and len(cells) > 2 and all(map(_NUMBER.fullmatch, cells)):
+            row = {title: (float(cell), unit) for (title, unit), cell in zip(columns, cells)}
+    return row
 
 
 def parse(test: str, output: str) -> dict[str, float] | None:
@@ -163,10 +129,7 @@ def parse(test: str, output: str) -> dict[str, float] | None:
 
     `latency_us` and `latency_max_us` in microseconds for read_lat; `gbits` in 10**9 bits per second for write_bw.
     """
-    rows = table(output)
-    if not rows:
-        return None
-    row = rows[-1]
+    row = last_row(output)
     if test == "read_lat":
         # With --duration only t_avg is there.
         value = row.get("t_typical") or row.get("t_avg")

@@ -17,12 +17,12 @@ from .._errors import RdmaError
 from .._files import Sysfs
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
-from .perftest import TOOLS, Failure, Features, argv, explain, features, judge, parse
+from .perftest import TOOLS, Failure, argv, explain, judge, parse
 from .servers import Servers, help_text, measure
 from .sysfs import counters, find_endpoint
 
 if t.TYPE_CHECKING:
-    from .perftest import Endpoint
+    from .sysfs import Port
 Test = dict[str, t.Any]
 
 
@@ -32,10 +32,10 @@ class Bench:
     def __init__(self, params: dict[str, t.Any], sysfs: Sysfs) -> None:
         self._params = params
         self._sysfs = sysfs
-        self._ends: dict[tuple[str, str], Endpoint] = {}
-        self._features: dict[str, Features] = {}
+        self._ends: dict[tuple[str, str], Port] = {}
+        self._help: dict[str, str] = {}
 
-    def end_of(self, test: Test) -> Endpoint:
+    def end_of(self, test: Test) -> Port:
         """Return the RDMA end of a test's rail."""
         key = (test["rail"], test["address"])
         if key not in self._ends:
@@ -46,7 +46,7 @@ class Bench:
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Return the counters of failures of every rail that was looked up, by rail."""
-        found = {rail: counters(self._sysfs, end.device, end.port) for (rail, dummy), end in self._ends.items()}
+        found = {rail: counters(self._sysfs, end) for (rail, dummy), end in self._ends.items()}
         # What is thrown away for want of room is other traffic's too.
         return {
             rail: {name: value for name, value in have.items() if kind_of(name) != "port_discards"}
@@ -56,15 +56,15 @@ class Bench:
     def command(self, test: Test, *, client: bool) -> list[str]:
         """Return the command line of this end of a test."""
         program = TOOLS[test["test"]].program
-        if program not in self._features:
-            self._features[program] = features(help_text(program))
+        if program not in self._help:
+            self._help[program] = help_text(program)
         iterations = "latency_iterations" if test["test"] == "read_lat" else "bandwidth_iterations"
         return argv(
             test["test"],
             self.end_of(test),
             test["address"],
             test["port"],
-            self._features[program],
+            self._help[program],
             server=test["peer_address"] if client else None,
             iterations=self._params[iterations],
             traffic_class=self._params["traffic_class"],
@@ -76,15 +76,7 @@ class Bench:
 def failed(test: Test, why: Failure, output: str = "", **facts: t.Any) -> Test:
     """Return the result of a test that gave no measurement, or a bad one."""
     tail = "\n".join(output.strip().splitlines()[-20:])
-    return {
-        **test,
-        "status": "deviation",
-        "cause": why.cause,
-        "fix": why.fix,
-        "line": why.line,
-        "output": tail,
-        **facts,
-    }
+    return {**test, "status": "deviation", **vars(why), "output": tail, **facts}
 
 
 def unready(test: Test, exc: RdmaError) -> Test:

@@ -20,7 +20,9 @@ import time
 import typing as t
 
 from .._errors import RdmaError
+from .._files import Sysfs
 
+FILES = Sysfs()
 STATE_FOLDER = "/run/railops-rdma-probe"
 TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 LISTEN_SECONDS = 15.0
@@ -29,29 +31,16 @@ LISTENING = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 def _start_time(pid: int) -> str | None:
     """Return a process's start time in clock ticks: with its number, its identity."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
+    fields = (FILES.text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
     # A zombie is gone: field 3 is the state, field 22 the start time (proc(5)).
-    return None if fields[0] == "Z" else fields[19]
+    return fields[19] if fields and fields[0] != "Z" else None
 
 
 def _listening() -> set[int]:
     """Return the TCP ports of this network namespace that somebody listens on."""
-    found = set()
-    for name in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/self/net/{name}", encoding="ascii") as file:
-                rows = file.readlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
-            cells = row.split()
-            if cells[3] == LISTENING:
-                found.add(int(cells[1].rpartition(":")[2], 16))
-    return found
+    texts = [FILES.text(f"/proc/self/net/{name}") or "" for name in ("tcp", "tcp6")]
+    rows = [row.split() for text in texts for row in text.splitlines()[1:]]
+    return {int(cells[1].rpartition(":")[2], 16) for cells in rows if cells[3] == LISTENING}
 
 
 class Servers:
@@ -75,9 +64,8 @@ class Servers:
 
     def _noted(self) -> list[dict[str, t.Any]]:
         try:
-            with open(os.path.join(self._folder, "state.json"), encoding="utf-8") as file:
-                return list(json.load(file))
-        except (OSError, ValueError):
+            return list(json.loads(FILES.text(os.path.join(self._folder, "state.json")) or "[]"))
+        except ValueError:
             return []
 
     def start(self, commands: t.Mapping[int, t.Sequence[str]], lifetime: int) -> dict[int, str]:
@@ -126,11 +114,7 @@ class Servers:
 
     def output(self, port: int) -> str:
         """Return what a server has printed."""
-        try:
-            with open(self._log(port), encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except OSError:
-            return ""
+        return FILES.text(self._log(port)) or ""
 
     def end(self) -> list[int]:
         """End what runs, and forget it; return the ports of the servers that still ran."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._errors import RdmaError
 from .counters import kind_of
-from .perftest import Endpoint
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
@@ -23,13 +22,13 @@ ROCE_V2 = "RoCE v2"
 
 @dataclass(frozen=True)
 class Port:
-    """What sysfs says of one RDMA port."""
+    """What sysfs says of one RDMA port. `gid_index`: of the rail's address; None on InfiniBand, which has LIDs."""
 
     device: str
     number: int
-    link_layer: str
     state: str
     sm_lid: int
+    gid_index: int | None = None
 
     @property
     def folder(self) -> str:
@@ -52,8 +51,7 @@ def ports(sysfs: Sysfs) -> list[Port]:
         for number in sysfs.names(f"{DEVICES}/{device}/ports"):
             folder = f"{DEVICES}/{device}/ports/{number}"
             state = (sysfs.text(f"{folder}/state") or "").partition(":")[2].strip()
-            layer = sysfs.text(f"{folder}/link_layer") or "Unspecified"
-            found.append(Port(device, int(number), layer, state, sysfs.number(f"{folder}/sm_lid") or 0))
+            found.append(Port(device, int(number), state, sysfs.number(f"{folder}/sm_lid") or 0))
     return found
 
 
@@ -79,7 +77,7 @@ def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | N
     return next(mine, None)
 
 
-def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Endpoint:
+def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Port:
     """Return the RDMA end of a rail.
 
     :param address: the rail's own.
@@ -112,10 +110,10 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
                 fix,
                 cause="the port is not active",
             )
-        return Endpoint(port.device, port.number, None)
+        return port
     for port in seen:
         for index in gid_indexes(sysfs, port, address):
-            return Endpoint(port.device, port.number, index)
+            return replace(port, gid_index=index)
     raise RdmaError(
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
         "Look whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
@@ -124,8 +122,8 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     )
 
 
-def counters(sysfs: Sysfs, device: str, port: int) -> dict[str, int]:
+def counters(sysfs: Sysfs, port: Port) -> dict[str, int]:
     """Return those counters of an RDMA port that say something of its health."""
-    folders = [f"{DEVICES}/{device}/ports/{port}/{kind}" for kind in ("counters", "hw_counters")]
+    folders = [f"{port.folder}/{kind}" for kind in ("counters", "hw_counters")]
     places = {name: f"{folder}/{name}" for folder in folders for name in sysfs.names(folder) if kind_of(name)}
     return {name: value for name, path in places.items() if (value := sysfs.number(path)) is not None}

@@ -232,4 +232,4 @@ def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
         find_endpoint(*asked)
     (sysfs / "state").write_text("4: ACTIVE\n")
     end = find_endpoint(*asked)
-    assert (end.device, end.port, end.gid_index) == ("mlx5_0", 1, None)
+    assert (end.device, end.number, end.gid_index) == ("mlx5_0", 1, None)

@@ -7,15 +7,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import (
-    Endpoint,
-    Features,
     argv,
     explain,
-    features,
     judge,
     parse,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import Port
 
+ROCE = Port("mlx5_0", 1, "ACTIVE", 0, gid_index=3)
 PREAMBLE = """\
 ---------------------------------------------------------------------------------------
                     RDMA_Read Latency Test
@@ -134,28 +133,37 @@ def test_the_telling_line_is_kept():
     assert why.line == "Failed status 12: wr_id 0 syndrom 0x81"
 
 
-def test_options_that_changed_their_names():
-    assert features("  --source_ip  Source IP").source_ip == "--source_ip"
-    assert features("  --bind_source_ip  Source IP --ipv6-addr").source_ip == "--bind_source_ip"
-    assert features("").source_ip is None
-    assert features("--ipv6-addr").ipv6 == "--ipv6-addr"
+@pytest.mark.parametrize(
+    ("known", "own", "end"),
+    [
+        ("  --source_ip  Source IP", "192.0.2.2", "-n 1 --source_ip=192.0.2.2"),
+        ("  --bind_source_ip  Source IP --ipv6-addr", "2001:db8::2", "-n 1 --bind_source_ip=2001:db8::2 --ipv6-addr"),
+        ("  --source_ip --use_cuda_dmabuf", "192.0.2.2", "-n 1 --source_ip=192.0.2.2"),
+        ("", "2001:db8::2", "-n 1"),
+    ],
+)
+def test_options_that_changed_their_names(known, own, end):
+    assert " ".join(argv("read_lat", ROCE, own, 1, known, iterations=1)).endswith(end)
+
+
+def test_memory_of_gpus():
+    assert "--use_cuda=3" in argv("read_lat", ROCE, "192.0.2.2", 1, "", gpu=3)
+    assert "--use_cuda_dmabuf" not in argv("read_lat", ROCE, "192.0.2.2", 1, "--use_cuda", gpu=3)
+    assert "--use_cuda_dmabuf" in argv("read_lat", ROCE, "192.0.2.2", 1, "--use_cuda --use_cuda_dmabuf", gpu=3)
 
 
 def test_command_lines():
-    roce = Endpoint("mlx5_0", 1, 3)
-    have = Features("--source_ip", None)
-    server = argv("read_lat", roce, "192.0.2.2", 18515, have, iterations=100)
+    have = "--source_ip"
+    server = argv("read_lat", ROCE, "192.0.2.2", 18515, have, iterations=100)
     assert " ".join(server) == "ib_read_lat -F -d mlx5_0 -i 1 -p 18515 -x 3 -n 100 --source_ip=192.0.2.2"
-    client = argv("write_bw", roce, "192.0.2.2", 18516, have, server="192.0.2.34", traffic_class=104)
+    client = argv("write_bw", ROCE, "192.0.2.2", 18516, have, server="192.0.2.34", traffic_class=104)
     assert client[-1] == "192.0.2.34"
     assert "--report_gbits" in client
     assert "--tclass=104" in client
     assert not {"-D", "-u"} & {*server, *client}
-    under_load = argv("write_bw", roce, "192.0.2.2", 18516, have, server="192.0.2.34", iterations=100, seconds=6)
+    under_load = argv("write_bw", ROCE, "192.0.2.2", 18516, have, server="192.0.2.34", iterations=100, seconds=6)
     assert " ".join(under_load[:-1]).endswith("-x 3 -D 6 -u 18 --report_gbits --source_ip=192.0.2.2")
-    assert "-x" not in argv("read_lat", Endpoint("mlx5_0", 1, None), "192.0.2.2", 1, Features(None, None))
-    six = argv("read_lat", roce, "2001:db8::2", 1, Features("--bind_source_ip", "--ipv6-addr"))
-    assert "--ipv6-addr" in six
+    assert "-x" not in argv("read_lat", Port("mlx5_0", 1, "", 0), "192.0.2.2", 1, "")
 
 
 def test_thresholds():
