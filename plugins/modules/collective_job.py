@@ -115,14 +115,13 @@ objects:
 
 import os
 import typing as t
-import uuid
 
 from ..module_utils._cluster import source
 from ..module_utils._cluster.access import ACCESS, NEEDS, Access
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 from ..module_utils._pods.client import PodCluster
-from ..module_utils._pods.collective import CollectivePlan, indexed_job
+from ..module_utils._pods.collective import indexed_job
 from ..module_utils._pods.collective_run import Collective
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -140,8 +139,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 
 
-def wanted_of(params: dict[str, t.Any]) -> CollectivePlan:
-    """Return the run that the parameters and the plan make.
+def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return the Job that the parameters and the plan make.
 
     :raises RdmaError: when they do not fit together.
     """
@@ -157,27 +156,17 @@ def wanted_of(params: dict[str, t.Any]) -> CollectivePlan:
     if len(templates) != 1:
         fix = "Give the rails stable names (rdma_host), so that one template fits all nodes."
         raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
-    run = uuid.uuid4().hex[:8]
-    name = f"{params['fabric'][:30].rstrip('-')}-collective-{run}"
-    return CollectivePlan(
-        *(name, params["namespace"], params["fabric"], run, sorted(set(params["nodes"])), params["image"]),
-        *(templates[0]["template"], params["words"]),
-        env=dict(pairs),
-        limits={key: str(value) for key, value in params["limits"].items()},
-        seconds=params["seconds"],
-        tolerations=params["tolerations"],
-        pull_secrets=params["image_pull_secrets"],
-    )
+    return indexed_job(params, templates[0]["template"], dict(pairs))
 
 
 def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Run it."""
-    wanted = wanted_of(params)
-    made: dict[str, t.Any] = {"changed": False, "objects": [indexed_job(wanted)]}
+    job = job_of(params)
+    made: dict[str, t.Any] = {"changed": False, "objects": [job]}
     if check_mode:
         return made
     with PodCluster(Access.of(params)) as cluster:
-        return {**made, **Collective(cluster, wanted).run()}
+        return {**made, **Collective(cluster, job).run()}
 
 
 def main() -> None:

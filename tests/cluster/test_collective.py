@@ -17,11 +17,7 @@ from kubernetes import config as kube_config
 from kubernetes import dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
-from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import (
-    CollectivePlan,
-    belongings,
-    indexed_job,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import belongings, indexed_job
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective_run import make_key
 
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
@@ -42,23 +38,22 @@ TEMPLATE = {
 }
 
 
-def wanted() -> CollectivePlan:
-    words = ["mpirun", "--host", "{hosts}", "-np", "{count}", "all_reduce_perf"]
-    env = {"NCCL_IB_HCA": "=mlx5_0:1"}
-    return CollectivePlan(
-        *(
-            "fabric-collective",
-            "default",
-            "fabric",
-            "run1",
-            ["node1", "node2"],
-            "registry.example/nccl",
-            TEMPLATE,
-            words,
-        ),
-        env=env,
-        limits={"nvidia.com/gpu": "8"},
-    )
+PARAMS = {
+    "fabric": "fabric",
+    "namespace": "default",
+    "nodes": ["node1", "node2"],
+    "image": "registry.example/nccl",
+    "words": ["mpirun", "--host", "{hosts}", "-np", "{count}", "all_reduce_perf"],
+    "limits": {"nvidia.com/gpu": "8"},
+    "seconds": 300,
+    "tolerations": [],
+    "image_pull_secrets": [],
+}
+
+
+@pytest.fixture
+def job() -> dict[str, t.Any]:
+    return indexed_job(PARAMS, TEMPLATE, {"NCCL_IB_HCA": "=mlx5_0:1"})
 
 
 @pytest.fixture(scope="module")
@@ -83,21 +78,20 @@ def there(api: t.Any, kind: str, name: str) -> bool:
         return False
 
 
-def test_the_job_is_taken(api):
-    made = applied(api, indexed_job(wanted()), dry_run="All")
+def test_the_job_is_taken(api, job):
+    made = applied(api, job, dry_run="All")
     assert made["spec"]["completionMode"] == "Indexed"
-    assert made["spec"]["template"]["spec"]["subdomain"] == "fabric-collective"
+    assert made["spec"]["template"]["spec"]["subdomain"] == job["metadata"]["name"]
 
 
 @pytest.mark.usefixtures("controllers")
-def test_what_belongs_to_it_is_taken_and_owned(api):
-    job = {**indexed_job(wanted())}
+def test_what_belongs_to_it_is_taken_and_owned(api, job):
     # Nobody shall start its pods.
     job["spec"] = {**job["spec"], "suspend": True}
     uid = applied(api, job)["metadata"]["uid"]
     resource = api.resources.get(api_version="batch/v1", kind="Job")
     try:
-        for body in belongings(wanted(), uid, *make_key()):
+        for body in belongings(job, uid, *make_key()):
             assert applied(api, body)["metadata"]["ownerReferences"][0]["uid"] == uid
     finally:
         api.delete(

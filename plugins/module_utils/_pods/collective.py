@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import base64
 import typing as t
-from dataclasses import dataclass, field
+import uuid
 
 from .._fabric.labels import HOSTNAME, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
@@ -81,94 +81,41 @@ _CONFINED: Json = {
 }
 
 
-@dataclass(frozen=True)
-class CollectivePlan:
-    """One run of a program over pods, one on each of the nodes.
+def indexed_job(params: t.Mapping[str, t.Any], template: Json, env: t.Mapping[str, str]) -> Json:
+    """Return the Job of a run: one pod a node, with the annotations and limits of the plan.
 
-    :param name: of the Job; so short that `NAME-INDEX` is a DNS label.
+    :param params: of the module: `{hosts}` and `{count}` in its `words` are replaced.
     :param template: a PodTemplate's `template`, with the rails' annotations and limits: workload/pod.yaml of the plan.
-    :param words: the program; `{hosts}` and `{count}` in a word are replaced.
     :param env: the environment of all pods, such as workload/nccl-pods.env.
-    :param limits: more limits of the container, such as {"nvidia.com/gpu": "8"}.
-    :param seconds: that the program may take.
-    :param tolerations: of the pods; that of our gate is added.
-    :param pull_secrets: names of the Secrets by which the image is pulled.
     """
-
-    name: str
-    namespace: str
-    fabric: str
-    run: str
-    nodes: t.Sequence[str]
-    image: str
-    template: Json
-    words: t.Sequence[str]
-    env: t.Mapping[str, str] = field(default_factory=dict)
-    limits: t.Mapping[str, str] = field(default_factory=dict)
-    seconds: int = 300
-    tolerations: t.Sequence[Json] = ()
-    pull_secrets: t.Sequence[str] = ()
-
-    @property
-    def hosts(self) -> list[str]:
-        """Return the names by which the pods of the Job find each other."""
-        return [f"{self.name}-{index}.{self.name}" for index in range(len(self.nodes))]
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Return the labels of everything that belongs to the run."""
-        return {**labels_of(self.fabric), PROBE_LABEL: PROBE, RUN_LABEL: self.run}
-
-
-def indexed_job(wanted: CollectivePlan) -> Json:
-    """Return the Job: one pod a node, with the annotations and limits of the plan."""
-    count = len(wanted.nodes)
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": wanted.name, "namespace": wanted.namespace, "labels": wanted.labels},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": count,
-            "parallelism": count,
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": START_SECONDS + wanted.seconds,
-            "ttlSecondsAfterFinished": KEPT,
-            "template": {
-                "metadata": {
-                    "labels": wanted.labels,
-                    "annotations": dict((wanted.template.get("metadata") or {}).get("annotations") or {}),
-                },
-                "spec": _pod_spec(wanted),
-            },
-        },
-    }
-
-
-def _pod_spec(wanted: CollectivePlan) -> Json:
-    listed, count = ",".join(wanted.hosts), str(len(wanted.nodes))
-    words = [word.replace("{hosts}", listed).replace("{count}", count) for word in wanted.words]
-    first = (wanted.template.get("spec") or {}).get("containers", [{}])[0]
-    limits = {**((first.get("resources") or {}).get("limits") or {}), **wanted.limits}
-    apart = {"labelSelector": {"matchLabels": wanted.labels}, "topologyKey": HOSTNAME}
-    secrets = {"imagePullSecrets": [{"name": name} for name in wanted.pull_secrets]} if wanted.pull_secrets else {}
-    return {
+    nodes, run = sorted(set(params["nodes"])), uuid.uuid4().hex[:8]
+    # So short that `NAME-INDEX` is a DNS label.
+    name = f"{params['fabric'][:30].rstrip('-')}-{PROBE}-{run}"
+    labels = {**labels_of(params["fabric"]), PROBE_LABEL: PROBE, RUN_LABEL: run}
+    hosts = ",".join(f"{name}-{index}.{name}" for index in range(len(nodes)))
+    words = [word.replace("{hosts}", hosts).replace("{count}", str(len(nodes))) for word in params["words"]]
+    first = (template.get("spec") or {}).get("containers", [{}])[0]
+    limits = {key: str(value) for key, value in params["limits"].items()}
+    limits = {**((first.get("resources") or {}).get("limits") or {}), **limits}
+    apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": HOSTNAME}
+    secrets = [{"name": secret} for secret in params["image_pull_secrets"]]
+    pod = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
-        "subdomain": wanted.name,
+        "subdomain": name,
         "affinity": {
-            **by_name(wanted.nodes),
+            **by_name(nodes),
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
         },
-        "tolerations": with_gate(wanted.tolerations),
-        **secrets,
+        "tolerations": with_gate(params["tolerations"]),
+        **({"imagePullSecrets": secrets} if secrets else {}),
         "containers": [
             {
                 "name": CONTAINER,
-                "image": wanted.image,
-                "command": ["sh", "-c", SCRIPT, "railops", str(SSH_PORT), listed, *words],
-                "env": [{"name": name, "value": value} for name, value in wanted.env.items()],
+                "image": params["image"],
+                "command": ["sh", "-c", SCRIPT, "railops", str(SSH_PORT), hosts, *words],
+                "env": [{"name": key, "value": value} for key, value in env.items()],
                 "securityContext": _CONFINED,
                 "volumeMounts": [
                     {"name": "shm", "mountPath": "/dev/shm"},
@@ -179,33 +126,40 @@ def _pod_spec(wanted: CollectivePlan) -> Json:
         ],
         "volumes": [
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
-            {"name": "key", "secret": {"secretName": wanted.name, "defaultMode": 0o400}},
+            {"name": "key", "secret": {"secretName": name, "defaultMode": 0o400}},
         ],
     }
+    annotations = dict((template.get("metadata") or {}).get("annotations") or {})
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": params["namespace"], "labels": labels},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": len(nodes),
+            "parallelism": len(nodes),
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": START_SECONDS + params["seconds"],
+            "ttlSecondsAfterFinished": KEPT,
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
+        },
+    }
 
 
-def belongings(wanted: CollectivePlan, uid: str, private: bytes, public: bytes) -> list[Json]:
+def belongings(job: Json, uid: str, private: bytes, public: bytes) -> list[Json]:
     """Return what goes with a Job: the Secret with the run's key, and the Service that gives its pods names.
 
+    :param job: as `indexed_job` made it.
+    :param uid: of the Job, which owns both.
     :param private: the private key.
     :param public: the public one.
-    :param uid: of the Job, which owns both.
     """
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": wanted.name, "uid": uid, "controller": False}
-    meta = {
-        "name": wanted.name,
-        "namespace": wanted.namespace,
-        "labels": wanted.labels,
-        "ownerReferences": [owner],
-    }
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": uid, "controller": False}
+    meta = {**job["metadata"], "ownerReferences": [owner]}
     data = {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
+    # Pods are looked for before they are ready: sshd is what makes them so.
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": meta["labels"]}
     return [
         {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": data},
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": meta,
-            # Pods are looked for before they are ready: sshd is what makes them so.
-            "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": wanted.labels},
-        },
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec},
     ]

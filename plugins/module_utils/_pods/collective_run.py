@@ -14,7 +14,7 @@ import tempfile
 import time
 import typing as t
 
-from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, trouble
+from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from . import collective
@@ -48,48 +48,49 @@ def make_key() -> tuple[bytes, bytes]:
 
 
 class Collective:
-    """One run."""
+    """One run of a Job that `indexed_job` made."""
 
-    def __init__(self, cluster: PodCluster, wanted: collective.CollectivePlan) -> None:
+    def __init__(self, cluster: PodCluster, job: Json) -> None:
         self._cluster = cluster
-        self._wanted = wanted
+        self._made = job
+        self._name, self._namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+        self._count = job["spec"]["completions"]
 
     def run(self) -> dict[str, t.Any]:
         """Return `code` (None: it did not end in its time) and `output` of the program.
 
         :raises RdmaError: when it cannot be made, or its pods do not start.
         """
-        body = collective.indexed_job(self._wanted)
-        self._refuse_nodes(body["spec"]["template"]["spec"])
+        self._refuse_nodes(self._made["spec"]["template"]["spec"])
         try:
-            self._cluster.create(body)
-            for belonging in collective.belongings(
-                self._wanted, str(self._job()["metadata"].get("uid") or ""), *make_key()
-            ):
+            self._cluster.create(self._made)
+            uid = str(self._job()["metadata"].get("uid") or "")
+            for belonging in collective.belongings(self._made, uid, *make_key()):
                 self._cluster.create(belonging)
             return self._result()
         finally:
             # The error that counts is the one on its way up; Kubernetes removes the Job when its time is over.
             with contextlib.suppress(RdmaError):
-                self._cluster.remove(body)
+                self._cluster.remove(self._made)
 
     def _refuse_nodes(self, spec: Json) -> None:
         """Refuse nodes that take no pods: it takes one on each."""
         live = self._cluster.nodes()
         # All nodes that it names together are its affinity, so each is looked at by its taints alone.
         placed = {"tolerations": spec["tolerations"]}
-        found = {name: why for name in self._wanted.nodes if live and (why := kept_off(live.get(name), placed))}
+        found = {name: why for name in nodes_named(spec) if live and (why := kept_off(live.get(name), placed))}
         if found:
             text = "; ".join(off_text(name, why) for name, why in found.items())
             raise RdmaError(f"The program needs a pod on each node, and {text}.", fix_of(next(iter(found.values()))))
 
     def _job(self) -> Json:
-        return self._cluster.one("batch/v1", "Job", self._wanted.name, self._wanted.namespace) or {"metadata": {}}
+        return self._cluster.one("batch/v1", "Job", self._name, self._namespace) or {"metadata": {}}
 
     def _result(self) -> dict[str, t.Any]:
         until = time.monotonic() + collective.START_SECONDS
         begun = False
-        which = {"namespace": self._wanted.namespace, "selector": selector(self._wanted.labels)}
+        which = {"namespace": self._namespace, "selector": selector(self._made["metadata"]["labels"])}
+        seconds = self._made["spec"]["activeDeadlineSeconds"] - collective.START_SECONDS
         while True:
             pods = self._cluster.listed("v1", "Pod", **which)
             first = next((pod for pod in pods if _index(pod) == "0"), None)
@@ -98,8 +99,8 @@ class Collective:
             if failure := job_failure(self._job()):
                 raise self._given_up(failure, pods)
             running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
-            if not begun and len(running) == len(self._wanted.nodes):
-                begun, until = True, time.monotonic() + self._wanted.seconds
+            if not begun and len(running) == self._count:
+                begun, until = True, time.monotonic() + seconds
             if time.monotonic() >= until:
                 if begun and first is not None:
                     return {"code": None, "output": self._cluster.log(first, limit=LOG_BYTES)}
@@ -120,7 +121,7 @@ class Collective:
 
     def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
         """Return why Kubernetes ended the Job, and the log of the pod that failed first."""
-        text = f"Kubernetes has ended the Job {self._wanted.name}: {failure}"
+        text = f"Kubernetes has ended the Job {self._name}: {failure}"
         for pod in pods:
             if finished(pod) and exit_code(pod):
                 log = last_lines(self._cluster.log(pod))
@@ -131,7 +132,7 @@ class Collective:
 
     def _not_started(self, pods: list[Json]) -> RdmaError:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)
-        where = f"{len(pods)} of {len(self._wanted.nodes)} pods of the Job {self._wanted.name} are there"
+        where = f"{len(pods)} of {self._count} pods of the Job {self._name} are there"
         if late is None:
             fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job."
             return RdmaError(f"{where} after {collective.START_SECONDS} s.", fix)

@@ -12,7 +12,7 @@ import shutil
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._pods import collective, collective_run
+from ansible_collections.railops.rdma.plugins.module_utils._pods import collective_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
 from ansible_collections.railops.rdma.plugins.modules import collective_job
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -20,12 +20,12 @@ from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 
 @pytest.fixture
-def wanted(tmp_path):
+def job(tmp_path):
     plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(3), check_mode=False)
     params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x/nccl"}
     params |= {"words": ["mpirun", "--host", "{hosts}", "-np", "{count}"], "namespace": "jobs", "limits": {"g": 8}}
     params |= {"tolerations": [{"key": "gpu", "operator": "Exists"}], "image_pull_secrets": ["ours"]}
-    return collective_job.wanted_of({**params, "seconds": 60})
+    return collective_job.job_of({**params, "seconds": 60})
 
 
 class Played:
@@ -77,15 +77,15 @@ def at_once(monkeypatch):
     monkeypatch.setattr(collective_run, "POLL_SECONDS", 0.0)
 
 
-def test_the_plan_gives_the_pods_what_they_need(wanted):
-    pod = collective.indexed_job(wanted)["spec"]["template"]
+def test_the_plan_gives_the_pods_what_they_need(job):
+    pod = job["spec"]["template"]
     assert "k8s.v1.cni.cncf.io/networks" in pod["metadata"]["annotations"] or pod["metadata"]["annotations"]
-    container = pod["spec"]["containers"][0]
+    container, name = pod["spec"]["containers"][0], job["metadata"]["name"]
     assert container["resources"]["limits"]["g"] == "8"
     assert {row["name"] for row in container["env"]} >= {"NCCL_SOCKET_IFNAME"}
-    assert container["command"][-5:-2] == ["mpirun", "--host", ",".join(wanted.hosts)]
+    assert container["command"][-5:-2] == ["mpirun", "--host", f"{name}-0.{name},{name}-1.{name}"]
     assert container["command"][-1] == "2"
-    assert len(f"{wanted.name}-10000") <= 63
+    assert len(f"{name}-10000") <= 63
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert [term["matchFields"][0]["values"] for term in terms["nodeSelectorTerms"]] == [["node1"], ["node2"]]
     context = container["securityContext"]
@@ -97,53 +97,53 @@ def test_the_plan_gives_the_pods_what_they_need(wanted):
 
 
 @needs_keygen
-def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(wanted):
+def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(job):
     api = Played(["Pending", "Running", "Succeeded"])
-    found = collective_run.Collective(api, wanted).run()
+    found = collective_run.Collective(api, job).run()
     assert found == {"code": 0, "output": "railops: begin\nsaid by p-0"}
     assert [body["kind"] for body in api.made] == ["Job", "Secret", "Service"]
     assert {body["metadata"]["ownerReferences"][0]["uid"] for body in api.made[1:]} == {"u-1"}
-    assert api.gone == [("Job", wanted.name)]
+    assert api.gone == [("Job", job["metadata"]["name"])]
     assert "PRIVATE KEY" not in json.dumps(found)
 
 
 @needs_keygen
-def test_a_program_that_hangs_is_left_in_its_time(wanted, monkeypatch):
+def test_a_program_that_hangs_is_left_in_its_time(job, monkeypatch):
     api = Played(["Running"])
     clock = iter(range(0, 10000, 10))
     monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
-    assert collective_run.Collective(api, wanted).run()["code"] is None
+    assert collective_run.Collective(api, job).run()["code"] is None
     assert api.gone
 
 
 @needs_keygen
-def test_pods_that_do_not_start_are_said(wanted, monkeypatch):
+def test_pods_that_do_not_start_are_said(job, monkeypatch):
     api = Played(["Pending"])
     clock = iter(range(0, 100000, 50))
     monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
     with pytest.raises(RdmaError, match=r"2 of 2 pods .* are there, and p-1 does not run"):
-        collective_run.Collective(api, wanted).run()
+        collective_run.Collective(api, job).run()
     assert api.gone
 
 
 @needs_keygen
-def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(wanted):
+def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(job):
     """With its deadline the pods go too: only the Job says why."""
     api = Played(["Pending"])
     message = "Job was active longer than specified deadline"
     failed = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": message}
     api.job = {"conditions": [failed]}
-    with pytest.raises(RdmaError, match=f"has ended the Job {wanted.name}: DeadlineExceeded: {message}"):
-        collective_run.Collective(api, wanted).run()
+    with pytest.raises(RdmaError, match=f"has ended the Job {job['metadata']['name']}: DeadlineExceeded: {message}"):
+        collective_run.Collective(api, job).run()
     assert api.gone
 
 
 @needs_keygen
-def test_half_a_log_is_no_measurement(wanted):
+def test_half_a_log_is_no_measurement(job):
     api = Played(["Running", "Succeeded"])
     api.said = "Avg bus bandwidth : 40\n"
     with pytest.raises(RdmaError, match="is not whole, so nothing was measured") as caught:
-        collective_run.Collective(api, wanted).run()
+        collective_run.Collective(api, job).run()
     assert "containerLogMaxSize" in caught.value.fix
 
 
@@ -155,16 +155,16 @@ def test_half_a_log_is_no_measurement(wanted):
         (None, "node2 takes no new pods: it is not in the cluster"),
     ],
 )
-def test_a_node_that_takes_no_pods_is_said_at_once(wanted, spec, why):
+def test_a_node_that_takes_no_pods_is_said_at_once(job, spec, why):
     api = Played(["Pending"])
     api.specs = {"node1": {}, **({"node2": spec} if spec is not None else {})}
     with pytest.raises(RdmaError, match=why):
-        collective_run.Collective(api, wanted).run()
+        collective_run.Collective(api, job).run()
     assert api.made == []
 
 
-def test_tolerations_and_secrets_are_in_every_pod(wanted):
-    spec = collective.indexed_job(wanted)["spec"]["template"]["spec"]
+def test_tolerations_and_secrets_are_in_every_pod(job):
+    spec = job["spec"]["template"]["spec"]
     assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists"}, GATE]
     assert spec["imagePullSecrets"] == [{"name": "ours"}]
 
@@ -173,10 +173,10 @@ def test_tolerations_and_secrets_are_in_every_pod(wanted):
 def test_what_cannot_be_is_refused(tmp_path, wrong):
     params = {"plan_dir": str(tmp_path), "fabric": "f", "nodes": ["a", "b"], "image": "x", "words": ["x"]}
     with pytest.raises(RdmaError):
-        collective_job.wanted_of({**params, "namespace": "n", "limits": {}, "seconds": 1, **wrong})
+        collective_job.job_of({**params, "namespace": "n", "limits": {}, "seconds": 1, **wrong})
 
 
-def test_check_mode_makes_nothing(wanted, tmp_path):
+def test_check_mode_makes_nothing(job, tmp_path):
     params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x"}
     params |= {
         "words": ["x"],
