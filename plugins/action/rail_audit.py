@@ -14,6 +14,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
 from ..module_utils._check import NOT_LOOKED_AT
+from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._intake import line
 from ..plugin_utils._host_plan import (
     drawn_addresses,
@@ -35,9 +36,6 @@ from ..plugin_utils._role_options import ASKED, AUDITED
 from ..plugin_utils._verdict.files import last_path, read_json
 from ..plugin_utils._verdict.result import write_result
 from ..plugin_utils._verdict.scope import scope
-
-if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import HostPlan
 
 # The options that the controller alone reads, with their defaults; and the module's own name among the settings.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}

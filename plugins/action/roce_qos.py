@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ..module_utils._fabric.shapes import HostPlan
 from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse_two_declarations, torn_options
-
-if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import HostPlan
 
 
 class ActionModule(ModuleAction):

@@ -16,6 +16,7 @@ from ansible.utils.display import Display
 from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.lock import LOCK
+from ..module_utils._fabric.shapes import HostPlan, PlanFile
 from ..module_utils._intake import FILE, parsed
 from ..module_utils._words import natural, shortened
 from ..plugin_utils._accept.collect import without
@@ -34,9 +35,6 @@ from ..plugin_utils._verdict.intake import NOT_VERIFIED, answer_in
 from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
-
-if t.TYPE_CHECKING:
-    from ..module_utils._fabric.shapes import HostPlan, PlanFile
 
 ARGUMENT_SPEC = {
     "plan_dir": {"type": "path", "required": True},

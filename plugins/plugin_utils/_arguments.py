@@ -11,10 +11,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible import constants
+from ansible.plugins.action import ActionBase
 from ansible.utils import color
-
-if t.TYPE_CHECKING:
-    from ansible.plugins.action import ActionBase
 
 
 def arguments(action: ActionBase, spec: dict[str, t.Any], one_of: list[str] | None = None) -> dict[str, t.Any]:

@@ -9,17 +9,12 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, CheckData, compared, deviation, ok, skipped
+from ...module_utils._check import DEVIATION, OK, SKIPPED, Check, CheckData, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import shortened
-from .bisect import BETWEEN, NODE, TOGETHER
+from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
-from .stages import LATENCY, PERFTEST, STAGES
-
-if t.TYPE_CHECKING:
-    from ...module_utils._check import Check
-    from .bisect import Finding, Names, Run
-    from .stages import AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
+from .stages import LATENCY, PERFTEST, STAGES, AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
 
 Json = dict[str, t.Any]
 

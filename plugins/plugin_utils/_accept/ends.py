@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._probe.schedule import schedule
+from ...module_utils._fabric.shapes import HostPlanRail
+from ...module_utils._probe.schedule import HostPair, schedule
 from .._host_plan import read_host_plan
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import HostPlanRail
-    from ...module_utils._probe.schedule import HostPair
-    from .stages import StepGroup
+from .stages import StepGroup
 
 
 class _Test(t.TypedDict):

@@ -18,6 +18,7 @@ from numbers import Real
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
+from ...module_utils._fabric.shapes import PlanFile, Verdict
 from ...module_utils._intake import Nonsense, fitting, line, measured
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import natural
@@ -30,16 +31,14 @@ from .results import READERS
 from .stages import (
     STAGES,
     AcceptFleet,
+    AcceptReport,
     AcceptSettings,
+    Outcome,
     Step,
     StepGroup,
     runs_of,
     step_of,
 )
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import PlanFile, Verdict
-    from .stages import AcceptReport, Outcome
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"

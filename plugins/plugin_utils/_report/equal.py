@@ -11,11 +11,8 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
-
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(

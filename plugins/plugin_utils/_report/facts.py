@@ -14,12 +14,9 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from .._fabric.model import address_text
+from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone, address_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
-
-if t.TYPE_CHECKING:
-    from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone
 
 MODES = {
     "shared": "one subnet per rail, shared by all nodes",

@@ -10,16 +10,12 @@ In the script, texts are only ever set as text. Where a verdict goes, the page h
 from __future__ import annotations
 
 import math
-import typing as t
 from pathlib import Path
 
 from ...module_utils._fabric.labels import DECLARED
 from .._fabric.model import address_text, range_text
-from .facts import CODE_TITLES, PlanReport, count, rail_table, span_of, subtitle, table_data
+from .facts import CODE_TITLES, PlanReport, SupernetFacts, ZoneFacts, count, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
-
-if t.TYPE_CHECKING:
-    from .facts import SupernetFacts, ZoneFacts
 
 DRAWN_ZONES = 12
 

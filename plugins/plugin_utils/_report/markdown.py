@@ -10,16 +10,11 @@ ever set as text. Nothing in it depends on the time, the machine or the collecti
 
 from __future__ import annotations
 
-import typing as t
-
 from ...module_utils._fabric.labels import DECLARED
-from .._fabric.model import address_text
+from .._fabric.model import FabricPlan, address_text
 from .facts import CODE_TITLES, PlanReport, collect, count, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
-
-if t.TYPE_CHECKING:
-    from .._fabric.model import FabricPlan
 
 MARKDOWN_NODES = 256
 """Above this many nodes the Markdown lists none: they stand in report.html and in hosts/."""

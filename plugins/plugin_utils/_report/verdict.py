@@ -19,11 +19,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._errors import RdmaError
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from .equal import differing, equal, folded, places
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
 
 # The sign is for people who cannot see the colours.
 SIGNS = {"ok": "✓", "few": "▲", "bad": "✗", "unknown": "·"}

@@ -19,12 +19,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, SKIPPED
+from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
 from ...module_utils._words import natural
 from .merge import SECTIONS, section_of, untested
 from .pairs import with_faults
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
 
 Cell = tuple[str, str | None]
 """A host and its rail; None for what is of the whole host."""

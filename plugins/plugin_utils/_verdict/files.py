@@ -13,10 +13,8 @@ import os
 import tempfile
 import typing as t
 
+from ...module_utils._fabric.shapes import Verdict
 from .intake import result_in
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
 
 VERDICT = "verdict.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"

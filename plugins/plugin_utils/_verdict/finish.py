@@ -10,18 +10,16 @@ import os
 import time
 import typing as t
 
+from ansible.utils.display import Display
+
 from ...module_utils._errors import RdmaError
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
 from .._arguments import colour
 from .._report.equal import places
 from .._report.verdict import with_verdict
 from . import files, merge, text
 from .metrics import metrics
-
-if t.TYPE_CHECKING:
-    from ansible.utils.display import Display
-
-    from ...module_utils._fabric.shapes import Verdict
 
 # In the message of a failed task.
 _PLACES = 3

@@ -15,13 +15,11 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
+from ...module_utils._fabric.shapes import Section, Verdict
 from ...module_utils._words import natural
 from .causes import with_host
 from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Section, Verdict
 
 SCHEMA = 2
 Check = CheckData

@@ -16,13 +16,11 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, WARNING
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from .merge import deviations, tally
 
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
-
-    Sample = tuple[t.Mapping[str, str], float]
+Sample = tuple[t.Mapping[str, str], float]
 
 RAIL_OK = "railops_rail_ok"
 HELP = {

@@ -14,9 +14,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._check import DEVIATION, WARNING
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._fabric.shapes import Verdict
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
 SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")

@@ -16,12 +16,14 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import InputError, Problem
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from . import require
 from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, Answer, entry_in
 from .merge import (
     SCHEMA,
     SECTIONS,
+    Check,
     added,
     counts_of,
     lost_entry,
@@ -33,10 +35,6 @@ from .merge import (
     verdict_of,
 )
 from .outliers import ASPECTS, FleetPorts, PortKinds, with_holder
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
-    from .merge import Check
 
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._check import SKIPPED, WARNING
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from ...module_utils._words import shortened
 from .._report.equal import Equal, differing, equal, folded, places
 from .._report.table import md, md_table
 from .._report.verdict import utc
 from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
-
-if t.TYPE_CHECKING:
-    from ...module_utils._fabric.shapes import Verdict
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
