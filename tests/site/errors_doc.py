@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write docs/errors.md from the code: every error that is raised, with its remedy.
+"""Write docs/errors.md from the code: every error that is raised, with its remedy. Those of errors.yml come first.
 
 python3 tests/site/errors_doc.py           write it
 python3 tests/site/errors_doc.py --check   say whether it is as the code has it
@@ -20,6 +20,7 @@ import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/errors.md"
+WRITTEN = Path(__file__).with_name("errors.yml")
 # Fixes that several files have.
 SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
@@ -58,10 +59,11 @@ or lines above that result where there are several.
 Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
-This page is made from the code by `python3 tests/site/errors_doc.py`, and kept on purpose until each error has an id.
-`...` stands for a name, a value or a limit.
+Look for some words of the message; `...` stands for a name, a value or a limit. What people meet first stands first,
+then all others as the code has them. Deviations are not errors: a verdict names them with planned, observed, cause
+and fix ([verify](verify.md)).
 
-Deviations are not errors: a verdict names them with planned, observed, cause and fix ([verify](verify.md)).
+This page is made by `python3 tests/site/errors_doc.py`.
 """
 
 
@@ -178,15 +180,37 @@ def area_of(path: Path) -> str:
     return next((title for title, starts in AREAS if name.startswith(starts)), "Elsewhere")
 
 
+def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str], t.Callable[[str], bool]]:
+    """Return the lines of errors.yml, and what says of a problem whether they have it already.
+
+    Raises SystemExit where nothing says any more what an entry begins with, or no check has an entry's id.
+    """
+    written = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))
+    said = [" ".join(problem.split()) for found in rows.values() for problem, _fix in found]
+    begins = tuple(entry["says"] for entry in written["messages"])
+    ids = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))
+    lost = [text for text in begins if not any(problem.startswith(text) for problem in said)]
+    lost += [entry["id"] for entry in written["deviations"] if entry["id"] not in ids]
+    if lost:
+        raise SystemExit(f"Nothing says this any more. Mend {WRITTEN.name}: {'; '.join(lost)}")
+    lines = ["## What people meet first", "", "| it says | it means | do | it costs |", "| --- | --- | --- | --- |"]
+    lines += [f"| {cell(e['says'])} | {e['means']} | {e['do']} | {e['costs']} |" for e in written["messages"]]
+    lines += ["", "Checks of a verdict, by their ids; the verdict has the command with the host's name:", ""]
+    lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
+    lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
+    return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(begins)
+
+
 def document() -> str:
     """Return the page."""
     rows: dict[str, set[tuple[str, str]]] = {}
     for path in sorted((CHECKOUT / "plugins").rglob("*.py")):
         rows.setdefault(area_of(path), set()).update(errors(path))
     rows[REFUSED] = set(refusals())
-    lines = [HEAD]
+    lines, known = first(rows)
+    lines.insert(0, HEAD)
     for title in [REFUSED, *(area for area, _starts in AREAS), "Elsewhere"]:
-        found = sorted((cell(problem), cell(fix)) for problem, fix in rows.get(title, ()))
+        found = sorted((cell(problem), cell(fix)) for problem, fix in rows.get(title, ()) if not known(problem))
         if found:
             lines += [f"## {title}", "", "| it says | do |", "| --- | --- |"]
             lines += [f"| {problem} | {fix} |" for problem, fix in found]
