@@ -17,7 +17,7 @@ from .._errors import InputError, Problem
 from .plan import OPTIONS, QosPolicy, make_policy
 
 if t.TYPE_CHECKING:
-    from .plan import QosState
+    from .plan import State
 
 # Where a policy comes from: the inventory, an earlier run whose settings stay, nowhere; or nobody asks for one.
 DECLARED, RECORDED, NOWHERE, AWAY = "declared", "recorded", "nowhere", "away"
@@ -42,18 +42,14 @@ def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tu
     given = {name: params[name] for name in OPTIONS if params.get(name) is not None}
     if params["state"] != "present" or params["network"] != "roce":
         return make_policy({**USUAL, **given}), AWAY
-    if _is_declared(given):
+    declared = [name for name in USUAL if name in given]
+    if len(declared) == 1:
+        other = "dscp" if declared == ["priority"] else "priority"
+        raise InputError([Problem(other, f"{declared[0]} is declared and {other} is not.", f"{DECLARE}.")])
+    if declared:
         return make_policy(given), DECLARED
     before = recorded_params(settings)
     return make_policy({**USUAL, **given, **(before or {})}), NOWHERE if before is None else RECORDED
-
-
-def _is_declared(params: t.Mapping[str, t.Any]) -> bool:
-    given = [name for name in USUAL if name in params]
-    if len(given) == 1:
-        other = "dscp" if given == ["priority"] else "priority"
-        raise InputError([Problem(other, f"{given[0]} is declared and {other} is not.", f"{DECLARE}.")])
-    return bool(given)
 
 
 def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
@@ -92,7 +88,7 @@ def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     return None
 
 
-def undeclared_check(there: t.Mapping[str, QosState], policy: QosPolicy, source: str) -> Check:
+def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: str) -> Check:
     """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
@@ -108,7 +104,7 @@ def undeclared_check(there: t.Mapping[str, QosState], policy: QosPolicy, source:
             "inventory does not say that the switches have them.",
             f"{DECLARE}; {policy.priority} and {policy.dscp} keep what is there.",
         )
-    paused = "; ".join(foreign(name, state) for name, state in sorted(there.items()) if state.pfc)
+    paused = "; ".join(foreign(name, state) for name, state in sorted(there.items()) if state["pfc"])
     return skipped(
         "roce_declared",
         "Nothing is set: the inventory does not say which priority and DSCP the switches have. "
@@ -117,10 +113,11 @@ def undeclared_check(there: t.Mapping[str, QosState], policy: QosPolicy, source:
     )
 
 
-def foreign(name: str, state: QosState) -> str:
+def foreign(name: str, state: State) -> str:
     """Return what an interface has of lossless traffic that this collection did not set."""
-    paused = ", ".join(map(str, state.pfc or ()))
-    dscps = ", ".join(str(dscp) for dscp, priority in state.dscp_map or () if priority in (state.pfc or ()))
+    pfc = state["pfc"] or ()
+    paused = ", ".join(map(str, pfc))
+    dscps = ", ".join(str(dscp) for dscp, priority in state["dscp_map"] or () if priority in pfc)
     return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 

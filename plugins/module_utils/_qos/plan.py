@@ -13,7 +13,7 @@ IEEE 802.1Qbb (eight priorities), drivers/net/ethernet/mellanox/mlx5/core/en_dcb
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 
 from .._check import CheckData, by_role, compared, deviation, skipped
 from .._errors import InputError, Problem
@@ -21,6 +21,8 @@ from .device import BACKENDS, driver_of
 
 if t.TYPE_CHECKING:
     from .device import Backend, Driver, Operation
+
+    State = dict[str, t.Any]
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
 ROCE_V2_PORT = 4791
@@ -64,40 +66,27 @@ class QosPolicy:
         return self.dscp * 4 + (ECT0 if self.ecn else 0)
 
 
-@dataclass(frozen=True)
-class QosState:
-    """The settings of one interface; None is what its driver does not offer."""
+SETTINGS = (
+    *("trust", "pfc", "dscp_map", "dcbx", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority"),
+    *("traffic_class", "forced_traffic_class", "ets"),
+)
+"""The settings of an interface, as `device.Nic.read` has them; None is what its driver does not offer.
 
-    trust: str | None = None
-    pfc: tuple[int, ...] | None = None
-    dscp_map: tuple[tuple[int, int], ...] | None = None
-    dcbx: str | None = None
-    ecn_np: tuple[int, ...] | None = None
-    ecn_rp: tuple[int, ...] | None = None
-    cnp_dscp: int | None = None
-    cnp_priority: int | None = None
-    traffic_class: int | None = None
-    forced_traffic_class: int | None = None
-    ets: tuple[int, ...] | None = None  # class of each priority, percent of each class, algorithm of each class
+`ets`: class of each priority, percent of each class, algorithm of each class.
+"""
 
-    @classmethod
-    def of(cls, values: t.Mapping[str, t.Any]) -> QosState:
-        """Return the state that was read, or that a settings file recorded."""
-        found: dict[str, t.Any] = {item.name: values.get(item.name) for item in fields(cls)}
-        for name in ("pfc", "ecn_np", "ecn_rp"):
-            found[name] = None if found[name] is None else tuple(sorted(found[name]))
-        if found["dscp_map"] is not None:
-            found["dscp_map"] = tuple(sorted((int(dscp), int(priority)) for dscp, priority in found["dscp_map"]))
-        found["ets"] = None if found["ets"] is None else tuple(found["ets"])
-        return cls(**found)
+
+def state_of(values: t.Mapping[str, t.Any]) -> State:
+    """Return the settings that were read, or that a settings file recorded."""
+    return {name: values.get(name) for name in SETTINGS}
 
 
 @dataclass(frozen=True)
 class NicPlan:
     """What is there, what is wanted, and the writes between them in their order."""
 
-    before: QosState
-    after: QosState
+    before: State
+    after: State
     operations: tuple[Operation, ...]
     unsupported: tuple[str, ...] = ()
     disruptions: tuple[str, ...] = ()
@@ -192,42 +181,42 @@ def warnings_of(policy: QosPolicy) -> list[str]:
 
 def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
     """Return what brings one interface to the policy. `values` is what was read of it."""
-    have = QosState.of(values)
-    after = QosState(
-        trust="dscp" if have.trust else None,
-        pfc=None if have.pfc is None else policy.pfc,
-        dscp_map=None if have.dscp_map is None else _with_entries(have.dscp_map, policy.entries),
-        dcbx="host" if policy.host_dcbx and have.dcbx else have.dcbx,
-        ecn_np=_with_priority(have.ecn_np, policy),
-        ecn_rp=_with_priority(have.ecn_rp, policy),
-        cnp_dscp=None if have.cnp_dscp is None else policy.cnp_dscp,
-        cnp_priority=None if have.cnp_priority is None else policy.cnp_priority,
-        traffic_class=None if have.traffic_class is None else policy.traffic_class,
-        forced_traffic_class=None if have.forced_traffic_class is None else policy.traffic_class,
-        ets=have.ets if policy.ets is None or have.ets is None else wanted_ets(policy),
-    )
-    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
-    operations = tuple(_operations(have, after, backend, driver))
+    have = state_of(values)
+    wanted = {
+        "trust": "dscp",
+        "pfc": list(policy.pfc),
+        "dscp_map": _with_entries(have["dscp_map"] or (), policy.entries),
+        "dcbx": "host" if policy.host_dcbx else have["dcbx"],
+        "ecn_np": _with_priority(have["ecn_np"] or (), policy),
+        "ecn_rp": _with_priority(have["ecn_rp"] or (), policy),
+        "cnp_dscp": policy.cnp_dscp,
+        "cnp_priority": policy.cnp_priority,
+        "traffic_class": policy.traffic_class,
+        "forced_traffic_class": policy.traffic_class,
+        "ets": have["ets"] if policy.ets is None else wanted_ets(policy),
+    }
+    after = {name: None if value is None else wanted[name] for name, value in have.items()}
+    operations = tuple(_operations(have, after, values))
     # Everything to write on a NIC that comes up with its defaults.
-    ours = replace(
-        after,
-        trust="dscp",
-        dscp_map=None if after.dscp_map is None else tuple(sorted(policy.entries.items())),
-        dcbx=after.dcbx if policy.host_dcbx else None,
-        ets=None if policy.ets is None else after.ets,
-    )
+    ours = {
+        **after,
+        "trust": "dscp",
+        "dscp_map": None if after["dscp_map"] is None else _with_entries((), policy.entries),
+        "dcbx": after["dcbx"] if policy.host_dcbx else None,
+        "ets": None if policy.ets is None else after["ets"],
+    }
     return NicPlan(
         before=have,
         after=after,
         operations=operations,
         unsupported=tuple(_unsupported(have, values)),
-        disruptions=_disruptions(operations, driver),
-        boot=tuple(_operations(QosState(), ours, backend, driver)),
+        disruptions=_disruptions(operations, values),
+        boot=tuple(_operations(state_of({}), ours, values)),
         ets=policy.ets is not None,
     )
 
 
-def wanted_ets(policy: QosPolicy) -> tuple[int, ...]:
+def wanted_ets(policy: QosPolicy) -> list[int]:
     """Return the classes that a policy wants: RoCE in one of its own with its share, notifications strictly first.
 
     The same numbers in the order of `mlnx_qos -p, -t, -s`; algorithms as in struct ieee_ets (0 strict, 2 ETS).
@@ -235,122 +224,101 @@ def wanted_ets(policy: QosPolicy) -> tuple[int, ...]:
     roce, cnp, share = policy.priority, policy.cnp_priority, policy.ets or 0
     classes = [number if number in (roce, cnp) else 0 for number in range(8)]
     percent = [share if number == roce else 100 - share if number == 0 else 0 for number in range(8)]
-    return (*classes, *percent, *(ETS if number in (0, roce) else STRICT for number in range(8)))
+    return [*classes, *percent, *(ETS if number in (0, roce) else STRICT for number in range(8))]
 
 
 def plan_restore(
     original: t.Mapping[str, t.Any] | None, policy_entries: t.Iterable[int], values: t.Mapping[str, t.Any]
 ) -> NicPlan:
     """Return what takes an interface back to what it was before, or to the driver's defaults."""
-    have = QosState.of(values)
-    old = QosState.of(
-        original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
-    )
-
-    def back(name: str) -> t.Any:
-        now, then = getattr(have, name), getattr(old, name)
-        return now if now is None or then is None else then
-
-    ours = set(policy_entries)
-    entries = have.dscp_map
-    if entries is not None:
-        others = [entry for entry in entries if entry[0] not in ours]
-        entries = tuple(sorted([*others, *(entry for entry in old.dscp_map or () if entry[0] in ours)]))
-    after = replace(QosState(**{item.name: back(item.name) for item in fields(QosState)}), dscp_map=entries)
-    driver, backend = driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
-    if backend and not backend.writes_trust and driver.trust_follows_map and entries is not None:
-        after = replace(after, trust="dscp" if entries else "pcp")
+    have = state_of(values)
+    old = original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
+    after = {name: now if now is None or old.get(name) is None else old[name] for name, now in have.items()}
+    if have["dscp_map"] is not None:
+        ours = set(policy_entries)
+        others = [entry for entry in have["dscp_map"] if entry[0] not in ours]
+        after["dscp_map"] = sorted([*others, *(entry for entry in old.get("dscp_map") or () if entry[0] in ours)])
+        driver, backend = _writer(values)
+        if backend and not backend.writes_trust and driver.trust_follows_map:
+            after["trust"] = "dscp" if after["dscp_map"] else "pcp"
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
-    operations = tuple(sorted(_operations(have, after, backend, driver), key=lambda item: item[0] != "pfc"))
-    return NicPlan(have, after, operations, disruptions=_disruptions(operations, driver))
+    operations = tuple(sorted(_operations(have, after, values), key=lambda item: item[0] != "pfc"))
+    return NicPlan(have, after, operations, disruptions=_disruptions(operations, values))
 
 
-def _with_entries(have: tuple[tuple[int, int], ...], wanted: t.Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted([*(entry for entry in have if entry[0] not in wanted), *wanted.items()]))
+def _writer(values: t.Mapping[str, t.Any]) -> tuple[Driver, type[Backend] | None]:
+    return driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
 
 
-def _with_priority(have: tuple[int, ...] | None, policy: QosPolicy) -> tuple[int, ...] | None:
-    if have is None:
-        return None
+def _with_entries(have: t.Iterable[list[int]], wanted: t.Mapping[int, int]) -> list[list[int]]:
+    return sorted([*(entry for entry in have if entry[0] not in wanted), *map(list, wanted.items())])
+
+
+def _with_priority(have: t.Iterable[int], policy: QosPolicy) -> list[int]:
     rest = set(have) - {policy.priority}
-    return tuple(sorted(rest | {policy.priority} if policy.ecn else rest))
+    return sorted(rest | {policy.priority} if policy.ecn else rest)
 
 
-def _operations(
-    have: QosState, after: QosState, backend: type[Backend] | None, driver: Driver
-) -> t.Iterator[Operation]:
+def _operations(have: State, after: State, values: t.Mapping[str, t.Any]) -> t.Iterator[Operation]:
     """Yield the writes in their order: DCBX, trust, the map, and only then flow control."""
-    if have.dcbx != after.dcbx and after.dcbx == "host":
+    driver, backend = _writer(values)
+    if have["dcbx"] != after["dcbx"] and after["dcbx"] == "host":
         yield "dcbx", "host"
-    trust = backend is not None and backend.writes_trust and have.trust != after.trust
-    if trust and after.trust == "dscp":
+    trust = backend is not None and backend.writes_trust and have["trust"] != after["trust"]
+    if trust and after["trust"] == "dscp":
         yield "trust", "dscp"
-    yield from _map_operations(have.dscp_map or (), after.dscp_map or (), backend, driver)
-    if trust and after.trust != "dscp":
-        yield "trust", after.trust
-    if have.ets != after.ets:
-        yield "ets", list(after.ets or ())
-    if have.pfc != after.pfc:
-        yield "pfc", list(after.pfc or ())
-    for name in ("ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
-        if getattr(have, name) != (value := getattr(after, name)):
-            yield name, list(value) if isinstance(value, tuple) else value
-    if have.dcbx != after.dcbx and after.dcbx == "firmware":
+    # New entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP.
+    old, new = have["dscp_map"] or [], after["dscp_map"] or []
+    yield from (("dscp", entry) for entry in new if entry not in old)
+    kept = set(dict(new)) if driver.set_replaces or (backend is not None and backend.set_replaces) else ()
+    yield from (("no_dscp", entry) for entry in old if entry not in new and entry[0] not in kept)
+    if trust and after["trust"] != "dscp":
+        yield "trust", after["trust"]
+    for name in ("ets", "pfc", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
+        if have[name] != after[name]:
+            yield name, after[name]
+    if have["dcbx"] != after["dcbx"] and after["dcbx"] == "firmware":
         yield "dcbx", "firmware"
 
 
-def _map_operations(
-    have: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], backend: type[Backend] | None, driver: Driver
-) -> t.Iterator[Operation]:
-    """Yield new entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP."""
-    wanted = dict(after)
-    for entry in after:
-        if entry not in have:
-            yield "dscp", list(entry)
-    replaces = driver.set_replaces or (backend is not None and backend.set_replaces)
-    for entry in have:
-        if entry not in after and not (replaces and entry[0] in wanted):
-            yield "no_dscp", list(entry)
-
-
-def _unsupported(have: QosState, values: t.Mapping[str, t.Any]) -> t.Iterator[str]:
-    if have.pfc is None:
+def _unsupported(have: State, values: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+    if have["pfc"] is None:
         yield f"flow control and the DSCP map ({values.get('problem') or 'no interface offers them'})"
-    if have.traffic_class is None and have.forced_traffic_class is None:
+    if have["traffic_class"] is None and have["forced_traffic_class"] is None:
         why = "rdma_cm is not loaded" if values.get("rdma") else "it has no RDMA device"
         yield f"the traffic class of RDMA connections ({why})"
-    if have.cnp_dscp is None:
+    if have["cnp_dscp"] is None:
         yield "the DSCP of congestion notifications (firmware decides: CNP_DSCP_Pn of mlxconfig)"
-    if have.ecn_np is None:
+    if have["ecn_np"] is None:
         yield "congestion control of a priority (firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig)"
 
 
-def _disruptions(operations: t.Iterable[Operation], driver: Driver) -> tuple[str, ...]:
-    if driver.pfc_flaps and any(kind == "pfc" for kind, _value in operations):
+def _disruptions(operations: t.Iterable[Operation], values: t.Mapping[str, t.Any]) -> tuple[str, ...]:
+    if _writer(values)[0].pfc_flaps and any(kind == "pfc" for kind, _value in operations):
         return ("the link goes down for a moment when flow control changes",)
     return ()
 
 
 def differences(plan: NicPlan, read: t.Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
     """Return what was written and did not come to be, as name: (wanted, found)."""
-    wanted, found = vars(plan.after), vars(QosState.of(read))
+    wanted, found = plan.after, state_of(read)
     # Which side negotiates DCBX is a wish: many firmware releases keep it.
     names = [name for name, value in wanted.items() if value is not None and name not in ("dcbx", "dscp_map")]
     bad = {name: (wanted[name], found[name]) for name in names if wanted[name] != found[name]}
     # A device that begins to trust the DSCP also shows the entries it had all along: only ours are compared.
-    written = [tuple(value) for kind, value in plan.operations if kind == "dscp"]
-    there = found["dscp_map"] or ()
+    written = [value for kind, value in plan.operations if kind == "dscp"]
+    there = found["dscp_map"] or []
     if any(entry not in there for entry in written):
-        bad["dscp_map"] = (tuple(written), there)
+        bad["dscp_map"] = (written, there)
     return bad
 
 
-def view(state: QosState) -> dict[str, t.Any]:
+def view(state: State) -> dict[str, t.Any]:
     """Return the settings that are there, for diff and result."""
-    found = {name: value for name, value in asdict(state).items() if value is not None}
+    found = {name: value for name, value in state.items() if value is not None}
     if "dscp_map" in found:
-        found["dscp_map"] = {str(dscp): priority for dscp, priority in state.dscp_map or ()}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        found["dscp_map"] = {str(dscp): priority for dscp, priority in found["dscp_map"]}
+    return found
 
 
 def switch_values(policy: QosPolicy) -> dict[str, t.Any]:
@@ -387,19 +355,6 @@ CHECKS = {
 
 # Without these there is no lossless RoCE.
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
-
-
-def missing_check(rail: str, interface: str) -> CheckData:
-    """Return the check of a rail whose interface is not there."""
-    check = deviation(
-        "roce_pfc",
-        interface,
-        None,
-        f"There is no interface {interface}.",
-        "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
-        rail=rail,
-    )
-    return check.data()
 
 
 def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[CheckData]:

@@ -14,7 +14,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._cabling.look import ask_lldpd
-from .._check import by_role, compared
+from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._untouchable import read_untouchable
@@ -25,12 +25,11 @@ from .leaf import AWAY, DECLARED, NOWHERE, choose, foreign, leaf_check, undeclar
 from .plan import (
     OPTIONS,
     NicPlan,
-    QosState,
     checks_of,
     differences,
-    missing_check,
     plan_nic,
     plan_restore,
+    state_of,
     switch_values,
     view,
     warnings_of,
@@ -57,6 +56,9 @@ SPEC = {
     "replace": {"type": "bool", "default": False},
     "force": {"type": "bool", "default": False},
 }
+
+
+FIND = "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces."
 
 
 class QosRun:
@@ -90,18 +92,16 @@ class QosRun:
         """Read every interface and plan it."""
         self.nics = {name: nic for name, nic in self.nics.items() if nic.exists}
         if missing := [name for name in self.rails if name not in self.nics]:
-            self._refuse(
-                f"Interfaces of the fabric are not there: {', '.join(missing)}.",
-                "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces.",
-                missing=missing,
-            )
+            self._refuse(f"Interfaces of the fabric are not there: {', '.join(missing)}.", FIND, missing=missing)
             self.missing = [(self.rails.pop(name), name) for name in missing]
         for name, nic in self.nics.items():
             values = self.values[name] = nic.read()
             entry = self.recorded.get(name, {})
             if name in self.rails:
                 self.plans[name] = plan_nic(self.policy, values)
-                self._check_capacity(name)
+                if (limit := values.get("pfc_cap")) and len(self.policy.pfc) > limit:
+                    problem = f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}."
+                    raise RdmaError(problem, "Shorten pfc_priorities.", interface=name)
             else:
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
@@ -113,7 +113,7 @@ class QosRun:
         other = {
             name: foreign(name, self.plans[name].before)
             for name in self.rails
-            if name not in self.recorded and self.plans[name].before.pfc not in (None, (), self.policy.pfc)
+            if name not in self.recorded and self.plans[name].before["pfc"] not in (None, [], list(self.policy.pfc))
         }
         if other and not self.params["replace"]:
             self._refuse(
@@ -122,14 +122,6 @@ class QosRun:
                 "Declare what the switches have (fabric_lossless, or lossless_roce_priority and _dscp), or set "
                 "lossless_roce_replace to true to take these interfaces over: their links go down for a moment.",
                 interfaces=other,
-            )
-
-    def _check_capacity(self, name: str) -> None:
-        if (limit := self.values[name].get("pfc_cap")) and len(self.policy.pfc) > limit:
-            raise RdmaError(
-                f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}.",
-                "Shorten pfc_priorities.",
-                interface=name,
             )
 
     def refuse_untouchable(self, module: AnsibleModule) -> None:
@@ -176,7 +168,8 @@ class QosRun:
                 "backend": self.values[name]["backend"] or "auto",
                 "rdma": bool(self.values[name]["rdma"]),
                 "operations": [list(operation) for operation in plan.boot],
-                "original": old.get("original") or _state(plan),
+                "original": old.get("original")
+                or {key: value for key, value in plan.before.items() if value is not None},
                 "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
                 "options": options,
             }
@@ -204,13 +197,13 @@ class QosRun:
 
     def _take_back(self, name: str) -> bool:
         """Make an interface what it was before this run; return whether it is."""
-        nic, before = self.nics[name], _state(self.plans[name])
+        nic, before = self.nics[name], self.plans[name].before
         entries = {*self.policy.entries, *self.recorded.get(name, {}).get("dscps", [])}
         back = plan_restore(before, entries, nic.read())
         for operation in back.operations:
             with contextlib.suppress(QosError):
                 nic.write(operation)
-        return QosState.of(nic.read()) == back.after
+        return state_of(nic.read()) == back.after
 
     def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
         try:
@@ -236,13 +229,6 @@ class QosRun:
             )
 
 
-def _state(plan: NicPlan) -> dict[str, t.Any]:
-    found = view(plan.before)
-    if plan.before.dscp_map is not None:
-        found["dscp_map"] = [list(entry) for entry in plan.before.dscp_map]
-    return found
-
-
 def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     """Return the result of the module."""
     writes = run.writes
@@ -255,7 +241,9 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         if run.source != NOWHERE
         for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
-    checks += [missing_check(*row) for row in run.missing]
+    for rail, name in run.missing:
+        lost = deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail)
+        checks.append(lost.data())
     notes = []
     if run.source == DECLARED:
         heard = ask_lldpd()

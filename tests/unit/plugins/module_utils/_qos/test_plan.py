@@ -96,7 +96,7 @@ def test_a_fresh_mlx5():
         ("traffic_class", 162),
     )
     assert plan.disruptions == ("the link goes down for a moment when flow control changes",)
-    assert plan.after.trust == "dscp"
+    assert plan.after["trust"] == "dscp"
     assert [text.split(" (")[0] for text in plan.unsupported] == ["congestion control of a priority"]
 
 
@@ -187,7 +187,7 @@ def test_going_back_pauses_nothing_and_trusts_pcp():
         ("traffic_class", 0),
         ("dcbx", "firmware"),
     )
-    assert plan.after.trust == "pcp"
+    assert plan.after["trust"] == "pcp"
 
 
 def test_going_back_to_what_was_there_before():
@@ -200,7 +200,7 @@ def test_going_back_to_what_was_there_before():
         ("cnp_dscp", 4),
         ("traffic_class", 0),
     )
-    assert plan.after.dscp_map == ((26, 3), (40, 1))
+    assert plan.after["dscp_map"] == [[26, 3], [40, 1]]
 
 
 def test_going_back_with_no_record_takes_the_defaults():
@@ -211,7 +211,7 @@ def test_going_back_with_no_record_takes_the_defaults():
 def test_what_did_not_come_to_be():
     plan = plan_nic(make_policy(GUIDE), FRESH)
     assert differences(plan, settled(dcbx="firmware")) == {}
-    assert differences(plan, settled(pfc=[])) == {"pfc": ((5,), ())}
+    assert differences(plan, settled(pfc=[])) == {"pfc": ([5], [])}
     assert "dscp_map" in differences(plan, settled(dscp_map=[[40, 0], [48, 6]]))
     assert differences(plan, settled(dscp_map=[[0, 0], [40, 5], [48, 6]])) == {}
 
