@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
 
 from .._errors import RdmaError
 from .._intake import excerpt
 from .._systemd import named
+from . import initramfs
 from . import plan as planning
-from .initramfs import Initramfs
 from .plan import Have, Plan, Support, Want
 
 if t.TYPE_CHECKING:
@@ -36,7 +37,6 @@ class NetnsHost:
 
     def __init__(self, machine: Machine) -> None:
         self._files = machine
-        self._initramfs = Initramfs(machine)
         self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
@@ -48,7 +48,6 @@ class NetnsHost:
             if current is None:
                 support, current = Support.TOO_OLD, planning.DEFAULT_MODE
         owned = self._files.read(planning.OWNED_FILE)
-        wanted_text = planning.owned_text(want.mode) if want.present and want.mode else None
         return Have(
             support=support,
             kernel=self._kernel,
@@ -58,10 +57,11 @@ class NetnsHost:
             settings=self._settings(),
             arguments=tuple(planning.parse_arguments(self._files.read("/proc/cmdline") or "")),
             namespaces=self._namespaces(),
-            images=self._initramfs.images(
+            images=initramfs.images(
+                self._files,
                 planning.OWNED_FILE,
-                older_than=self._files.changed_at(planning.OWNED_FILE) if owned == wanted_text else None,
-                still_holding=owned is None and wanted_text is None,
+                older_than=self._files.changed_at(planning.OWNED_FILE) if owned == want.text else None,
+                still_holding=owned is None and want.text is None,
             ),
             tool=self._files.tool("rdma") or "",
         )
@@ -72,7 +72,7 @@ class NetnsHost:
             self._files.put(planning.OWNED_FILE, plan.after.file)
         # The images before the live change: a run that is cut off leaves a host that the next boot mends.
         for image in plan.images:
-            self._initramfs.rebuild(image)
+            initramfs.rebuild(self._files, image)
         if not plan.tries_live:
             return plan
         done = self._files.run([plan.have.tool, "system", "set", "netns", plan.wanted])
@@ -104,22 +104,18 @@ class NetnsHost:
 
     def _settings(self) -> tuple[planning.Setting, ...]:
         paths = [f"{folder}/{name}" for folder in MODPROBE_FOLDERS for name in self._files.names(folder)]
-        found: list[planning.Setting] = []
-        for name, path in named(paths, MODPROBE_FOLDERS).items():
-            if name.endswith((".conf", ".alias")):
-                found += planning.parse_options(self._files.read(path) or "", path)
-        return tuple(found)
+        return tuple(
+            setting
+            for name, path in named(paths, MODPROBE_FOLDERS).items()
+            if name.endswith((".conf", ".alias"))
+            for setting in planning.parse_options(self._files.read(path) or "", path)
+        )
 
     def _namespaces(self) -> int:
         """Return how many network namespaces there are besides the initial one, as far as /proc shows them."""
         home = self._files.link("/proc/1/ns/net")
-        found = set()
-        for name in self._files.names("/proc"):
-            if name.isdigit() and (target := self._files.link(f"/proc/{name}/ns/net")):
-                found.add(target)
-        # ip netns and container runtimes keep namespaces without a process by mounting them.
-        for line in (self._files.read("/proc/1/mountinfo") or "").splitlines():
-            words = line.split()
-            if len(words) > 3 and words[3].startswith("net:["):
-                found.add(words[3])
-        return len(found - {home})
+        found = {self._files.link(f"/proc/{name}/ns/net") for name in self._files.names("/proc") if name.isdigit()}
+        # ip netns and container runtimes keep namespaces without a process by mounting them: the fourth word.
+        mounts = self._files.read("/proc/1/mountinfo") or ""
+        found |= set(re.findall(r"^(?:\S+ +){3}(net:\[\S+)", mounts, re.MULTILINE))
+        return len(found - {home, None})

@@ -19,79 +19,74 @@ if t.TYPE_CHECKING:
     from .._files import Machine
 
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
-IMAGE_NAMES = (r"initrd\.img-(?P<kernel>.+)", r"initramfs-(?P<kernel>.+)\.img", r"initrd-(?P<kernel>.+)")
+IMAGE_NAMES = re.compile(r"initrd\.img-(.+)|initramfs-(.+)\.img|initrd-(.+)")
 IB_CORE = re.compile(r"/ib_core\.ko(\.\w+)?\s*$", re.MULTILINE)
 # Where the Boot Loader Specification has them: FOLDER/MACHINE-ID (or another token)/KERNEL/initrd.
 BOOT_FOLDERS = ("/boot", "/boot/efi", "/efi")
 LISTERS = ("lsinitramfs", "lsinitrd")
 
 
-class Initramfs:
-    """The images of one host."""
+def images(files: Machine, owned: str, *, older_than: int | None, still_holding: bool) -> tuple[Image, ...]:
+    """Return the images that hold ib_core and have to be made anew, each looked into once.
 
-    def __init__(self, machine: Machine) -> None:
-        self._files = machine
+    :param owned: the path of the owned file.
+    :param older_than: only images older than this (nanoseconds) are looked into; None looks into all.
+    :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
+    """
+    if _builder(files) is None:
+        return ()
+    found = []
+    for path, kernel in _paths(files):
+        written = files.changed_at(path)
+        if written is None or (older_than is not None and written >= older_than):
+            continue
+        listing = _listing(files, path)
+        stale = not still_holding or listing is None or owned.lstrip("/") in listing
+        if stale and (listing is None or IB_CORE.search(listing)):
+            found.append(Image(path, kernel))
+    return tuple(found)
 
-    def images(self, owned: str, *, older_than: int | None, still_holding: bool) -> tuple[Image, ...]:
-        """Return the images that may have to be made anew, each looked into once.
 
-        :param owned: the path of the owned file.
-        :param older_than: only images older than this (nanoseconds) are looked into; None looks into all.
-        :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
-        """
-        if self._builder() is None:
-            return ()
-        found = []
-        for path, kernel in self._paths():
-            written = self._files.changed_at(path)
-            if written is None or (older_than is not None and written >= older_than):
-                continue
-            listing = self._listing(path)
-            stale = not still_holding or listing is None or owned.lstrip("/") in listing
-            holds = listing is None or bool(IB_CORE.search(listing))
-            found.append(Image(path=path, kernel=kernel, holds_ib_core=holds, stale=stale))
-        return tuple(found)
+def rebuild(files: Machine, image: Image) -> None:
+    """Make one image anew, by the distribution's own tool."""
+    tool = _builder(files) or ""
+    if tool.endswith("update-initramfs"):
+        argv = [tool, "-u", "-k", image.kernel]
+    else:
+        argv = [tool, "-f", files.path(image.path), image.kernel]
+    done = files.run(argv)
+    if done.status:
+        raise RdmaError(
+            f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
+            f"Mend what it says and run again: until {image.path} is made anew, a boot brings the old RDMA mode.",
+            argv=argv,
+            rc=done.status,
+        )
 
-    def rebuild(self, image: Image) -> None:
-        """Make one image anew, by the distribution's own tool."""
-        tool = self._builder()
-        if tool is None:
-            return
-        if tool.endswith("update-initramfs"):
-            argv = [tool, "-u", "-k", image.kernel]
-        else:
-            argv = [tool, "-f", self._files.path(image.path), image.kernel]
-        done = self._files.run(argv)
-        if done.status:
-            raise RdmaError(
-                f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
-                f"Mend what it says and run again: until {image.path} is made anew, a boot brings the old RDMA mode.",
-                argv=argv,
-                rc=done.status,
-            )
 
-    def _builder(self) -> str | None:
-        return self._files.tool("update-initramfs") or self._files.tool("dracut")
+def _builder(files: Machine) -> str | None:
+    return files.tool("update-initramfs") or files.tool("dracut")
 
-    def _listing(self, path: str) -> str | None:
-        for name in LISTERS:
-            done = self._files.run([name, self._files.path(path)])
-            if done.status == 0 and done.out:
-                return done.out
-        # Nobody can tell: making it anew does no harm, leaving it may.
-        return None
 
-    def _paths(self) -> list[tuple[str, str]]:
-        found = []
-        kernels = set(self._files.names("/lib/modules")) | set(self._files.names("/usr/lib/modules"))
-        for name in self._files.names("/boot"):
-            for pattern in IMAGE_NAMES:
-                if (match := re.fullmatch(pattern, name)) and match["kernel"] in kernels:
-                    found.append((f"/boot/{name}", match["kernel"]))
-                    break
-        tokens = [f"{folder}/{token}" for folder in BOOT_FOLDERS for token in self._files.names(folder)]
-        for folder in (*tokens, "/usr/lib/modules"):
-            for kernel in sorted(kernels.intersection(self._files.names(folder))):
-                images = {"initrd", "initrd.img"}.intersection(self._files.names(f"{folder}/{kernel}"))
-                found += [(f"{folder}/{kernel}/{name}", kernel) for name in sorted(images)]
-        return found
+def _listing(files: Machine, path: str) -> str | None:
+    for name in LISTERS:
+        done = files.run([name, files.path(path)])
+        if done.status == 0 and done.out:
+            return done.out
+    # Nobody can tell: making it anew does no harm, leaving it may.
+    return None
+
+
+def _paths(files: Machine) -> list[tuple[str, str]]:
+    found = []
+    kernels = set(files.names("/lib/modules")) | set(files.names("/usr/lib/modules"))
+    for name in files.names("/boot"):
+        match = IMAGE_NAMES.fullmatch(name)
+        if match and (kernel := match[match.lastindex or 0]) in kernels:
+            found.append((f"/boot/{name}", kernel))
+    tokens = [f"{folder}/{token}" for folder in BOOT_FOLDERS for token in files.names(folder)]
+    for folder in (*tokens, "/usr/lib/modules"):
+        for kernel in sorted(kernels.intersection(files.names(folder))):
+            images = {"initrd", "initrd.img"}.intersection(files.names(f"{folder}/{kernel}"))
+            found += [(f"{folder}/{kernel}/{name}", kernel) for name in sorted(images)]
+    return found

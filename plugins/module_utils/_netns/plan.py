@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import enum
 import os
+import re
+import typing as t
 from dataclasses import dataclass, replace
 
 from .._check import COSTS, CheckData, by_role, compared
@@ -56,21 +58,23 @@ class Setting:
 
 @dataclass(frozen=True)
 class Image:
-    """One initramfs. It is stale when older than the owned file, or when it still holds a removed one."""
+    """One initramfs that is to be made anew, and its kernel."""
 
     path: str
     kernel: str
-    holds_ib_core: bool
-    stale: bool
 
 
 @dataclass(frozen=True)
 class Want:
-    """The mode wanted (None with `present` False: whatever holds without the owned file)."""
+    """The mode wanted; None: whatever holds without the owned file."""
 
     mode: str | None = None
-    present: bool = True
     live: bool = True
+
+    @property
+    def text(self) -> str | None:
+        """The content of the owned file; None where it is not wanted."""
+        return owned_text(self.mode) if self.mode else None
 
 
 @dataclass(frozen=True)
@@ -171,34 +175,30 @@ class Plan:
 
 def parse_options(text: str, path: str = "") -> list[Setting]:
     """Return what a modprobe.d file says of ib_core's netns_mode, in order."""
-    found = []
-    number = 0
-    lines = text.split("\n")
-    while number < len(lines):
-        first = number + 1
-        line = lines[number]
-        while line.endswith("\\") and number + 1 < len(lines):
-            number += 1
-            line = line[:-1] + " " + lines[number]
-        number += 1
-        words = line.split()
-        if len(words) < 3 or words[0] != "options" or words[1].replace("-", "_") != "ib_core":
-            continue
-        for word in words[2:]:
-            name, _sep, value = word.partition("=")
-            if name == "netns_mode" and (mode := mode_of(value)):
-                found.append(Setting(path, first, mode))
+    found: list[Setting] = []
+    # A line goes on behind a backslash at its end.
+    for line in re.finditer(r"(?:.*\\\n)*.*", text):
+        words = line[0].replace("\\\n", " ").split()
+        if len(words) > 2 and words[0] == "options" and words[1].replace("-", "_") == "ib_core":
+            found += _said(words[2:], "netns_mode", path, text.count("\n", 0, line.start()) + 1)
     return found
 
 
 def parse_arguments(command_line: str) -> list[Setting]:
     """Return what a kernel command line says of ib_core's netns_mode, in order."""
-    found = []
-    for word in command_line.split():
-        name, _sep, value = word.partition("=")
-        if name.replace("-", "_") == PARAMETER and (mode := mode_of(value)):
-            found.append(Setting("/proc/cmdline", 0, mode))
-    return found
+    return list(_said(command_line.replace("-", "_").split(), PARAMETER, "/proc/cmdline", 0))
+
+
+def _said(words: t.Iterable[str], name: str, path: str, line: int) -> t.Iterator[Setting]:
+    """Yield what words say of a parameter.
+
+    :param name: of the parameter.
+    :param path: where the words stand, and `line` its line.
+    """
+    for word in words:
+        key, _sep, value = word.partition("=")
+        if key == name and (mode := mode_of(value)):
+            yield Setting(path, line, mode)
 
 
 def mode_of(value: str) -> str | None:
@@ -222,21 +222,21 @@ def owned_text(mode: str) -> str:
 def plan_netns(want: Want, have: Have) -> Plan:
     """Return how to get to the wanted mode."""
     foreign = [item for item in have.settings if item.path != OWNED_FILE]
-    text = owned_text(want.mode) if want.present and want.mode else None
     settings = list(foreign)
-    if text and want.mode:
+    if want.mode:
         settings.append(Setting(OWNED_FILE, 3, want.mode))
         settings.sort(key=lambda item: (os.path.basename(item.path), item.line))
     persistent = _effective(settings, have)
-    wanted = want.mode if want.present and want.mode else persistent
-    blocker = _blocker(want, have, wanted, persistent)
+    wanted = want.mode or persistent
+    way = _blocked(want, have, wanted, persistent)
+    blocker = Problem("host", *way) if way else None
     before = State(have.current, _effective(list(have.settings), have), have.owned_text)
     conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
     plan = Plan(want, have, wanted, before, before, (), conflicts, blocker)
     if blocker is not None:
         return plan
-    images = tuple(image for image in have.images if image.holds_ib_core and image.stale and not have.builtin)
-    plan = replace(plan, after=State(have.current, persistent, text), images=images)
+    images = () if have.builtin else have.images
+    plan = replace(plan, after=State(have.current, persistent, want.text), images=images)
     return plan.ended(live=plan.tries_live and have.namespaces == 0)
 
 
@@ -246,45 +246,43 @@ def _effective(settings: list[Setting], have: Have) -> str:
     return effective[-1].mode if effective else DEFAULT_MODE
 
 
-def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | None:
+def _blocked(want: Want, have: Have, wanted: str, persistent: str) -> tuple[str, str] | None:
+    """Return what is in the way of the wanted mode, and what to do about it.
+
+    :param persistent: the mode of the next boot as it would be.
+    """
     loaded = have.support is Support.LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:
-        return Problem(
-            "host",
+        return (
             "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
             "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot.",
         )
-    if not want.present:
+    if not want.mode:
         return None
     if have.support is Support.ABSENT:
-        return Problem(
-            "host",
+        return (
             f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them.",
         )
     if have.support is Support.TOO_OLD and wanted == "exclusive":
-        return Problem(
-            "host",
+        return (
             f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared.",
         )
     if persistent == wanted:
         return None
     if have.arguments:
-        return Problem(
-            "host",
+        return (
             f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
             f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and reboot.",
         )
     if have.builtin:
-        return Problem(
-            "host",
+        return (
             f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
             f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot.",
         )
     winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
-    return Problem(
-        "host",
+    return (
         f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
         f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it.",
     )

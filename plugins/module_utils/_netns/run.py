@@ -58,7 +58,7 @@ def _shown(state: State) -> dict[str, object]:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     params = module.params
-    want = Want(mode=params["mode"], present=params["state"] == "present", live=params["live"])
+    want = Want(params["mode"] if params["state"] == "present" else None, params["live"])
     host = NetnsHost(Machine(ROOT, module))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:

@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
 )
 
 EXCLUSIVE = Want(mode="exclusive")
-IMAGE = Image(path="/boot/initrd.img-6.1", kernel="6.1", holds_ib_core=True, stale=True)
+IMAGE = Image(path="/boot/initrd.img-6.1", kernel="6.1")
 
 
 def loaded(**changes):
@@ -149,12 +149,6 @@ def test_a_file_that_loses_is_reported_and_does_no_harm():
     assert (plan.blocker, plan.after.persistent) == (None, "exclusive")
 
 
-def test_an_image_is_made_anew_only_when_it_holds_ib_core_and_is_stale():
-    fresh = Image("/boot/initrd.img-6.2", "6.2", holds_ib_core=True, stale=False)
-    without = Image("/boot/initrd.img-6.3", "6.3", holds_ib_core=False, stale=True)
-    assert plan_netns(EXCLUSIVE, loaded(images=(IMAGE, fresh, without))).images == (IMAGE,)
-
-
 def test_a_stale_image_alone_is_a_change():
     have = loaded(
         current="exclusive",
@@ -174,15 +168,15 @@ def test_live_false_writes_and_asks_for_a_reboot():
 def test_absent_returns_to_what_the_others_say():
     ours = Setting(OWNED_FILE, 3, "exclusive")
     have = loaded(current="exclusive", owned_text=owned_text("exclusive"), settings=(ours,))
-    plan = plan_netns(Want(present=False), have)
+    plan = plan_netns(Want(), have)
     assert (plan.after.file, plan.after.persistent, plan.after.current) == (None, "shared", "shared")
     other = Setting("/etc/modprobe.d/ib_core.conf", 1, "exclusive")
-    kept = plan_netns(Want(present=False), loaded(current="exclusive", settings=(other, ours)))
+    kept = plan_netns(Want(), loaded(current="exclusive", settings=(other, ours)))
     assert kept.after.current == "exclusive"
 
 
 def test_absent_on_a_host_without_rdma_is_no_failure():
-    plan = plan_netns(Want(present=False), Have(support=Support.ABSENT))
+    plan = plan_netns(Want(), Have(support=Support.ABSENT))
     assert (plan.blocker, plan.changed) == (None, False)
 
 
