@@ -84,7 +84,8 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 def _roles(
     machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], kept: Untouchable
 ) -> dict[str, str]:
-    found = serving(machine, [item for items in functions.values() for item in items])
+    boards = serving(machine, [item for items in functions.values() for item in items])
+    found = {card: role for card, (_vpd, role) in boards.items() if role}
     for path, role in carried(machine, kept).items():
         name = path.rpartition("/")[2]
         for card in _card_of(machine, tree, path):

@@ -17,6 +17,7 @@ import re
 import typing as t
 
 from .._fabric.numbers import MANAGER, PRIORITIES, TABLES
+from .pci import VENDOR_MELLANOX
 from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
@@ -91,16 +92,20 @@ def _is_ours(rule: dict[str, t.Any]) -> bool:
     return rule.get("priority") in PRIORITIES and str(rule.get("table")) in map(str, TABLES)
 
 
-def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
-    """Return, by card, what it serves instead of being a NIC.
+def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple[dict[str, str], str | None]]:
+    """Return, by card, its vital product data, and what an NVIDIA card serves instead of being a NIC.
 
     Only some of a board's functions say so: all cards with the same serial number or UUID (V3) are one board.
     """
     boards: dict[str, str] = {}
     found: dict[str, str] = {}
     numbers: dict[str, set[str]] = {}
+    said: dict[str, dict[str, str]] = {}
     for function in functions:
         vpd = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{function.address}/vpd") or b"")
+        said.setdefault(function.card, vpd)
+        if function.vendor != VENDOR_MELLANOX:
+            continue
         marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
         numbers.setdefault(function.card, set()).update(marks)
         board_id = next((sysfs.text(f"/sys/class/infiniband/{name}/board_id") for name in function.rdma), None)
@@ -110,7 +115,7 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, str]:
     for card, marks in numbers.items():
         if role := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
             found.setdefault(card, role)
-    return found
+    return {card: (vpd, found.get(card)) for card, vpd in said.items()}
 
 
 def storage_devices(machine: Machine) -> dict[str, str]:

@@ -39,25 +39,24 @@ class Host:
     def read(self, want: Want) -> Have:
         """Return what is there."""
         modules = self._files.kernel_modules()
-        link_files = {
-            name: self._files.read(f"{planning.LINK_FOLDER}/{name}") or ""
-            for name in self._files.names(planning.LINK_FOLDER)
-            if planning.OWNED_LINK.fullmatch(name)
-        }
-        named = want.naming == "altname" or any("AlternativeName=" in text for text in link_files.values())
+        folder = planning.LINK_FOLDER
+        ours = [f"{folder}/{name}" for name in self._files.names(folder) if planning.OWNED_LINK.fullmatch(name)]
+        paths = (planning.MODULES_FILE, *ours)
+        files = {path: text for path in paths if (text := self._files.read(path)) is not None}
+        named = want.naming == "altname" or any("AlternativeName=" in text for text in files.values())
         links = self._files.links() if named else []
         netdevs = self._netdevs(want, {link["ifname"]: tuple(link.get("altnames", ())) for link in links})
         renamed = planning.renamed(want, netdevs)
         roles = self._roles() if renamed else {}
+        rules = [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
         return Have(
             kernel=self._kernel,
             loaded=frozenset(self._files.names("/sys/module")),
             available=frozenset(name for name, builtin in modules.items() if not builtin),
             builtin=frozenset(name for name, builtin in modules.items() if builtin),
-            modules_text=self._files.read(planning.MODULES_FILE),
-            link_files=link_files,
+            files=files,
             others=self._others() if want.naming != "none" else (),
-            rules={path: self._files.text(path) or "" for path in self._rules()} if want.naming == "name" else {},
+            rules={path: self._files.text(path) or "" for path in rules if want.naming == "name"},
             netdevs=netdevs,
             roles={name: role for name in renamed if (role := self._role(name, roles))},
         )
@@ -88,9 +87,6 @@ class Host:
                         "See with ip link show whether another interface has it; kernels before 5.5 have none.",
                         interface=interface,
                     )
-
-    def _rules(self) -> list[str]:
-        return [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
 
     def _others(self) -> tuple[LinkFile, ...]:
         """Return the .link files that are not ours, each with its drop-ins; one that is masked is none."""

@@ -48,6 +48,11 @@ class Netdev:
     mac: str = ""
     driver: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that it has."""
+        return (self.name, *self.altnames)
+
 
 @dataclass(frozen=True)
 class Want:
@@ -66,17 +71,16 @@ class Want:
 class Have:
     """What is there.
 
-    `available` are the modules that the kernel has, `builtin` those without a file of their own; `link_files` are ours
-    by name, `others` everybody else's, `rules` people's of udev; `roles` is what interfaces that get another name are
-    for beside their rail.
+    `available` are the modules that the kernel has, `builtin` those without a file of their own; `files` are ours
+    by their paths, `others` everybody else's .link files, `rules` people's of udev; `roles` is what interfaces that get
+    another name are for beside their rail.
     """
 
     kernel: str = ""
     loaded: frozenset[str] = frozenset()
     available: frozenset[str] = frozenset()
     builtin: frozenset[str] = frozenset()
-    modules_text: str | None = None
-    link_files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     others: tuple[LinkFile, ...] = ()
     rules: dict[str, str] = field(default_factory=dict)
     netdevs: tuple[Netdev, ...] = ()

@@ -114,22 +114,25 @@ def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
 def plan_host(want: Want, have: Have) -> Plan:
     """Return how the host gets to what is wanted."""
     plan = Plan(want, have)
+    wanted = {**_modules(plan), **_names(plan)} if want.present else {}
+    plan.files = {path: text for path, text in wanted.items() if have.files.get(path) != text}
+    plan.files.update({path: None for path in have.files if path not in wanted})
+    plan.drop_names = _drops(plan)
     if not want.present:
-        _absent(plan)
-        return plan
-    _modules(plan)
-    _names(plan)
-    for rail in want.rails if want.network == "infiniband" else ():
+        plan.reboot_reasons = [
+            f"the name {match['name']} was given by {path} and holds until the host starts again"
+            for path, text in have.files.items()
+            if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
+        ]
+    for rail in want.rails if want.present and want.network == "infiniband" else ():
         _ipoib(plan, rail)
     return plan
 
 
-def _modules(plan: Plan) -> None:
-    """Plan the kernel's modules."""
+def _modules(plan: Plan) -> dict[str, str]:
+    """Plan the kernel's modules, and return the file that names them for the next boot."""
     have, modules = plan.have, wanted_modules(plan.want)
-    text = modules_text(modules) if modules else None
-    if have.modules_text != text:
-        plan.files[MODULES_FILE] = text
+    files = {MODULES_FILE: modules_text(modules)} if modules else {}
     there = have.loaded | have.builtin
     plan.load = [name for name in modules if name in have.available and name not in there]
     absent = [name for name in modules if name not in there]
@@ -144,22 +147,24 @@ def _modules(plan: Plan) -> None:
     cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
     found = " ".join(name for name in modules if name in there)
     fix = problem.fix if missing else by_role("rdma_host")
-    good = not absent and MODULES_FILE not in plan.files
+    good = not absent and have.files.get(MODULES_FILE) == files.get(MODULES_FILE)
     plan.checks.append(compared("rdma_modules", " ".join(modules), found, cause, fix, good=good))
+    return files
 
 
-def _names(plan: Plan) -> None:
-    """Plan the names of the rails' interfaces."""
+def _names(plan: Plan) -> dict[str, str]:
+    """Plan the names of the rails' interfaces, and return the files that give them."""
     want, have = plan.want, plan.have
-    wanted_files: dict[str, str] = {}
+    files: dict[str, str] = {}
     for rail in want.rails if want.naming != "none" else ():
-        pci = rail.pci or (_pci_of(rail.interface, have) if want.pin else None)
+        of_name = next((device.pci for device in have.netdevs if rail.interface in device.names), None)
+        pci = rail.pci or (of_name if want.pin else None)
         if pci is None:
             continue
-        device = _device_at(pci, have) or Netdev("", pci)
+        device = next((device for device in have.netdevs if device.pci == pci), Netdev("", pci))
         name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
-        wanted_files[name] = link_text(rail.name, pci, rail.interface, want.naming, others)
-        problem = _name_taken(rail, pci, have) or _in_use(rail, pci, have) or _decided(rail, name, others, device)
+        files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, pci, rail.interface, want.naming, others)
+        problem = _name_taken(rail, pci, have) or _in_use(rail, device, have) or _decided(rail, name, others, device)
         if problem := problem or _ruled(rail, device, have):
             plan.problems.append(problem)
             cause, fix = problem.problem, problem.fix
@@ -179,66 +184,30 @@ def _names(plan: Plan) -> None:
             plan.reboot_reasons.append(cause)
             fix = by_role("rdma_host,reboot", COSTS["reboot"])
         plan.checks.append(compared("rdma_name", rail.interface, observed, cause, fix, rail=rail.name))
-    plan.files.update(
-        {f"{LINK_FOLDER}/{name}": text for name, text in wanted_files.items() if have.link_files.get(name) != text}
-    )
-    plan.files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files if name not in wanted_files})
-    plan.drop_names = _drops(have, {rail.interface for rail in want.rails} if want.naming == "altname" else set())
+    return files
 
 
-def _drops(have: Have, keep: set[str]) -> list[tuple[str, str]]:
+def _drops(plan: Plan) -> list[tuple[str, str]]:
     """Return the alternative names that our files gave and that nobody wants any more."""
-    given = {
-        match["name"]: match["pci"]
-        for text in have.link_files.values()
-        if (
-            match := re.search(
-                r"Path=pci-(?P<pci>\S+).*?^AlternativeName=(?P<name>\S+)$", text, re.DOTALL | re.MULTILINE
-            )
-        )
-    }
+    want, have = plan.want, plan.have
+    keep = {rail.interface for rail in want.rails if want.present and want.naming == "altname"}
+    pattern = re.compile(r"Path=pci-(?P<pci>\S+).*?^AlternativeName=(?P<name>\S+)$", re.DOTALL | re.MULTILINE)
+    given = {match["name"]: match["pci"] for text in have.files.values() if (match := pattern.search(text))}
     return [
         (device.name, name)
         for device in have.netdevs
         for name in device.altnames
-        if name in given and given[name] == device.pci and name not in keep
+        if given.get(name) == device.pci and name not in keep
     ]
-
-
-def _absent(plan: Plan) -> None:
-    """Plan to take everything away."""
-    have = plan.have
-    plan.files.update({f"{LINK_FOLDER}/{name}": None for name in have.link_files})
-    if have.modules_text is not None:
-        plan.files[MODULES_FILE] = None
-    plan.drop_names = _drops(have, set())
-    plan.reboot_reasons = [
-        f"the name {match['name']} was given by {LINK_FOLDER}/{file} and holds until the host starts again"
-        for file, text in have.link_files.items()
-        if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
-    ]
-
-
-def _device_at(pci: str, have: Have) -> Netdev | None:
-    return next((device for device in have.netdevs if device.pci == pci), None)
-
-
-def _pci_of(interface: str, have: Have) -> str | None:
-    return next(
-        (device.pci for device in have.netdevs if interface == device.name or interface in device.altnames), None
-    )
 
 
 def _name_taken(rail: Rail, pci: str, have: Have) -> Problem | None:
-    holder = next(
-        (device for device in have.netdevs if device.pci != pci and rail.interface in (device.name, *device.altnames)),
-        None,
-    )
+    holder = next((one.pci for one in have.netdevs if one.pci != pci and rail.interface in one.names), None)
     if holder is None:
         return None
     return Problem(
         rail.name,
-        f"the name {rail.interface} belongs to the interface at {holder.pci}, and the rail's card is at {pci}",
+        f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {pci}",
         "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card.",
     )
 
@@ -249,10 +218,9 @@ def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
     return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
 
 
-def _in_use(rail: Rail, pci: str, have: Have) -> Problem | None:
-    device = _device_at(pci, have)
-    role = have.roles.get(device.name) if device else None
-    if device is None or not role:
+def _in_use(rail: Rail, device: Netdev, have: Have) -> Problem | None:
+    role = have.roles.get(device.name)
+    if not role:
         return None
     replaced = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
     return Problem(
@@ -294,9 +262,7 @@ def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> 
 
 def _ipoib(plan: Plan, rail: Rail) -> None:
     """Look whether the interface can carry the rail's MTU."""
-    device = next(
-        (one for one in plan.have.netdevs if rail.interface in (one.name, *one.altnames) or one.pci == rail.pci), None
-    )
+    device = next((one for one in plan.have.netdevs if rail.interface in one.names or one.pci == rail.pci), None)
     if device is None or not device.infiniband or rail.mtu is None:
         return
     limit = ipoib_mtu_limit(device.ipoib_mode, device.port_mtu)

@@ -20,7 +20,7 @@ from .._module import rails_spec
 from .._untouchable import read_untouchable
 from .host import Host
 from .host_model import Rail, Want
-from .host_plan import Plan, plan_host, wanted_modules
+from .host_plan import plan_host, wanted_modules
 
 ROOT = "/"
 MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -63,23 +63,16 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
         "reboot_reasons": plan.reboot_reasons,
         "problems": [asdict(item) for item in problems],
         "checks": [check.data() for check in checks],
-        "before": _before(plan),
-        "after": _after(plan),
-    }
-
-
-def _before(plan: Plan) -> dict[str, object]:
-    have = plan.have
-    files = {path: have.modules_text for path in plan.files if path.endswith(".conf")}
-    files.update({path: have.link_files.get(path.rsplit("/", 1)[-1]) for path in plan.files if path.endswith(".link")})
-    return {"files": files, "loaded": [], "alternative_names": [list(pair) for pair in plan.drop_names]}
-
-
-def _after(plan: Plan) -> dict[str, object]:
-    return {
-        "files": plan.files,
-        "loaded": plan.load,
-        "alternative_names": [list(pair) for pair in plan.add_names],
+        "before": {
+            "files": {path: plan.have.files.get(path) for path in plan.files},
+            "loaded": [],
+            "alternative_names": [list(pair) for pair in plan.drop_names],
+        },
+        "after": {
+            "files": plan.files,
+            "loaded": plan.load,
+            "alternative_names": [list(pair) for pair in plan.add_names],
+        },
     }
 
 

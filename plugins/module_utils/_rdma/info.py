@@ -13,7 +13,6 @@ import typing as t
 
 from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
 from .._card.port_roles import serving
-from .._card.vpd import parse_vpd
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
@@ -40,10 +39,11 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
     devices = [_read_device(sysfs, tree, name, gids=gids) for name in sysfs.names(CLASS)]
     devices.sort(key=_device_order)
     if part_numbers:
-        _add_part_numbers(sysfs, devices)
-        roles = serving(sysfs, [nic for nic in tree.nics if nic.vendor == VENDOR_MELLANOX])
+        boards = serving(sysfs, [nic for nic in tree.nics if nic.rdma or nic.vendor == VENDOR_MELLANOX])
         for device in devices:
-            device["serves"] = roles.get(device["card"])
+            vpd, device["serves"] = boards.get(device["card"], ({}, None))
+            if not device["vf"]:
+                device["part_number"], device["serial_number"] = vpd.get("PN"), vpd.get("SN")
     return {
         "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
         "default_interfaces": [],
@@ -68,19 +68,20 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
     home = f"{CLASS}/{name}"
     real = sysfs.real(f"{home}/device")
     function = tree.functions.get(real.rsplit("/", 1)[-1]) if real else None
-    device: Info = {
+    at = function or PciFunction("", ())  # soft-RoCE
+    return {
         "name": name,
-        "pci": None,
-        "card": None,
-        "numa_node": None,
-        "driver": None,
-        "vf": False,
-        "physfn": None,
-        "total_vfs": 0,
-        "num_vfs": 0,
-        "vfs": [],
-        "gpu_distances": {},
-        "nearest_gpus": [],
+        "pci": at.address or None,
+        "card": at.card or None,
+        "numa_node": at.numa_node if function else None,
+        "driver": at.driver,
+        "vf": at.is_vf,
+        "physfn": at.physfn,
+        "total_vfs": at.total_vfs,
+        "num_vfs": at.num_vfs,
+        "vfs": [vf.address for vf in tree.vfs(at.address)],
+        "gpu_distances": {gpu: far.name for gpu, far in tree.gpu_distances(at.address)} if function else {},
+        "nearest_gpus": list(tree.nearest_gpus(at.address)) if function else [],
         "node_guid": sysfs.text(f"{home}/node_guid"),
         "firmware": sysfs.text(f"{home}/fw_ver"),
         "hca_type": sysfs.text(f"{home}/hca_type"),
@@ -88,29 +89,10 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
         "part_number": None,
         "serial_number": None,
         "serves": None,
-    }
-    if function:
-        device.update(_pci_part(tree, function))
-    device["ports"] = [
-        _read_port(sysfs, home, function, int(port), gids=gids)
-        for port in sorted(sysfs.names(f"{home}/ports"), key=int)
-    ]
-    return device
-
-
-def _pci_part(tree: PciTree, function: PciFunction) -> Info:
-    return {
-        "pci": function.address,
-        "card": function.card,
-        "numa_node": function.numa_node,
-        "driver": function.driver,
-        "vf": function.is_vf,
-        "physfn": function.physfn,
-        "total_vfs": function.total_vfs,
-        "num_vfs": function.num_vfs,
-        "vfs": [vf.address for vf in tree.vfs(function.address)],
-        "gpu_distances": {gpu: distance.name for gpu, distance in tree.gpu_distances(function.address)},
-        "nearest_gpus": list(tree.nearest_gpus(function.address)),
+        "ports": [
+            _read_port(sysfs, home, function, int(port), gids=gids)
+            for port in sorted(sysfs.names(f"{home}/ports"), key=int)
+        ],
     }
 
 
@@ -169,18 +151,6 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
         return own[0]
     parent = sysfs.text(f"{home}/parent")  # soft-RoCE
     return parent or next((row["netdev"] for row in table if row["netdev"]), None)
-
-
-def _add_part_numbers(sysfs: Sysfs, devices: list[Info]) -> None:
-    # One read a card: it goes through a slow register, and all functions of a card answer alike.
-    known: dict[str, dict[str, str]] = {}
-    for device in devices:
-        if device["pci"] is None or device["vf"]:
-            continue
-        if device["card"] not in known:
-            known[device["card"]] = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{device['pci']}/vpd") or b"")
-        device["part_number"] = known[device["card"]].get("PN")
-        device["serial_number"] = known[device["card"]].get("SN")
 
 
 def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:

@@ -20,6 +20,7 @@ PCI = "0000:1b:00.0"
 RAIL = Rail("rail1", "ens1np0", PCI, 4200)
 LINK = f"{LINK_FOLDER}/05-railops-rail1.link"
 ROCE = ("ib_uverbs", "rdma_ucm")
+NAMED = {MODULES_FILE: modules_text(ROCE)}
 
 
 def have(*netdevs, **changes):
@@ -27,9 +28,9 @@ def have(*netdevs, **changes):
         "kernel": "6.1",
         "loaded": frozenset(ROCE),
         "available": frozenset({*ROCE, "ib_umad", "ib_ipoib"}),
-        "modules_text": modules_text(ROCE),
         "netdevs": netdevs,
     }
+    changes["files"] = {**NAMED, **changes.get("files", {})} if changes.get("files") != {} else {}
     return Have(**{**values, **changes})
 
 
@@ -38,7 +39,7 @@ def statuses(plan):
 
 
 def test_a_bare_host_gets_file_and_modules():
-    plan = plan_host(Want(), have(loaded=frozenset(), modules_text=None))
+    plan = plan_host(Want(), have(loaded=frozenset(), files={}))
     assert plan.files == {MODULES_FILE: modules_text(ROCE)}
     assert plan.load == list(ROCE)
     assert statuses(plan) == {("rdma_modules", None): "deviation"}
@@ -63,7 +64,7 @@ def test_pods_that_share_a_device_need_umad(rdma_mode, load):
 
 
 def test_a_module_built_into_the_kernel_is_there():
-    plan = plan_host(Want(modules=("ib-core",)), have(builtin=frozenset({"ib_core"}), modules_text="x"))
+    plan = plan_host(Want(modules=("ib-core",)), have(builtin=frozenset({"ib_core"}), files={MODULES_FILE: "x"}))
     assert plan.load == []
     assert plan.files == {MODULES_FILE: modules_text(("ib_core",))}
 
@@ -82,8 +83,8 @@ def test_a_renamed_card_waits_for_the_reboot():
 
 
 def test_after_the_reboot_it_is_done():
-    files = {"05-railops-rail1.link": link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens1np0", PCI), link_files=files))
+    files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
+    plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens1np0", PCI), files=files))
     assert (plan.changed, plan.reboot_reasons) == (False, [])
     assert statuses(plan)["rdma_name", "rail1"] == "ok"
 
@@ -92,8 +93,8 @@ def test_an_alternative_name_needs_no_reboot():
     want = Want(rails=(RAIL,), naming="altname")
     plan = plan_host(want, have(Netdev("ens27np0", PCI)))
     assert (plan.add_names, plan.reboot_reasons) == ([("ens27np0", "ens1np0")], [])
-    files = {"05-railops-rail1.link": plan.files[LINK]}
-    again = plan_host(want, have(Netdev("ens27np0", PCI, altnames=("ens1np0",)), link_files=files))
+    files = {LINK: plan.files[LINK]}
+    again = plan_host(want, have(Netdev("ens27np0", PCI, altnames=("ens1np0",)), files=files))
     assert again.changed is False
 
 
@@ -118,18 +119,18 @@ def test_rails_without_an_address_are_left_alone_unless_pinned():
 
 
 def test_the_file_of_a_rail_that_is_gone_is_removed():
-    files = {"05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0", "altname")}
-    plan = plan_host(Want(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), link_files=files))
+    files = {f"{LINK_FOLDER}/05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0", "altname")}
+    plan = plan_host(Want(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
     assert plan.files == {f"{LINK_FOLDER}/05-railops-rail9.link": None}
     assert plan.drop_names == [("enp9", "ens9np0")]
 
 
 def test_absent_takes_back_what_present_wrote():
-    files = {"05-railops-rail1.link": link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(Want(present=False), have(Netdev("ens1np0", PCI), link_files=files))
+    files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
+    plan = plan_host(Want(present=False), have(Netdev("ens1np0", PCI), files=files))
     assert plan.files == {LINK: None, MODULES_FILE: None}
     assert "ens1np0" in plan.reboot_reasons[0]
-    assert plan_host(Want(present=False), have(modules_text=None)).changed is False
+    assert plan_host(Want(present=False), have(files={})).changed is False
 
 
 @pytest.mark.parametrize(
