@@ -191,11 +191,7 @@ class Replay:
         monkeypatch.setattr(_files.Sysfs, "__init__", init)
         for name in ("data", "names", "exists"):
             monkeypatch.setattr(_files.Sysfs, name, _watched(replay, getattr(_files.Sysfs, name)))
-        for kind, defaults in (
-            (qos_device.Nic, ("auto", str(self.root), None)),
-            (read.Reader, (str(self.root / "proc/sys"), None)),
-        ):
-            monkeypatch.setattr(kind.__init__, "__defaults__", defaults)
+        monkeypatch.setattr(qos_device.Nic.__init__, "__defaults__", ("auto", str(self.root), None))
         monkeypatch.setattr(persist_host.Host, "live", True)
         monkeypatch.setattr(basic, "get_bin_path", self._bin_path)
         monkeypatch.setattr(shutil, "which", lambda name, *_more, **_words: self._which(name))

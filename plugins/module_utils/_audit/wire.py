@@ -18,20 +18,13 @@ from .._probe.duplicates_plan import Question
 WAIT = 1.0
 
 
-def answers_at(wanted: t.Mapping[str, t.Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return the hardware address of each of these addresses that somebody at its interface answers for, by interface.
+def answers_at(wanted: t.Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the hardware address of each of these that somebody at its interface answers for.
 
-    :param wanted: the addresses by interface.
+    :param wanted: interfaces with addresses.
     """
     locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
-    questions = [
-        Question(interface, interface, address)
-        for interface, addresses in wanted.items()
-        for address in addresses
-        if ":" not in address or interface in locals_of
-    ]
+    questions = [Question(name, name, address) for name, address in wanted if ":" not in address or name in locals_of]
     answers, _failed = query(questions, locals_of, WAIT)
-    return {
-        interface: {item.address: item.mac for item in answers.get(interface, ()) if item.address in addresses}
-        for interface, addresses in wanted.items()
-    }
+    found = {(name, item.address): item.mac for name, items in answers.items() for item in items}
+    return {key: mac for key, mac in found.items() if key in wanted}

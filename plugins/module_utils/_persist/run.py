@@ -14,7 +14,7 @@ from dataclasses import asdict
 from .._check import WARNING, CheckData, by_role, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs, temporary
-from .._route.options import host_plan_spec
+from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import Found, judged
@@ -28,16 +28,10 @@ if t.TYPE_CHECKING:
 FIX = by_role("rail_network")
 
 SPEC = {
-    **host_plan_spec(),
-    # Read by the action plugin, on the controller.
-    "variables_of": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    **RAILS,
     "manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "root": {"type": "path", "default": "/"},
-    "force": {"type": "list", "elements": "str", "default": []},
-    "take_over": {"type": "list", "elements": "str", "default": []},
     "stage": {"type": "bool", "default": False},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 
 

@@ -89,7 +89,7 @@ class Kernel(Reader):
     def _write_sysctl(self, op: Op) -> None:
         key, value = t.cast("tuple[str, str]", op.what)
         try:
-            with open(f"{self._proc}/{key}", "w", encoding="ascii") as stream:
+            with open(self._sysfs.path(f"/proc/sys/{key}"), "w", encoding="ascii") as stream:
                 stream.write(f"{value}\n")
         except OSError as exc:
             raise self.refusal(op, exc.errno or errno.EIO, "") from exc

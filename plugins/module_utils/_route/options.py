@@ -38,17 +38,21 @@ def host_plan_spec() -> dict[str, t.Any]:
     }
 
 
-SPEC = {
+# Of policy_route and rail_persist, which set the same rails now and for the next boot.
+RAILS = {
     **host_plan_spec(),
     # Read by the action plugin, on the controller.
     "variables_of": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "purge": {"type": "bool", "default": True},
     "force": {"type": "list", "elements": "str", "default": []},
     "take_over": {"type": "list", "elements": "str", "default": []},
+    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+}
+SPEC = {
+    **RAILS,
+    "purge": {"type": "bool", "default": True},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
     "undo": {"type": "str"},
     "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }

@@ -156,7 +156,8 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
         fix = "Look for the host that has the same address: `journalctl -k | grep -i duplicate`."
         return Finding(True, f"{item.address} is held back by duplicate address detection", fix)
     if link.silent:
-        return Finding(True, f"ARP is off on {link.name}: nobody is asked, and nobody is answered", _arp_on(link.name))
+        fix = f"Switch it on: `ip link set {link.name} arp on`."
+        return Finding(True, f"ARP is off on {link.name}: nobody is asked, and nobody is answered", fix)
     if taker := state.taken.get(link.name):
         fix = f"Take {taker.partition(' ')[0]} away, or give the pod a rail of its own."
         return Finding(True, f"{taker} is a macvlan in mode passthru, and takes all that comes in on {link.name}", fix)
@@ -171,10 +172,6 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
         )
         return Finding(True, cause, f"Put it back: `{fix}`.")
     return None
-
-
-def _arp_on(name: str) -> str:
-    return f"Switch it on: `ip link set {name} arp on`."
 
 
 def _holders(address: str, host: Host) -> dict[str, bool]:
@@ -318,9 +315,7 @@ def _neighbour(target: Target, state: PathState) -> t.Iterator[Finding]:
         return
     seen = state.seen.get(key, "")
     fix = f"Take it away: `ip neighbor del {hop} dev {target.interface}`."
+    cause = f"{hop} is set by hand to {entry}, and {seen or 'nothing'} answers for it on {target.interface}"
     if seen == entry:
-        yield Finding(False, f"{hop} has an entry set by hand in the neighbour table ({entry}), right today", fix)
-    elif seen:
-        yield Finding(True, f"{hop} is set by hand to {entry}, and {seen} answers for it on {target.interface}", fix)
-    else:
-        yield Finding(True, f"{hop} is set by hand to {entry}, and nothing answers for it on {target.interface}", fix)
+        cause = f"{hop} has an entry set by hand in the neighbour table ({entry}), right today"
+    yield Finding(seen != entry, cause, fix)

@@ -36,7 +36,7 @@ from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Host, Route, Rule
-    from .want import Want
+    from .want import Want, Wire
 
 # include/uapi/linux/neighbour.h: NOARP is as good as permanent, and nobody asks for it either.
 SET_BY_HAND = 0x80 | 0x40
@@ -45,9 +45,6 @@ NOBODY = {4: b"\xf0rdm", 6: b"\xf0rdma-rail-ops\xf0."}
 EVERYBODY = "ff:ff:ff:ff:ff:ff"
 # Answers wait in the socket's buffer (212,992 bytes by default) until the last question of a batch is asked.
 BATCH = 32
-
-Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
-"""Asks the wire at interfaces who has these addresses: the hardware address of each that somebody answers for."""
 
 
 class Asker(Reader):
@@ -137,14 +134,6 @@ class Asker(Reader):
         ]
 
 
-def _seen(neighbours: t.Iterable[tuple[str, str]], wire: Wire) -> dict[tuple[str, str], str]:
-    """Return what the wire answers for these addresses, by interface and address."""
-    wanted: dict[str, list[str]] = {}
-    for interface, address in neighbours:
-        wanted.setdefault(interface, []).append(address)
-    return {(name, address): mac for name, found in wire(wanted).items() for address, mac in found.items()}
-
-
 def _selectors_of(rule: Rule) -> dict[str, int]:
     """Return by what a rule tells packets apart: protocol, first ports and user, and the rest of the source ports."""
     message = decoded("RULE", bytes.fromhex(rule.raw))
@@ -162,8 +151,8 @@ def prove(
     want: Want,
     host: Host,
     neighbours: t.Sequence[t.Mapping[str, t.Any]],
-    tos: int = 0,
-    wire: Wire | None = None,
+    tos: int,
+    wire: Wire,
     more: t.Mapping[str, t.Sequence[str]] | None = None,
 ) -> tuple[list[Target], PathState]:
     """Return the ways of a host and what the kernel says of them. For checks: path_checks.checks_of().
@@ -188,7 +177,7 @@ def prove(
             host,
             tuple(asker.asked(there, host.snapshot.rules, tos)),
             neighbours_of_hops,
-            _seen(neighbours_of_hops, wire) if neighbours_of_hops and wire else {},
+            wire(neighbours_of_hops),
             local,
             asker.foreign(sorted(host.planned)),
             takers(running),

@@ -103,7 +103,7 @@ class PathState:
     host: Host
     asked: tuple[Asked, ...]
     neighbours: dict[tuple[str, str], str] = field(default_factory=dict)
-    seen: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: t.Mapping[tuple[str, str], str] = field(default_factory=dict)
     local: tuple[Route, ...] = ()
     foreign: frozenset[str] = frozenset()
     taken: dict[str, str] = field(default_factory=dict)

@@ -16,8 +16,7 @@ from .options import host_plan_spec
 from .want import Neighbour, Want, neighbours_of, parse_want
 
 if t.TYPE_CHECKING:
-    # Addresses by interface in, who answered for them out: hardware address by address, by interface.
-    Wire = t.Callable[[t.Mapping[str, t.Sequence[str]]], t.Mapping[str, t.Mapping[str, str]]]
+    from .want import Wire
 
 SILENT = 3
 
@@ -166,7 +165,10 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     checks += not_sent(want, params, targets)
     answered = dict(zip(crossing, (outcome.answered for outcome in outcomes[len(targets) :])))
     if not meet:
-        _add_the_wire(answered, want, wire)
+        routed = {(rail.name, item.family) for rail in want.rails for item in rail.addresses if item.gateway}
+        linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
+        found = wire({(pair.interface, pair.address) for pair in linked})
+        answered.update({pair: answered[pair] or (pair.interface, pair.address) in found for pair in linked})
     alive = {
         (target.rail, target.family)
         for target, outcome in zip(targets, outcomes)
@@ -174,19 +176,6 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     }
     crossed = judge(answered, alive, bool(meet), params["rails_meet"] is not None)
     return checks + [check.data() for check in crossed]
-
-
-def _add_the_wire(answered: dict[Target, bool], want: Want, wire: Wire) -> None:
-    """Put into `answered` what the wire answers of pairs whose rail has no gateway."""
-    routed = {(rail.name, item.family) for rail in want.rails for item in rail.addresses if item.gateway}
-    linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
-    queries: dict[str, list[str]] = {}
-    for pair in linked:
-        queries.setdefault(pair.interface, []).append(pair.address)
-    if not queries:
-        return
-    found = wire(queries)
-    answered.update({pair: answered[pair] or pair.address in found[pair.interface] for pair in linked})
 
 
 def _across(

@@ -66,23 +66,24 @@ def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
             continue
         if (carried := host.untouchable.why(link.name)) and not want.force & {asked, link.name}:
             yield untouchable_problem(place, rail, link.name, carried)
-        if link.made not in PORTS and want.present:
+        if not want.present:
+            continue
+        if link.made not in PORTS:
             yield Problem(
                 f"{place}.interface",
                 f"{rail.name}: {link.name} is a {link.made}, and a rail is a port of its own.",
                 INSTEAD.get(link.made, "Name the network card's own port."),
             )
-        if link.master and want.present and not want.force & {asked, link.name}:
+        if link.master and not want.force & {asked, link.name}:
             yield Problem(
                 f"{place}.interface",
                 f"{rail.name}: {link.name} is a port of {link.master}, where an address of its own has no effect.",
                 f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is"
                 " meant so.",
             )
-        if want.present:
-            yield from _mtu_problems(want, rail, link, place, host)
+        yield from _mtu_problems(want, rail, link, place, host)
         own = link_of(rail, host)
-        if want.present and rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
+        if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
             is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
             yield Problem(
                 f"{place}.vlan",

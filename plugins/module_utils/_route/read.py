@@ -35,9 +35,6 @@ from .netlink import Socket, attribute, u32
 from .retained import read_noted, read_retained
 from .want import Want, named
 
-if t.TYPE_CHECKING:
-    from types import TracebackType
-
 # Reserved (RFC 1112 section 4) and discard-only (RFC 6666): whoever reaches them does so by the default route.
 BEYOND = {4: "240.0.0.1", 6: "100::1"}
 R = t.TypeVar("R", bound="Reader")
@@ -46,18 +43,15 @@ R = t.TypeVar("R", bound="Reader")
 class Reader(Decoder):
     """Reads a host's network."""
 
-    def __init__(self, proc: str = "/proc/sys", sysfs: Sysfs | None = None) -> None:
-        super().__init__(sysfs or Sysfs())
-        self._proc = proc
+    def __init__(self) -> None:
+        super().__init__(Sysfs())
         self._sockets: dict[int, Socket] = {}
 
     def __enter__(self: R) -> R:
         self._open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         for ask in self._sockets.values():
             ask.close()
 
@@ -224,23 +218,17 @@ class Reader(Decoder):
 
     def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""
-        found = {}
-        for key, _value in want.sysctls:
-            value = "" if key.split("/")[-2] in coming else self._read_sysctl(key)
-            if value is not None:
-                found[key] = value
-        return found
+        keys = [key for key, _value in want.sysctls]
+        found = {key: "" if key.split("/")[-2] in coming else self._read_sysctl(key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
 
     def _sysctls_all(self, want: Want) -> dict[str, str]:
         """Return the value of `all` for each planned setting of which the kernel takes the larger one."""
         return {key: self._read_sysctl(of_all(key)) or "" for key, _value in want.sysctls if of_all(key)}
 
     def _read_sysctl(self, key: str) -> str | None:
-        try:
-            with open(f"{self._proc}/{key}", encoding="ascii") as stream:
-                return " ".join(stream.read().split())
-        except OSError:
-            return None
+        text = self._sysfs.text(f"/proc/sys/{key}")
+        return None if text is None else " ".join(text.split())
 
 
 def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:

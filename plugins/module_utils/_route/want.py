@@ -88,6 +88,10 @@ class Want:
         return tuple(prefix for prefix in self.prefixes if (":" in prefix) == (family == 6))
 
 
+Wire = t.Callable[[t.Collection[t.Tuple[str, str]]], t.Mapping[t.Tuple[str, str], str]]  # noqa: UP006 - Python 3.9
+"""Asks the wire who has addresses, each at its interface: the hardware address of each that somebody answers for."""
+
+
 class Neighbour(t.NamedTuple):
     """An address of another host's rail; `zone` is empty where it is this host's."""
 
