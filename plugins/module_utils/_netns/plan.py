@@ -228,8 +228,7 @@ def plan_netns(want: Want, have: Have) -> Plan:
         settings.sort(key=lambda item: (os.path.basename(item.path), item.line))
     persistent = _effective(settings, have)
     wanted = want.mode or persistent
-    way = _blocked(want, have, wanted, persistent)
-    blocker = Problem("host", *way) if way else None
+    blocker = _blocker(want, have, wanted, persistent)
     before = State(have.current, _effective(list(have.settings), have), have.owned_text)
     conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
     plan = Plan(want, have, wanted, before, before, (), conflicts, blocker)
@@ -246,43 +245,49 @@ def _effective(settings: list[Setting], have: Have) -> str:
     return effective[-1].mode if effective else DEFAULT_MODE
 
 
-def _blocked(want: Want, have: Have, wanted: str, persistent: str) -> tuple[str, str] | None:
+def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | None:
     """Return what is in the way of the wanted mode, and what to do about it.
 
     :param persistent: the mode of the next boot as it would be.
     """
     loaded = have.support is Support.LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:
-        return (
+        return Problem(
+            "host",
             "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
             "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot.",
         )
     if not want.mode:
         return None
     if have.support is Support.ABSENT:
-        return (
+        return Problem(
+            "host",
             f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them.",
         )
     if have.support is Support.TOO_OLD and wanted == "exclusive":
-        return (
+        return Problem(
+            "host",
             f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared.",
         )
     if persistent == wanted:
         return None
     if have.arguments:
-        return (
+        return Problem(
+            "host",
             f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
             f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and reboot.",
         )
     if have.builtin:
-        return (
+        return Problem(
+            "host",
             f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
             f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot.",
         )
     winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
-    return (
+    return Problem(
+        "host",
         f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
         f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it.",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import typing as t
+from dataclasses import replace
 
 from .._errors import Problem
 from .._fabric.numbers import METRICS, PRIORITIES, TABLES
@@ -48,48 +49,12 @@ def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
     """Find what keeps the rails' interfaces from being rails."""
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
-        asked, place = rail.asked, f"rails[{number}]"
-        link = port_of(rail, host)
-        if link and seen.setdefault(link.name, rail.name) != rail.name:
-            yield Problem(
-                f"{place}.interface",
-                f"{rail.name}: {asked!r} is {link.name}, which is {seen[link.name]} already.",
-                "Give each rail an interface of its own.",
-            )
-        if link is None:
-            if want.present:
-                yield Problem(
-                    f"{place}.interface",
-                    f"{rail.name}: this host has no interface {asked!r}.",
-                    "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces.",
-                )
-            continue
-        if (carried := host.untouchable.why(link.name)) and not want.force & {asked, link.name}:
+        place, link = f"rails[{number}]", port_of(rail, host)
+        forced = link is not None and bool(want.force & {rail.asked, link.name})
+        if link and not forced and (carried := host.untouchable.why(link.name)):
             yield untouchable_problem(place, rail, link.name, carried)
-        if not want.present:
-            continue
-        if link.made not in PORTS:
-            yield Problem(
-                f"{place}.interface",
-                f"{rail.name}: {link.name} is a {link.made}, and a rail is a port of its own.",
-                INSTEAD.get(link.made, "Name the network card's own port."),
-            )
-        if link.master and not want.force & {asked, link.name}:
-            yield Problem(
-                f"{place}.interface",
-                f"{rail.name}: {link.name} is a port of {link.master}, where an address of its own has no effect.",
-                f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is"
-                " meant so.",
-            )
-        yield from _mtu_problems(want, rail, link, place, host)
-        own = link_of(rail, host)
-        if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
-            is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
-            yield Problem(
-                f"{place}.vlan",
-                f"{rail.name}: {own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}.",
-                f"Take it away on the host: `ip link delete {own.name}`.",
-            )
+        for item in _rail_problems(want, rail, link, host, seen, forced=forced):
+            yield replace(item, place=f"{place}.{item.place}", problem=f"{rail.name}: {item.problem}")
     for key, _value in want.sysctls if want.present else ():
         if key not in host.snapshot.sysctls:
             yield Problem(
@@ -97,15 +62,50 @@ def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
             )
 
 
-def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str, host: Host) -> t.Iterator[Problem]:
+def _rail_problems(
+    want: Want, rail: WantRail, link: Link | None, host: Host, seen: dict[str, str], *, forced: bool
+) -> t.Iterator[Problem]:
+    """Find what keeps an interface from being a rail; the place is the key alone.
+
+    :param link: the rail's port.
+    :param seen: the rail of each interface so far.
+    :param forced: whether somebody said that the port is a rail.
+    """
+    if link is None:
+        text = f"this host has no interface {rail.asked!r}."
+        fix = "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces."
+        if want.present:
+            yield Problem("interface", text, fix)
+        return
+    if seen.setdefault(link.name, rail.name) != rail.name:
+        text = f"{rail.asked!r} is {link.name}, which is {seen[link.name]} already."
+        yield Problem("interface", text, "Give each rail an interface of its own.")
+    if not want.present:
+        return
+    if link.made not in PORTS:
+        text = f"{link.name} is a {link.made}, and a rail is a port of its own."
+        yield Problem("interface", text, INSTEAD.get(link.made, "Name the network card's own port."))
+    if link.master and not forced:
+        text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
+        fix = (
+            f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is meant so."
+        )
+        yield Problem("interface", text, fix)
+    yield from _mtu_problems(want, rail, link, host)
+    own = link_of(rail, host)
+    if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
+        is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
+        text = f"{own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}."
+        yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`.")
+
+
+def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Iterator[Problem]:
     infiniband = link.kind == "infiniband"
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
-        yield Problem(
-            f"{place}.interface",
-            f"{rail.name}: {link.name} is an {have} link, and the fabric is {want.network}.",
-            f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network.",
-        )
+        text = f"{link.name} is an {have} link, and the fabric is {want.network}."
+        fix = f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network."
+        yield Problem("interface", text, fix)
         return
     if rail.mtu is None:
         return
@@ -113,29 +113,21 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, place: str, host: Host
     if infiniband:
         cap = IPOIB_CONNECTED_MTU if link.mode == "connected" else IPOIB_DATAGRAM_MTU
         limit = min(limit or cap, cap)
+    text = f"{link.name} cannot carry an MTU of {rail.mtu}."
     if limit and rail.mtu > limit:
-        yield Problem(
-            f"{place}.mtu",
-            f"{rail.name}: {link.name} cannot carry an MTU of {rail.mtu}.",
-            f"Its driver{' in ' + link.mode + ' mode' if link.mode else ''} allows at most {limit}: declare that or"
-            " less as fabric_mtu.",
-        )
+        mode = f" in {link.mode} mode" if link.mode else ""
+        yield Problem("mtu", text, f"Its driver{mode} allows at most {limit}: declare that or less as fabric_mtu.")
     standing = standing_on(link, host, rail.mtu)
     if standing and not want.take_over & {rail.asked, link.name}:
-        names = [f"{item.name} with {item.mtu}" for item in standing]
-        yield Problem(
-            f"{place}.mtu",
-            f"{rail.name}: {link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it:"
-            f" {shortened(names, MOST_NAMES)}.",
+        names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
+        lost = f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it: {names}."
+        fix = (
             f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
-            " rail_network_take_over (policy_route: take_over).",
+            " rail_network_take_over (policy_route: take_over)."
         )
+        yield Problem("mtu", lost, fix)
     if rail.mtu < link.min_mtu:
-        yield Problem(
-            f"{place}.mtu",
-            f"{rail.name}: {link.name} cannot carry an MTU of {rail.mtu}.",
-            f"Its driver asks for at least {link.min_mtu}.",
-        )
+        yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}.")
 
 
 def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:

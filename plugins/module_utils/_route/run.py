@@ -78,12 +78,17 @@ def converge(
 
 def still_waiting(timer: RollbackTimer) -> RdmaError:
     """Return the error for a change that nobody has confirmed or taken back yet."""
-    text = "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?)."
-    fix = f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over."
     if timer.seconds_left > -OVERDUE_SECONDS:
-        text = f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation."
-        fix = f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again."
-    return RdmaError(text, fix, token=timer.token)
+        return RdmaError(
+            f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation.",
+            f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again.",
+            token=timer.token,
+        )
+    return RdmaError(
+        "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?).",
+        f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over.",
+        token=timer.token,
+    )
 
 
 def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
