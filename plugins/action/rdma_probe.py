@@ -35,7 +35,7 @@ class ActionModule(FabricAction):
             except RdmaError as exc:
                 raise Refusal(str(exc)) from None
             if reason:
-                checks = [skipped(f"traffic_{kind}", reason).data() for kind in args["kinds"]]
+                checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
                 return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
         for name in ("plan_dir", "hosts", "schedule", "kinds", "peers", "seed", "first_port"):
             args.pop(name)

@@ -170,7 +170,7 @@ class ActionModule(FabricAction):
         checks, _facts, _wrong = answer = answer_in(results)
         error = error or answer.error
         if reason:
-            checks.append(skipped(name, reason).data())
+            checks.append(skipped(name, reason))
         return merge.seen_section(checks, error or None) if checks or error else None
 
     def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:

@@ -4,14 +4,13 @@
 
 """A check: what was planned, what is there, and if they differ why and what to do. The only way to make one. Pure.
 
-Modules return checks as plain data (`Check.data`), the verdict collects them.
-Their ids are listed in plugin_utils/_verdict/ids.py.
+It is plain data from the beginning: modules return it, the verdict collects it.
+Its ids are listed in plugin_utils/_verdict/ids.py.
 """
 
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 STRANGE = "strange_addresses"
 """A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
@@ -31,7 +30,23 @@ COSTS = {
 }
 
 
-class _Data(t.TypedDict):
+class Check(t.TypedDict, total=False):
+    """One comparison, as modules return it and verdicts keep it.
+
+    id: `subject_thing`, such as `route_path`; one of `IDS` in plugin_utils/_verdict/ids.py.
+    rail: the rail that it is about; None when it is about the whole host, node or cluster.
+    status: OK, DEVIATION, WARNING (shown, and never a reason to fail) or SKIPPED (not looked at, for a reason).
+    planned: what the plan has, and `observed` what is there: anything that JSON can hold.
+    cause: why they differ, or why it was skipped; empty when they do not differ.
+    fix: what to do about it; empty when there is nothing to do.
+    These it has only where they are set:
+    family: 4 or 6 where the families of one rail can differ.
+    node: the Kubernetes node, for checks that are made of the cluster and not on a host.
+    object: what it is about beside rail and node: a card, a file, an object of the cluster.
+    peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
+    fault: of a verdict: the other end, where the fault lies there.
+    """
+
     id: str
     rail: str | None
     status: str
@@ -39,17 +54,11 @@ class _Data(t.TypedDict):
     observed: t.Any
     cause: str
     fix: str
-
-
-class CheckData(_Data, total=False):
-    """A check as modules return it and verdicts keep it: `Check` says what its keys mean."""
-
     family: int
     node: str
     object: str
     peers: list[str]
     fault: str
-    """Of a verdict: the other end, where the fault lies there."""
 
 
 def by_role(role: str, cost: str = "") -> str:
@@ -61,46 +70,28 @@ def by_role(role: str, cost: str = "") -> str:
     return f"ansible-playbook railops.rdma.hosts --tags {role} --limit HOST ({cost or COSTS[role]})"
 
 
-@dataclass(frozen=True)
-class Check:
-    """One comparison.
-
-    :param id: `subject_thing`, such as `route_path`; one of `IDS` in plugin_utils/_verdict/ids.py.
-    :param status: OK, DEVIATION, WARNING (shown, and never a reason to fail) or SKIPPED (not looked at, for a reason).
-    :param planned: what the plan has, and `observed` what is there: anything that JSON can hold.
-    :param cause: why they differ, or why it was skipped; empty when they do not differ.
-    :param fix: what to do about it; empty when there is nothing to do.
-    :param rail: the rail that it is about; None when it is about the whole host, node or cluster.
-    :param family: 4 or 6 where the families of one rail can differ; None where they cannot.
-    :param node: the Kubernetes node, for checks that are made of the cluster and not on a host.
-    :param object: what it is about beside rail and node: a card, a file, an object of the cluster.
-    :param peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
-    """
-
-    id: str
-    status: str
-    planned: t.Any = None
-    observed: t.Any = None
-    cause: str = ""
-    fix: str = ""
-    rail: str | None = None
-    family: int | None = None
-    node: str | None = None
-    object: str | None = None
-    peers: t.Sequence[str] = ()
-
-    def data(self) -> CheckData:
-        """Return it as modules return it: family, node, object and peers only where they are set."""
-        found = {key: getattr(self, key) for key in ("id", "rail", "status", "planned", "observed", "cause", "fix")}
-        more = {key: getattr(self, key) for key in ("family", "node", "object")}
-        if self.peers:
-            more["peers"] = list(self.peers)
-        return t.cast("CheckData", {**found, **{key: value for key, value in more.items() if value is not None}})
+def _made(
+    name: str,
+    status: str,
+    planned: t.Any,
+    observed: t.Any,
+    cause: str = "",
+    fix: str = "",
+    *,
+    rail: str | None = None,
+    peers: t.Sequence[str] = (),
+    **where: t.Any,
+) -> Check:
+    """Return a check. `where`: family, node, object; it has only what is set."""
+    found = {"id": name, "rail": rail, "status": status, "planned": planned, "observed": observed}
+    more = {**where, "peers": list(peers) or None}
+    found.update(cause=cause, fix=fix, **{key: value for key, value in more.items() if value is not None})
+    return t.cast("Check", found)
 
 
 def ok(name: str, planned: t.Any, observed: t.Any, **where: t.Any) -> Check:
     """Return a check that found what was planned. `where`: rail, family, node, object."""
-    return Check(name, OK, planned, observed, **where)
+    return _made(name, OK, planned, observed, **where)
 
 
 def deviation(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
@@ -108,7 +99,7 @@ def deviation(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, 
 
     :param name: the check's id.
     """
-    return Check(name, DEVIATION, planned, observed, cause, fix, **where)
+    return _made(name, DEVIATION, planned, observed, cause, fix, **where)
 
 
 def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **where: t.Any) -> Check:
@@ -116,7 +107,7 @@ def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **
 
     :param name: the check's id.
     """
-    return Check(name, WARNING, planned, observed, cause, fix, **where)
+    return _made(name, WARNING, planned, observed, cause, fix, **where)
 
 
 def skipped(
@@ -126,7 +117,7 @@ def skipped(
 
     :param name: the check's id.
     """
-    return Check(name, SKIPPED, planned, observed, cause, fix, **where)
+    return _made(name, SKIPPED, planned, observed, cause, fix, **where)
 
 
 def compared(

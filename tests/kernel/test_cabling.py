@@ -70,7 +70,7 @@ class Wiring:
         def ask():
             own_sysfs()
             checks, facts = look(RAILS, {"cables": CABLES, "leaves": LEAVES, **options})
-            return {f"{check.rail} {check.id}": check.data() for check in checks}, facts["lldp"]
+            return {f"{check['rail']} {check['id']}": check for check in checks}, facts["lldp"]
 
         return inside(self.host, ask)
 

@@ -45,7 +45,7 @@ def audit(number: int) -> list[dict]:
     with Kernel() as kernel:
         host = kernel.read(want)
     targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_at)
-    return [check.data() for check in path_checks.checks_of(want, targets, state)]
+    return path_checks.checks_of(want, targets, state)
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
     if undrained and reboots:
         cause = f"A {found['kubelet']} runs here, no cluster is given to drain the node, and the run would reboot it"
         fix = "Set fabric_kubeconfig (or KUBECONFIG); rdma_host_drain: false says that it is meant."
-        checks.append(deviation("node_drain", "a cluster", None, f"{cause}: {reboots[0]}.", fix).data())
+        checks.append(deviation("node_drain", "a cluster", None, f"{cause}: {reboots[0]}.", fix))
     disturbed = at_once + (reboots if not run.get("drain_command") else [])
     if work and disturbed:
         cause = f"{'; '.join(work[:5])}: at work, and would be disturbed: {disturbed[0]}."
@@ -59,7 +59,7 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
             "Let the work end, set rdma_host_drain_command to what makes its scheduler empty the host for a reboot, "
             "or rdma_host_busy to allow."
         )
-        checks.append(deviation("host_busy", "nobody at work", work, cause, fix).data())
+        checks.append(deviation("host_busy", "nobody at work", work, cause, fix))
     return checks, facts
 
 

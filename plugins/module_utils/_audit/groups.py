@@ -18,7 +18,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from .._cabling import look as cabling
 from .._card import run as card_run
-from .._check import Check, CheckData, skipped
+from .._check import Check, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs
@@ -41,7 +41,7 @@ from .wire import answers_at
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-Checks = t.List[CheckData]  # noqa: UP006 - evaluated on Python 3.9
+Checks = t.List[Check]  # noqa: UP006 - evaluated on Python 3.9
 Facts = t.Dict[str, t.Any]  # noqa: UP006
 Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 # The keys of a host plan that modules take from it.
@@ -126,7 +126,7 @@ def of_module(name: str, door: t.Any, *facts: str) -> Look:
 def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
     if problem := pyroute2_problem():
-        return [skipped("route_path", problem, route_run.INSTALL).data()], {}
+        return [skipped("route_path", problem, route_run.INSTALL)], {}
     want = parse_want(request.params)
     with Kernel() as kernel:
         host = kernel.read(want)
@@ -139,7 +139,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS), asleep, old)
     if unread:
         request.warnings.append(f"Filters of the host were not read: {unread}")
-    return [check.data() for check in path_checks.checks_of(want, targets, state, drops)], {}
+    return path_checks.checks_of(want, targets, state, drops), {}
 
 
 def tos_of(request: Request) -> int:
@@ -169,8 +169,7 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
 
     def look(request: Request) -> tuple[Checks, Facts]:
         options = {**(request.settings.get(name) or {}), "since": request.params.get("since")}
-        checks, facts = work(request.params.get("rails") or [], options)
-        return [check.data() for check in checks], facts
+        return work(request.params.get("rails") or [], options)
 
     return look
 

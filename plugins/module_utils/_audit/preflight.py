@@ -91,7 +91,7 @@ def look_at_user(_request: Request) -> tuple[Checks, Facts]:
         return [], {}
     cause = f"Ansible works here as the user {os.geteuid()}, and only root may change a host's network."
     fix = "Set ansible_become: true in group_vars of the fabric's group (in group_vars/all: for localhost too)."
-    return [deviation("host_root", "root", f"user {os.geteuid()}", cause, fix).data()], {}
+    return [deviation("host_root", "root", f"user {os.geteuid()}", cause, fix)], {}
 
 
 def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
@@ -102,7 +102,7 @@ def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
         return [], {}
     cause = f"The kernel {os.uname().release} has no module {VLANS}, and the plan has a VLAN for {', '.join(tagged)}."
     fix = "Install the kernel's further modules (Ubuntu: linux-modules-extra), or plan without fabric_vlan."
-    return [deviation("host_kernel", VLANS, "no such module", cause, fix).data()], {}
+    return [deviation("host_kernel", VLANS, "no such module", cause, fix)], {}
 
 
 def look_at_cni(request: Request) -> tuple[Checks, Facts]:
@@ -119,7 +119,7 @@ def look_at_cni(request: Request) -> tuple[Checks, Facts]:
         "Install them there (the package containernetworking-plugins or kubernetes-cni), or set spiderpool_install_cni "
         "to true: that replaces all standard plugins on all nodes, as the chart has one switch for all of them."
     )
-    return [deviation("host_cni", lacks, "not there", cause, fix).data()], {}
+    return [deviation("host_cni", lacks, "not there", cause, fix)], {}
 
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:

@@ -91,5 +91,5 @@ def decide(rails: t.Any, networks: t.Any, live: Here, ours: Here) -> tuple[Check
         # Another one, also in the planned subnet, may be somebody's on purpose.
         if now and (interface, address) in ours:
             cause = f"{interface} has {address}, and this plan gives it {now}: it would be renumbered"
-            checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family).data())
+            checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family))
     return checks, {STRANGE: sorted({address for _interface, address in strange})}

@@ -19,7 +19,7 @@ from .preflight import LOOKS
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-    from .._check import CheckData
+    from .._check import Check
 
 GROUPS = {**groups.GROUPS, "preflight": LOOKS}
 NETWORK = {"network", "paths", "preflight"}
@@ -50,7 +50,7 @@ SPEC = {
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Return the checks and facts of the groups that are wanted, and the error of each group that failed."""
     request = Request(module, dict(module.params))
-    checks: list[CheckData] = []
+    checks: list[Check] = []
     facts: dict[str, t.Any] = {}
     errors: list[str] = []
     for name in dict.fromkeys(module.params["checks"]):

@@ -125,7 +125,7 @@ def _leaf_cause(
 def _judge_port(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
     if not cable.seen:
         return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
-    if cable.leaf and leaf.status != "ok":
+    if cable.leaf and leaf["status"] != "ok":
         return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
     seen = _port_names(cable.seen)
     if on_port(cable, cable.port):

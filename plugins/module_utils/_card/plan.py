@@ -15,7 +15,7 @@ import enum
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import CheckData, by_role, compared, skipped, warning
+from .._check import Check, by_role, compared, skipped, warning
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
 from .model import LINK_TYPES, Card, Wish
@@ -223,7 +223,7 @@ def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
     ]
 
 
-def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
+def checks(plans: t.Iterable[CardPlan]) -> list[Check]:
     """Return each card against its wish."""
     found = []
     for plan in plans:
@@ -243,7 +243,7 @@ def checks(plans: t.Iterable[CardPlan]) -> list[CheckData]:
             check = warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)
         else:
             check = compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
-        found.append(check.data())
+        found.append(check)
     return found
 
 

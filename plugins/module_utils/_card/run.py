@@ -74,7 +74,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
         "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
-        "checks": checks(before if module.check_mode else after) + [_unplaced(problem).data() for problem in problems],
+        "checks": checks(before if module.check_mode else after) + [_unplaced(problem) for problem in problems],
         "problems": [asdict(problem) for problem in problems],
         "warnings": [
             f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix

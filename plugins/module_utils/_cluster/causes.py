@@ -16,7 +16,7 @@ import json
 import typing as t
 from dataclasses import dataclass
 
-from .._check import CheckData, deviation
+from .._check import Check, deviation
 from .model import Json
 from .nodes import RESOURCES, resource
 from .pod_state import newest, ready, trouble
@@ -76,15 +76,15 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePl
 
 
 def explain(
-    checks: t.Iterable[CheckData], rails: t.Mapping[str, t.Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
-) -> list[CheckData]:
+    checks: t.Iterable[Check], rails: t.Mapping[str, t.Mapping[str, tuple[str, str]]], plugin: DevicePlugin | None
+) -> list[Check]:
     """Return the checks with one for each rail whose resource is short, and its cause.
 
     :param checks: of cluster_nodes.
     :param rails: by node and resource, the rail's name and its interface there.
     :param plugin: None where rails are no matter of the shared device plugin.
     """
-    found: list[CheckData] = []
+    found: list[Check] = []
     for row in checks:
         if row.get("id") != RESOURCES or row.get("status") != "deviation":
             found.append(row.copy())
@@ -95,5 +95,5 @@ def explain(
             have = row["observed"].get(name, 0)
             why = _cause(name, interface, node, have, plugin) if plugin else (row["cause"], row["fix"])
             planned = {name: row["planned"][name]}
-            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail, node=node).data())
+            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail, node=node))
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._check import Check, CheckData, deviation, ok
+from .._check import Check, deviation, ok
 
 _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
@@ -26,7 +26,7 @@ def _name(entry: t.Mapping[str, t.Any]) -> str:
     return f"{entry['kind']} {space}{entry['name']}"
 
 
-def object_checks(result: t.Mapping[str, t.Any]) -> list[CheckData]:
+def object_checks(result: t.Mapping[str, t.Any]) -> list[Check]:
     """Return one check for each object that differs, and one for all that do not.
 
     :param result: what cluster_objects returns in check mode.
@@ -46,7 +46,7 @@ def object_checks(result: t.Mapping[str, t.Any]) -> list[CheckData]:
         checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'somebody else'} owns it", fix))
     if same := (result.get("summary") or {}).get("unchanged", 0):
         checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
-    return [check.data() for check in checks]
+    return checks
 
 
 def _stays(check: str, entry: t.Mapping[str, t.Any], cause: str, fix: str) -> Check:
@@ -54,7 +54,7 @@ def _stays(check: str, entry: t.Mapping[str, t.Any], cause: str, fix: str) -> Ch
     return deviation(check, f"{_name(entry)}{field}", entry.get("reason") or "different", cause, fix)
 
 
-def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[CheckData]:
+def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
     """Return a check for each node that a CIDRPool's controller gave something else, and one for all others.
 
     :param pools: CIDRPools, as the API stores them.
@@ -95,7 +95,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[CheckData]:
                 break
     if good:
         checks.append(ok("pool_prefix", f"{good} prefixes of nodes", f"{good} prefixes of nodes as planned"))
-    return [check.data() for check in checks]
+    return checks
 
 
 def _prefix(prefix: str, gateway: int | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import CheckData, compared, deviation
+from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, ZONE_LABEL
 from .._words import shortened
@@ -125,12 +125,12 @@ def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -
     return patches
 
 
-def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) -> list[CheckData]:
+def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) -> list[Check]:
     """Compare nodes and SR-IOV node states with the plan.
 
     :param states: status of the SriovNetworkNodeState by node.
     """
-    rows = []
+    rows: list[Check] = []
     for node in want.nodes:
         if node not in nodes:
             fix = "Join the node to the cluster, or set fabric_node_name to the name that it has there."
@@ -153,7 +153,7 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
                 cause = f"The node is down, and offers too little of {', '.join(short)}."
                 fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
             rows.append(compared(RESOURCES, wanted, have, cause, fix, good=not short, node=node))
-    return [row.data() for row in rows]
+    return rows
 
 
 def offered_by_all(want: NodesRequest, nodes: dict[str, Node]) -> list[str]:
@@ -170,7 +170,7 @@ def _amount(text: object) -> int:
         return 0
 
 
-def awaited(rows: list[CheckData], considered: t.Collection[str], nodes: dict[str, Node]) -> list[CheckData]:
+def awaited(rows: list[Check], considered: t.Collection[str], nodes: dict[str, Node]) -> list[Check]:
     """Return the deviations that may go away by waiting: those of nodes that are there and up.
 
     :param considered: the nodes that matter.
@@ -182,7 +182,7 @@ def awaited(rows: list[CheckData], considered: t.Collection[str], nodes: dict[st
     ]
 
 
-def steps(rows: list[CheckData]) -> dict[t.Hashable, int]:
+def steps(rows: list[Check]) -> dict[t.Hashable, int]:
     """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
     found: dict[t.Hashable, int] = {}
     for row in rows:
@@ -194,7 +194,7 @@ def steps(rows: list[CheckData]) -> dict[t.Hashable, int]:
     return found
 
 
-def progress(late: list[CheckData], total: int) -> str:
+def progress(late: list[Check], total: int) -> str:
     """Return how far the nodes are, in one line.
 
     :param late: what `awaited` returned.

@@ -12,7 +12,7 @@ import time
 import typing as t
 from dataclasses import replace
 
-from .._check import DEVIATION, OK, CheckData
+from .._check import DEVIATION, OK, Check
 from .._errors import InputError, RdmaError
 from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV
@@ -200,7 +200,7 @@ def read(cluster: Cluster, want: NodesRequest) -> dict[str, Node]:
 
 def waited(
     cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, live: dict[str, Node], seconds: int
-) -> list[CheckData]:
+) -> list[Check]:
     """Return the checks when all that waiting can bring is there, or nothing moves any more.
 
     :param live: the nodes as they are.
@@ -227,9 +227,7 @@ def waited(
         live = read(cluster, want)
 
 
-def explained(
-    cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, found: list[CheckData]
-) -> list[CheckData]:
+def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, found: list[Check]) -> list[Check]:
     """Return the checks, those of nodes that offer too little by rail and with the cause that the cluster knows.
 
     :param found: what `checks` returned.
@@ -257,7 +255,7 @@ def explained(
     return explain(found, rails, plugin)
 
 
-def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[CheckData]:
+def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[Check]:
     """Return whether nv-ipam gave each node what the plan's pools say; nothing where a plan has no such pools.
 
     :param folder: the plan's.

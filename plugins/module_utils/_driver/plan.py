@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, CheckData, by_role, compared
+from .._check import Check, by_role, compared
 from .._errors import InputError, Problem, RdmaError
 
 # Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
@@ -224,11 +224,10 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
     return found
 
 
-def checks_of(want: Want, host: Host, plan: Plan) -> list[CheckData]:
+def checks_of(want: Want, host: Host, plan: Plan) -> list[Check]:
     """Return the checks of the host, from the plan that would change it."""
     found = [_package_check(plan), _module_check(host), _source_check(want, host)]
-    found += [_version_check(want, host)] if want.pinned else []
-    return [check.data() for check in found]
+    return found + ([_version_check(want, host)] if want.pinned else [])
 
 
 def _version_check(want: Want, host: Host) -> Check:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import CheckData
+from .._check import Check
 
 
 class PlanNode(t.TypedDict):
@@ -112,7 +112,7 @@ class Neighbour(_Neighbour, total=False):
 class _Section(t.TypedDict):
     status: str
     """pass, deviation, error, incomplete, skipped, unreachable."""
-    checks: list[CheckData]
+    checks: list[Check]
     """Those that are not ok."""
 
 

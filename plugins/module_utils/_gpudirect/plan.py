@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import Check, CheckData, by_role, compared, deviation, ok, skipped, warning
+from .._check import Check, by_role, compared, deviation, ok, skipped, warning
 
 if t.TYPE_CHECKING:
     from .._card.pci import PciTree
@@ -146,14 +146,9 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
     return None if host.setpci else f"Access control is not known: {NO_SETPCI}"
 
 
-def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> list[CheckData]:
+def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> list[Check]:
     """Return the checks of a host."""
-    checks = (
-        _path_check(tree, host, plan),
-        _gdrcopy_check(params, tree, host),
-        _acs_check(params, tree, host, plan),
-    )
-    return [check.data() for check in checks]
+    return [_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, tree, host, plan)]
 
 
 def _path_check(tree: PciTree, host: Host, plan: Plan) -> Check:

@@ -15,7 +15,7 @@ import re
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import COSTS, CheckData, by_role, compared
+from .._check import COSTS, Check, by_role, compared
 from .._errors import Problem
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
@@ -293,7 +293,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
     )
 
 
-def checks(plan: Plan, observed: State) -> list[CheckData]:
+def checks(plan: Plan, observed: State) -> list[Check]:
     """Return the mode in force and the mode of the next boot, each against the plan.
 
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.
@@ -316,4 +316,4 @@ def checks(plan: Plan, observed: State) -> list[CheckData]:
     next_boot = compared(
         "rdma_netns_persistent", plan.wanted, observed.persistent, blocker.problem if blocker else unwritten, fix
     )
-    return [running.data(), next_boot.data()]
+    return [running, next_boot]

@@ -11,7 +11,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from .._check import DEVIATION, Check, CheckData, deviation, ok, skipped, warning
+from .._check import Check, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
 from . import networkd, networkmanager, sysctl
 from .model import LINK, Port, Profile
@@ -36,15 +36,6 @@ class Found:
 
     checks: list[Check] = field(default_factory=list)
     aside: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def refused(self) -> list[Check]:
-        """Return what is in the way."""
-        return [check for check in self.checks if check.status == DEVIATION]
-
-    def data(self) -> list[CheckData]:
-        """Return the checks as modules return them."""
-        return [check.data() for check in self.checks]
 
 
 def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], files: t.Sequence[File]) -> Found:

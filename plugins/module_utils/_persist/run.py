@@ -11,7 +11,7 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from .._check import WARNING, CheckData, by_role, compared, deviation, warning
+from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs, temporary
 from .._route.options import RAILS
@@ -71,7 +71,12 @@ def converge(
     sizes = {file.path: len(file.text.encode()) for file in write}
     sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
     lacking = host.no_room(sizes)
-    refused = [Problem(check.rail or check.object or "", check.cause, check.fix) for check in found.refused] + lacking
+    refused = [
+        Problem(check["rail"] or check.get("object", ""), check["cause"], check["fix"])
+        for check in found.checks
+        if check["status"] == DEVIATION
+    ]
+    refused += lacking
     if refused and not report:
         raise InputError(refused)
     for one in MANAGERS.values() if write else ():
@@ -98,7 +103,7 @@ def converge(
         "after": {file.path: f"{file.mode:04o}" for file in files},
         "checks": [
             *_checks(files, have),
-            *found.data(),
+            *found.checks,
             *_preflight(lacking),
             *_stale([*remove, *left]),
             *_left(kept, moves),
@@ -152,41 +157,41 @@ def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:
     return {"before_header": path, "after_header": path, "before": before, "after": after}
 
 
-def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[CheckData]:
+def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[Check]:
     for file in files:
         state = have.get(file.path)
         observed = "missing" if state is None else "different" if state != State(file.text, file.mode) else "as planned"
         cause = f"the file is {observed}, so a reboot would not bring the network back"
         good = observed == "as planned"
-        yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None).data()
+        yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None)
 
 
-def _stale(paths: list[str]) -> t.Iterator[CheckData]:
+def _stale(paths: list[str]) -> t.Iterator[Check]:
     cause = "left over from an earlier plan or another network manager"
     for path in paths:
-        yield deviation("persist_stale", "", path, cause, FIX).data()
+        yield deviation("persist_stale", "", path, cause, FIX)
 
 
-def _preflight(problems: t.Iterable[Problem]) -> t.Iterator[CheckData]:
+def _preflight(problems: t.Iterable[Problem]) -> t.Iterator[Check]:
     for row in problems:
-        yield deviation("persist_preflight", row.place, row.problem, row.problem, row.fix).data()
+        yield deviation("persist_preflight", row.place, row.problem, row.problem, row.fix)
 
 
-def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[CheckData]:
+def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
     """Yield what others have beside files of ours that go: nothing would read it any more."""
     folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
     for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
         if path not in remove and path not in moves and not path.endswith(".tmp"):
             cause = f"{path} stood beside a file of ours, which goes: from the next boot on nothing reads it."
             fix = "Move it to a file of your own with a [Match] (/etc/systemd/network/10-NAME.network), or remove it."
-            yield warning("persist_foreign", "", path, cause, fix).data()
+            yield warning("persist_foreign", "", path, cause, fix)
 
 
-def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[CheckData]:
+def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
     for path, copy in kept.items():
         if copy not in moves:
             cause = f"{path} was set aside for a rail, and there is a new one: the old one stays at {copy}."
-            yield warning("persist_foreign", path, copy, cause, f"Remove {copy} when it is not needed.").data()
+            yield warning("persist_foreign", path, copy, cause, f"Remove {copy} when it is not needed.")
 
 
 def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:

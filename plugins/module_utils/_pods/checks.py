@@ -14,7 +14,7 @@ import ipaddress
 import typing as t
 from dataclasses import dataclass
 
-from .._check import CheckData, compared, skipped
+from .._check import Check, compared, skipped
 from .._cluster.pod_state import name_of, ready, trouble
 from .._fabric.facts import networks_of, status_rows
 from .._intake import line
@@ -83,23 +83,21 @@ def check(
     cause: str = "",
     fix: str = "",
     peers: t.Sequence[str] = (),
-) -> CheckData:
+) -> Check:
     """Return a check; one with a cause is a deviation, of which `peers` are the nodes at the other end.
 
     :param name: the check's id.
     """
     said = line(observed) if isinstance(observed, str) else observed
-    return compared(
-        name, planned, said, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers
-    ).data()
+    return compared(name, planned, said, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers)
 
 
-def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> CheckData:
+def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:
     """Return a check that was not made.
 
     :param name: the check's id.
     """
-    return skipped(name, line(cause) or "", fix, rail=rail, node=node).data()
+    return skipped(name, line(cause) or "", fix, rail=rail, node=node)
 
 
 class Attached(t.NamedTuple):
@@ -129,7 +127,7 @@ def _inside(address: str, subnets: t.Iterable[str]) -> bool:
         return False
 
 
-def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence[Json] = ()) -> list[CheckData]:
+def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence[Json] = ()) -> list[Check]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
     :param events: of a pod that does not run.

@@ -19,7 +19,7 @@ from .._intake import Nonsense, fitting, measured, parsed
 from .checks import Attached, Json, Network, PodNode, attached, check
 
 if t.TYPE_CHECKING:
-    from .._check import CheckData
+    from .._check import Check
 
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
 _GIDS = """
@@ -87,7 +87,7 @@ def gids_of(text: str) -> dict[str, str]:
     return found
 
 
-def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[str, str]) -> list[CheckData]:
+def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[str, str]) -> list[Check]:
     """Return the checks of each rail, from what the commands inside of the pod printed.
 
     :param outputs: by the name in COMMANDS; what is not there was not run, or could not be.
@@ -125,7 +125,7 @@ def _of_family(addresses: t.Iterable[str], family: int) -> list[str]:
     return [address for address in addresses if (":" in address) == (family == 6)]
 
 
-def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
+def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
     """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
     network, interface, ips = rail.network, rail.interface, sorted(rail.ips)
     planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
@@ -153,7 +153,7 @@ def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
     return check("pod_nic", node.name, network.rail, planned, shown, cause, fix if cause else "")
 
 
-def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[CheckData]:
+def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[Check]:
     """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
     network, interface = rail.network, rail.interface
     planned = f"from {address} by {interface}"
@@ -189,7 +189,7 @@ def _route_text(route: Json) -> str:
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: PodNode, rails: list[Attached], routes: list[Json], family: int) -> CheckData:
+def _main_check(node: PodNode, rails: list[Attached], routes: list[Json], family: int) -> Check:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
     # A rail may be the pod's first network, by the annotation of its default network: then all of it is meant so.
     by_name = {rail.interface: rail.network for rail in rails if rail.interface and not rail.default}
@@ -227,7 +227,7 @@ def _device_checks(
     links: list[Json],
     gids: t.Mapping[str, str] | None,
     known: t.Collection[str],
-) -> list[CheckData]:
+) -> list[Check]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
     :param gids: where each address is found; None when that is not known.
@@ -261,7 +261,7 @@ def _device_checks(
     return checks
 
 
-def _own_device(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
+def _own_device(node: PodNode, rail: Attached, links: list[Json]) -> Check:
     """Return whether the interface came with its RDMA device."""
     interface = rail.interface
     rows = [row for row in links if row.get("netdev") == interface]
@@ -276,7 +276,7 @@ def _own_device(node: PodNode, rail: Attached, links: list[Json]) -> CheckData:
     return check("pod_rdma", node.name, rail.network.rail, f"an active RDMA device of {interface}", shown, cause, fix)
 
 
-def _shared_device(node: PodNode, rail: Attached, states: t.Mapping[str, str], gids: t.Mapping[str, str]) -> CheckData:
+def _shared_device(node: PodNode, rail: Attached, states: t.Mapping[str, str], gids: t.Mapping[str, str]) -> Check:
     """Return whether an active device of the node has the GID of the pod's address on a rail."""
     address = rail.ips[0]
     where = gids.get(address, "")

@@ -23,7 +23,7 @@ from .checks import PodNode, attached, check, left_out
 from .place import DOWN, fix_of
 
 if t.TYPE_CHECKING:
-    from .._check import CheckData
+    from .._check import Check
     from .commands import Ended
 
 TEST = "read_lat"
@@ -265,7 +265,7 @@ def excused(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
     return LatencyOutcome(outcome.pair, None, Failure("", f"{name} {DOWN}", fix_of(DOWN)), skipped=True)
 
 
-def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[CheckData]:
+def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
     """Return one check for each client's node and rail: its servers together, the failed ones named."""
     groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
     for outcome in outcomes:

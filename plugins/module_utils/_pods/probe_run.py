@@ -58,7 +58,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """
     params = module.params
     if params["depth"] == "none":
-        return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none").data()]}
+        return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none")]}
     for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
         if params[name] < least:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")

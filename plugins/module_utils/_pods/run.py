@@ -23,7 +23,7 @@ from .commands import CommandFailed, Ended
 from .place import DOWN, fix_of, kept_off, off_text
 
 if t.TYPE_CHECKING:
-    from .._check import CheckData
+    from .._check import Check
     from .._probe.schedule import HostPair
     from .commands import CommandCluster
 
@@ -54,7 +54,7 @@ class Pods:
         self._params = params
         self._forbidden = False
 
-    def checks(self, *, check_mode: bool = False) -> list[CheckData]:
+    def checks(self, *, check_mode: bool = False) -> list[Check]:
         """Return all checks."""
         where, wanted = self._params["namespace"], selector(labels_of(self._params["fabric"]))
         sets = self._cluster.listed("apps/v1", "DaemonSet", namespace=where, selector=wanted)
@@ -63,12 +63,12 @@ class Pods:
             return [looks.left_out("pod_application", None, why, _START)]
         return [row for daemon_set in sets for row in self._application(daemon_set, check_mode=check_mode)]
 
-    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[CheckData]:
+    def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Check]:
         meta = daemon_set["metadata"]
         labels = (daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}
         pods = newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector(labels)))
         live = self._cluster.nodes()
-        found: list[CheckData] = []
+        found: list[Check] = []
         alive: dict[str, Json] = {}
         for name in self._nodes:
             pod = pods.get(name)
@@ -89,7 +89,7 @@ class Pods:
             found += self._latency(alive, check_mode)
         return found
 
-    def _without_pod(self, daemon_set: Json, name: str, why: str) -> CheckData:
+    def _without_pod(self, daemon_set: Json, name: str, why: str) -> Check:
         if why:
             return looks.left_out("pod_running", name, off_text(name, why), fix_of(why))
         meta = daemon_set["metadata"]
@@ -101,11 +101,11 @@ class Pods:
 
     # Commands inside of the pods
 
-    def _inside(self, alive: t.Mapping[str, Json]) -> list[CheckData]:
+    def _inside(self, alive: t.Mapping[str, Json]) -> list[Check]:
         with ThreadPoolExecutor(THREADS) as pool:
             return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
 
-    def _look(self, name: str, pod: Json) -> list[CheckData]:
+    def _look(self, name: str, pod: Json) -> list[Check]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[str, None] = {}
@@ -123,7 +123,7 @@ class Pods:
 
     # Latency between them
 
-    def _latency(self, alive: t.Mapping[str, Json], check_mode: bool) -> list[CheckData]:
+    def _latency(self, alive: t.Mapping[str, Json], check_mode: bool) -> list[Check]:
         params = self._params
         chosen = latency.draw(alive, params["nodes"], params["seed"])
         cause = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
@@ -178,6 +178,6 @@ class Pods:
         return latency.read(pair, client, said, params["max_latency_us"])
 
 
-def _down(name: str) -> CheckData:
+def _down(name: str) -> Check:
     cause = "the node is down: its kubelet is silent"
     return looks.check("pod_running", name, None, "a pod", "none that is known", cause, fix_of(DOWN))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import CheckData, compared, deviation, ok, skipped, warning
+from .._check import Check, compared, deviation, ok, skipped, warning
 from .counters import SOUND
 from .perftest import TOOLS
 
@@ -23,7 +23,7 @@ def _measure(test: dict[str, t.Any]) -> str:
     return f"{test[tool.metric]:g} {tool.unit} with {peer}" if tool.metric in test else f"nothing from {peer}"
 
 
-def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False) -> list[CheckData]:
+def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False) -> list[Check]:
     """Return one check for each rail and kind of test: its peers together, the failed ones named.
 
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.
@@ -41,11 +41,11 @@ def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False)
         name = f"traffic_{kind}_server" if server else f"traffic_{kind}"
         cause, fix = (bad[0]["cause"], bad[0]["fix"]) if bad else ("", "")
         ends = tuple(dict.fromkeys(test["peer"] for test in bad if test["peer"]))
-        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends).data())
+        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends))
     return checks
 
 
-def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int) -> list[CheckData]:
+def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int) -> list[Check]:
     """Return one check for each rail: how far its port's error counters grew while its tests ran.
 
     :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.SOUND`
@@ -69,5 +69,5 @@ def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str,
             check = warning("traffic_errors", planned, shown, cause, _ORDER_FIX, rail=rail)
         else:
             check = ok("traffic_errors", planned, shown or "none grew", rail=rail)
-        checks.append(check.data())
+        checks.append(check)
     return checks

@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .._check import CheckData, by_role, compared, deviation, skipped
+from .._check import Check, by_role, compared, deviation, skipped
 from .._errors import InputError, Problem
 from .device import BACKENDS, driver_of
 
@@ -357,7 +357,7 @@ CHECKS = {
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
 
 
-def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[CheckData]:
+def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[Check]:
     """Return the checks of one interface, from the plan that would change it.
 
     What it does not offer is skipped; with `strict` the essential settings deviate then.
@@ -379,5 +379,5 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
             cause = f"{interface} has other values than the fabric."
             mend = f"{by_role('lossless_roce')}; see who else writes them (lldpad, firmware DCBX, a script)."
             check = compared(name, planned, observed, cause, mend, rail=rail)
-        found.append(check.data())
+        found.append(check)
     return found

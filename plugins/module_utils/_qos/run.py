@@ -242,22 +242,21 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         for check in checks_of(rail, run.plans[name], name, strict=strict)
     ]
     for rail, name in run.missing:
-        lost = deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail)
-        checks.append(lost.data())
+        checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail))
     notes = []
     if run.source == DECLARED:
         heard = ask_lldpd()
-        checks += [leaf_check(run.policy, rail, name, *heard).data() for name, rail in run.rails.items()]
+        checks += [leaf_check(run.policy, rail, name, *heard) for name, rail in run.rails.items()]
     elif run.source != AWAY:
         there = {name: run.plans[name].before for name in run.rails}
         undeclared = undeclared_check(there, run.policy, run.source)
-        notes.append(f"{undeclared.cause} {undeclared.fix}")
-        checks.append(undeclared.data())
+        notes.append(f"{undeclared['cause']} {undeclared['fix']}")
+        checks.append(undeclared)
     if run.params["persist"] and run.settings():
         wanted = "settings that come back by themselves"
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", by_role("lossless_roce")
-        checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files).data())
+        checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files))
     before = {name: view(plan.before) for name, plan in run.plans.items()}
     after = {**before, **{name: view(plan.after) for name, plan in writes.items()}}
     return {

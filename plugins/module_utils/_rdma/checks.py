@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._card.pci import normal_address
-from .._check import Check, CheckData, by_role, compared, deviation, ok, skipped
+from .._check import Check, by_role, compared, deviation, ok, skipped
 from .info import roce_mtu
 
 LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
@@ -37,9 +37,9 @@ def check_rails(
     rails: t.Sequence[t.Mapping[str, t.Any]],
     network: str,
     names: t.Mapping[str, str] | None = None,
-) -> list[CheckData]:
+) -> list[Check]:
     """Return the checks of all rails. `names` gives the kernel's name for alternative names."""
-    return [check.data() for rail in rails for check in _check_rail(info, rail, network, names or {})]
+    return [check for rail in rails for check in _check_rail(info, rail, network, names or {})]
 
 
 def _check_rail(

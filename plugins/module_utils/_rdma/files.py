@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import CheckData, compared
+from .._check import Check, compared
 from .checks import find_port
 
 if t.TYPE_CHECKING:
@@ -45,7 +45,7 @@ def file_checks(
     rails: t.Sequence[t.Mapping[str, t.Any]],
     rdma_mode: str | None,
     names: t.Mapping[str, str],
-) -> list[CheckData]:
+) -> list[Check]:
     """Return a check for each rail with a device, where pods share the node's devices.
 
     :param rdma_mode: shared or exclusive; None where nobody planned one.
@@ -64,5 +64,5 @@ def file_checks(
         cause = f"{found[0]['name']} lacks the file that {' and '.join(missing)} makes in {FOLDER}."
         fix = "Load what is missing with the role rdma_host, then delete the device plugin's pod on this node."
         planned = "uverbs, umad and rdma_cm files"
-        checks.append(compared(CHECK, planned, there, cause, fix, good=not missing, rail=rail["name"]).data())
+        checks.append(compared(CHECK, planned, there, cause, fix, good=not missing, rail=rail["name"]))
     return checks

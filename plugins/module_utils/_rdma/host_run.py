@@ -62,7 +62,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
         "reboot_required": bool(plan.reboot_reasons),
         "reboot_reasons": plan.reboot_reasons,
         "problems": [asdict(item) for item in problems],
-        "checks": [check.data() for check in checks],
+        "checks": checks,
         "before": {
             "files": {path: plan.have.files.get(path) for path in plan.files},
             "loaded": [],

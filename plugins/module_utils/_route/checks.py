@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._check import CheckData, by_role, compared, deviation, warning
+from .._check import Check, by_role, compared, deviation, warning
 from .model import KINDS, Host, Link, Snapshot, link_of, of_all, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
@@ -21,18 +21,16 @@ if t.TYPE_CHECKING:
 FIX = by_role("rail_network")
 
 
-def _check(
-    name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX
-) -> CheckData:
-    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail).data()
+def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX) -> Check:
+    return compared(name, planned, observed, cause, fix, good=not cause, rail=rail)
 
 
-def problem_check(problem: Problem, name: str = "network_preflight") -> CheckData:
+def problem_check(problem: Problem, name: str = "network_preflight") -> Check:
     """Return a problem as a check that deviates."""
-    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix).data()
+    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix)
 
 
-def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[CheckData]:
+def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[Check]:
     """Return what is as planned and what is not, of every rail and of the host.
 
     :param wanted: what the plan has, and `stale` what has to go.
@@ -73,7 +71,7 @@ def _parts(wanted: Snapshot, rail: WantRail, name: str) -> dict[str, list[t.Any]
     }
 
 
-def _link_checks(rail: WantRail, link: Link) -> t.Iterator[CheckData]:
+def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:
     state = "no carrier" if link.up and not link.carrier else "up" if link.up else "down"
     cause = "" if state == "up" else f"{link.name}: {state}"
     fix = "Look at cable, transceiver and switch port." if state == "no carrier" else FIX
@@ -85,7 +83,7 @@ def _link_checks(rail: WantRail, link: Link) -> t.Iterator[CheckData]:
         yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause, fix=fix)
 
 
-def leaving_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
+def leaving_checks(want: Want, host: Host) -> t.Iterator[Check]:
     """Warn of addresses that a router's advertisements gave to a rail, where the run ends that by accept_ra=0."""
     for key, value in want.sysctls if want.present else ():
         name, _slash, setting = key.rpartition("/")
@@ -98,10 +96,10 @@ def leaving_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
         if going:
             cause = f"{name} has {', '.join(going)} by router advertisement, which ends with accept_ra=0."
             fix = "Nothing, if nobody needs it; else set it by hand, where it has no lifetime."
-            yield warning("network_router_addresses", [], going, cause, fix, object=name).data()
+            yield warning("network_router_addresses", [], going, cause, fix, object=name)
 
 
-def _sysctl_checks(want: Want, host: Host) -> t.Iterator[CheckData]:
+def _sysctl_checks(want: Want, host: Host) -> t.Iterator[Check]:
     if not want.sysctls or not want.present:
         return
     now = host.snapshot.sysctls

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import NOT_LOOKED_AT, Check, CheckData, deviation, ok, skipped, warning
+from .._check import NOT_LOOKED_AT, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
 from .across import CHECK, judge, sample
 from .echo import Outcome, Sweep, Target
@@ -84,12 +84,12 @@ def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     }
 
 
-def checks_of(targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0) -> list[CheckData]:
+def checks_of(targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0) -> list[Check]:
     """Return one check per target.
 
     :param loss_percent: how much may be lost between hosts; of a gateway's answers, which leaves police, any may.
     """
-    return [_check(target, outcome, loss_percent).data() for target, outcome in zip(targets, outcomes)]
+    return [_check(target, outcome, loss_percent) for target, outcome in zip(targets, outcomes)]
 
 
 def _check(target: Target, outcome: Outcome, loss_percent: float) -> Check:
@@ -120,7 +120,7 @@ LOSSY = (
 )
 
 
-def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Iterable[Target]) -> list[CheckData]:
+def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Iterable[Target]) -> list[Check]:
     """Return the checks that are switched off, or that the plan gives nothing for, by name."""
     full = {(target.check, target.rail) for target in targets if target.size}
     why = "the plan has no MTU for the rail" if params["full_size"] else "full_size is off (verify_full_size)"
@@ -132,7 +132,7 @@ def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Iterable[Targ
     off = [skipped(name, reason, observed=NOT_LOOKED_AT, rail=rail) for (name, rail), reason in sorted(lacking.items())]
     if not params["across"] and want.network != "infiniband":
         off.append(skipped(CHECK, "no other rail is asked (verify_across)", observed=NOT_LOOKED_AT))
-    return [check.data() for check in off]
+    return off
 
 
 def _fix(target: Target) -> str:
@@ -143,7 +143,7 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
-def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire) -> list[CheckData]:
+def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire) -> list[Check]:
     """Send echo requests from every rail, and return the checks of what answered.
 
     :param params: those of SPEC.
@@ -175,7 +175,7 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
         if target.check == "ping_neighbour" and outcome.answered
     }
     crossed = judge(answered, alive, bool(meet), params["rails_meet"] is not None)
-    return checks + [check.data() for check in crossed]
+    return checks + crossed
 
 
 def _across(

@@ -22,7 +22,7 @@ from .want import named
 from .wanted import nothing, wanted
 
 if t.TYPE_CHECKING:
-    from .._check import CheckData
+    from .._check import Check
     from .want import Want
 
 
@@ -34,7 +34,7 @@ class RoutePlan:
     target: Snapshot
     before: dict[str, list[str]]
     after: dict[str, list[str]]
-    checks: tuple[CheckData, ...]
+    checks: tuple[Check, ...]
     stood: frozenset[tuple[str, str]]
     """The interface and address of what was planned, and stood there before us."""
 

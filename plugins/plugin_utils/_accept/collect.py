@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, Check, CheckData, compared, deviation, ok, skipped
+from ...module_utils._check import DEVIATION, OK, SKIPPED, Check, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import shortened
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
@@ -122,20 +122,20 @@ def others(findings: t.Iterable[Finding]) -> list[Finding]:
 
 def host_checks(
     fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: t.Mapping[str, Outcome]
-) -> dict[str, list[CheckData]]:
+) -> dict[str, list[Check]]:
     """Return the checks of each host."""
-    made: dict[str, list[CheckData]] = {host: [] for host in fleet.places}
+    made: dict[str, list[Check]] = {host: [] for host in fleet.places}
     for stage, planned in STAGES.items():
         name = f"{PREFIX}{stage}"
         if stage in report.skipped or stage not in report.done:
             reason = report.skipped.get(stage) or f"not reached: the stage {report.failed} did not pass"
             for checks in made.values():
-                checks.append(skipped(name, reason).data())
+                checks.append(skipped(name, reason))
         elif stage == "hosts":
             fix = "Run the playbook railops.rdma.verify and mend what it names."
             for host, checks in made.items():
                 against = fleet.trouble.get(host, "")
-                checks.append(compared(name, planned, against or "nothing", against, fix, good=not against).data())
+                checks.append(compared(name, planned, against or "nothing", against, fix, good=not against))
         else:
             findings = report.findings if report.failed == stage else []
             by_host: dict[str, list[Run]] = {}
@@ -144,7 +144,7 @@ def host_checks(
                     by_host.setdefault(host, []).append(run)
             for host, runs in by_host.items():
                 accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
-                made[host] += (check.data() for check in _stage_checks(name, planned, runs, accused, judged, results))
+                made[host] += _stage_checks(name, planned, runs, accused, judged, results)
     return made
 
 
@@ -190,11 +190,11 @@ def without(section: t.Mapping[str, t.Any]) -> Json:
     return {**section, "status": status, "counts": counts, "checks": checks}
 
 
-def fabric_checks(report: AcceptReport, judged: Judge) -> list[CheckData]:
+def fabric_checks(report: AcceptReport, judged: Judge) -> list[Check]:
     """Return the checks of what is no single host's fault."""
     found = []
     for finding in others(report.findings):
         where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]
-        found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where).data())
+        found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where))
     return found

@@ -90,7 +90,7 @@ def run(
         store.apply(change, lock)
     result = {
         "changed": bool(change),
-        "checks": [same_plan(bool(change)).data()] if check_mode else [],
+        "checks": [same_plan(bool(change))] if check_mode else [],
         "plan_dir": store.folder,
         "digest": digest,
         "summary": summary,

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import DEVIATION
-from ...module_utils._check import CheckData as Check
+from ...module_utils._check import DEVIATION, Check
 from ...module_utils._cluster.nodes import RESOURCES
 
 # The host's checks that explain why the plugin finds nothing, the first cause first.

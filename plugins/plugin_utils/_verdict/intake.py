@@ -13,7 +13,7 @@ import re
 import typing as t
 from numbers import Real
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, CheckData
+from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, Check
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
 from .._former import BY_NAME
 from .ids import IDS
@@ -51,7 +51,7 @@ _TAKEN = object()
 class Answer(t.NamedTuple):
     """What came in; `wrong` is what of it is nonsense, by check and rail."""
 
-    checks: list[CheckData]
+    checks: list[Check]
     facts: Json
     wrong: list[str]
 
@@ -88,7 +88,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
             left[0] -= 1
             try:
                 if isinstance(item, dict) and _is_plain(item, rails):
-                    answer.checks.append(t.cast("CheckData", item))
+                    answer.checks.append(t.cast("Check", item))
                 else:
                     walk(item, depth - 1)
             except Nonsense as exc:
@@ -120,7 +120,7 @@ def _is_rail(rail: t.Any, rails: t.Collection[str]) -> bool:
     return rail is None or (isinstance(rail, str) and bool(rail in rails if rails else LABEL.fullmatch(rail)))
 
 
-def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int], schema: t.Any) -> CheckData:
+def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int], schema: t.Any) -> Check:
     """Return a check with the contract's keys.
 
     :raises Nonsense: it is none, by id and rail as far as these are known.
@@ -136,7 +136,7 @@ def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]
     except Nonsense as exc:
         raise Nonsense(f"{what} is {exc}") from None
     fitting(made, _CHECK, what)
-    return t.cast("CheckData", {key: value for key, value in made.items() if value is not None or key in KEYS})
+    return t.cast("Check", {key: value for key, value in made.items() if value is not None or key in KEYS})
 
 
 def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> Json:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, CheckData
+from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
 from ...module_utils._fabric.shapes import Section, Verdict
 from ...module_utils._words import natural
 from .causes import with_host
@@ -22,7 +22,6 @@ from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
 
 SCHEMA = 2
-Check = CheckData
 SECTIONS = ("plan", "cluster")
 MORE_KEYS = ("family", "object", "peers")
 # A rail's status is the worst that was found on it.

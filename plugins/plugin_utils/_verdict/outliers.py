@@ -14,7 +14,7 @@ import re
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, Check, CheckData, deviation, warning
+from ...module_utils._check import DEVIATION, Check, deviation, warning
 
 Place = tuple[str, str]
 """Host and rail."""
@@ -138,16 +138,16 @@ def compare_fleet(
     fleet, ports = FleetPorts(), ports or PortKinds()
     for result in read():
         fleet.add(result["host"], result.get("facts") or {})
-    more: dict[str, list[CheckData]] = {}
+    more: dict[str, list[Check]] = {}
     for host, check in fleet.outliers():
-        more.setdefault(host, []).append(check.data())
+        more.setdefault(host, []).append(check)
     for result in read():
         checks = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
         checks += more.get(result["host"], [])
         yield {**result, "checks": checks, "facts": ports.brief(result.get("facts") or {})}
 
 
-def with_holder(check: CheckData, fleet: FleetPorts, host: str) -> CheckData:
+def with_holder(check: Check, fleet: FleetPorts, host: str) -> Check:
     """Return a check of a duplicate address whose cause names the holder, where the fleet knows it."""
     if check["id"] != "address_duplicate" or check["status"] != DEVIATION:
         return check

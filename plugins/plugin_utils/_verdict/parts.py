@@ -14,7 +14,7 @@ import json
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED
+from ...module_utils._check import DEVIATION, OK, SKIPPED, Check
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
@@ -23,7 +23,6 @@ from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, An
 from .merge import (
     SCHEMA,
     SECTIONS,
-    Check,
     added,
     counts_of,
     lost_entry,
@@ -128,7 +127,7 @@ class MergedVerdict:
         for host in more:
             fleet.add(host, self._ports.whole(self._hosts[host]["facts"]))
         for host, check in fleet.outliers():
-            more[host].append(normal_check(check.data()))
+            more[host].append(normal_check(check))
         for host, found in more.items():
             entry = self._hosts[host]
             own = [with_holder(check, fleet, host) for check in entry["checks"] if check["id"] not in ASPECTS]

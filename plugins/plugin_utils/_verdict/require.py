@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import OK, SKIPPED, CheckData, deviation
+from ...module_utils._check import OK, SKIPPED, Check, deviation
 from .ids import IDS
 
 ID = "verify_require"
-Check = CheckData
 
 
 def has(group: str, name: str) -> bool:
@@ -86,4 +85,4 @@ class Required:
 
 def _lacking(group: str, reason: str, rail: str | None = None) -> Check:
     fix = f"Give the run what it lacks, or take {group} out of verify_require."
-    return deviation(ID, f"{group} is looked at", "skipped", str(reason), fix, rail=rail).data()
+    return deviation(ID, f"{group} is looked at", "skipped", str(reason), fix, rail=rail)

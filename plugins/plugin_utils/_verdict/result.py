@@ -42,7 +42,7 @@ def write_result(
     except AnsibleActionFail as exc:
         error = error or str(exc)
     checks, facts, _wrong = answer = answer_in(results, rails)
-    checks += [skipped(name, str(reason), observed=observed).data() for name, reason in left_out.items()]
+    checks += [skipped(name, str(reason), observed=observed) for name, reason in left_out.items()]
     if health := facts.get("health"):
         write_json(last_path(args["verify_dir"], host), health)
     path = result_path(args["verify_dir"], host)

@@ -39,7 +39,7 @@ class Played:
         self.asked = []
         plan({**exclusive(), "plan_dir": str(folder)}, hosts(COUNT), check_mode=False)
         self.plan = json.loads((folder / "fabric/plan.json").read_text())
-        self.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
+        self.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
 
     def verified(self, checks):
         for host in NAMES:
@@ -167,7 +167,7 @@ def test_what_the_verdict_has_against_a_host_stops_it(played):
     assert played.steps() == 0
     assert ("node2", None, "accept_hosts") in bad_of(played.finish())
     # It is no verdict on itself.
-    played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1").data()])
+    played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
     assert played.steps() > 0
 
 

@@ -28,7 +28,7 @@ DOWN = deviation("network_link", "up", "down", "cable", "plug it in", rail="rail
 
 
 def part(digest, *names, check=UP, cluster=None, nodes=None):
-    results = [merge.host_result(name, name, digest, [check.data()]) for name in names]
+    results = [merge.host_result(name, name, digest, [check]) for name in names]
     return merge.merge(digest, results, dict.fromkeys(names), rails=["rail1"], cluster=cluster, nodes=nodes)
 
 
@@ -100,16 +100,16 @@ def test_of_two_answers_the_later_counts_and_silence_is_none():
 
 
 def test_the_cluster_comes_from_who_looked_at_it():
-    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set").data()])
-    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
+    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set")])
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects")])
     for order in ((blind, good), (good, blind)):
         verdict = joined(part("d", "a", cluster=order[0]), part("d", "b", cluster=order[1]), expected=["a", "b"])
         assert (verdict["cluster"]["status"], verdict["cluster"]["checks"]) == ("pass", [])
 
 
 def test_what_one_parts_cluster_said_of_anothers_node_comes_to_its_host():
-    bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="b").data()
-    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
+    bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="b")
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects")])
     first = part("d", "a", cluster=good, nodes=[bad])
     assert first["cluster"]["checks"][0]["observed"] == "b: 0"
     verdict = joined(first, part("d", "b"), expected=["a", "b"])
@@ -145,14 +145,12 @@ def told(rng, name):
         }
         for rail in rails
     }
-    checks = [ok("network_link", "up", "up", rail=rail).data() for rail in rails]
+    checks = [ok("network_link", "up", "up", rail=rail) for rail in rails]
     if rng.random() < 0.3:
         other = f"00:00:5e:00:53:{rng.randint(1, 9):x}1"
-        checks.append(
-            deviation("address_duplicate", "nobody else", other, "Somebody has it.", "x", rail="rail1").data()
-        )
+        checks.append(deviation("address_duplicate", "nobody else", other, "Somebody has it.", "x", rail="rail1"))
     if rng.random() < 0.2:
-        checks.append(DOWN.data())
+        checks.append(DOWN)
     return merge.host_result(name, name, "d", checks, facts={"health": {"rails": seen}, "macs": macs})
 
 
@@ -183,7 +181,7 @@ def test_parts_say_of_the_fleet_what_one_run_would_have_said(seed):
 
 def test_a_host_without_facts_keeps_what_its_part_found():
     odd = {**part("d", "a"), "ports": []}
-    slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1").data()
+    slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1")
     odd["hosts"]["a"] = merge.added(odd["hosts"]["a"], [merge.normal_check(slow)])
     assert [check["id"] for check in joined(odd, part("d", "b"))["hosts"]["a"]["checks"]] == ["fleet_speed"]
 

@@ -11,7 +11,7 @@ from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 
 def answer(*checks, errors=()):
-    return {"checks": [check.data() for check in checks], "errors": list(errors)}
+    return {"checks": list(checks), "errors": list(errors)}
 
 
 BRIDGE = deviation("network_preflight", "port", "bridge", "roce0 is a bridge", "Name a port.", rail="rail1")
@@ -51,7 +51,7 @@ def test_a_hosts_nonsense_is_in_the_way_by_its_name_and_the_others_are_told():
         {"checks": [{"id": {}, "status": "deviation"}], "errors": [["x"]]},
         {"msg": {}},
     ]
-    odd += [{**answer(), "facts": {"strange_addresses": [5]}}, {"checks": [{**BRIDGE.data(), "rail": ["rail1"]}]}]
+    odd += [{**answer(), "facts": {"strange_addresses": [5]}}, {"checks": [{**BRIDGE, "rail": ["rail1"]}]}]
     results = {f"odd{number}": result for number, result in enumerate(odd)}
     told = preflight_problems({**results, "node2": answer(DOCKER)})
     assert "node2: 172.17.0.0/21 overlaps docker0. Move that network." in told

@@ -18,9 +18,7 @@ LIVE = {
     "before": {**NOTHING, "links": ["a down", "b up"]},
     "after": {**NOTHING, "links": ["a up", "b up"], "rules": [1]},
 }
-FILE = {
-    "checks": [deviation("persist_file", "f", "missing", "gone", "Run.").data(), ok("persist_file", "g", "g").data()]
-}
+FILE = {"checks": [deviation("persist_file", "f", "missing", "gone", "Run."), ok("persist_file", "g", "g")]}
 
 
 def rows(hosts, answering=None):

@@ -72,39 +72,39 @@ def test_answers_are_read_and_other_frames_are_not():
 
 
 def test_who_answers_decides():
-    assert judged([]).status == "ok"
-    assert judged([("own", OWN, True), ("own", THIRD, True), ("gate", GATE, True)]).status == "ok"
+    assert judged([])["status"] == "ok"
+    assert judged([("own", OWN, True), ("own", THIRD, True), ("gate", GATE, True)])["status"] == "ok"
     found = judged([("own", OTHER, True), ("gate", GATE, True)])
-    assert (found.status, found.observed) == ("deviation", OTHER)
-    assert judged([("own", OTHER, True)], gateway=False).status == "deviation"
+    assert (found["status"], found["observed"]) == ("deviation", OTHER)
+    assert judged([("own", OTHER, True)], gateway=False)["status"] == "deviation"
     both = judged([("own", GATE, True), ("gate", GATE, True), ("own", OTHER, True)])
-    assert (both.status, both.observed) == ("deviation", OTHER)
+    assert (both["status"], both["observed"]) == ("deviation", OTHER)
 
 
 def test_two_who_answer_for_the_gateway_are_named():
     for six in (False, True):
         found = judged([("gate", GATE, True), ("gate", OTHER, True)], six=six)
-        assert (found.status, found.observed) == ("deviation", " and ".join(sorted((GATE, OTHER))))
-        assert "both answer for the gateway" in found.cause
+        assert (found["status"], found["observed"]) == ("deviation", " and ".join(sorted((GATE, OTHER))))
+        assert "both answer for the gateway" in found["cause"]
     # An anycast gateway does not claim to be the only one; this host's own ports are told elsewhere.
-    assert judged([("gate", GATE, False), ("gate", OTHER, False)], six=True).status == "ok"
-    assert judged([("gate", GATE, True), ("gate", OWN, True)]).status == "ok"
+    assert judged([("gate", GATE, False), ("gate", OTHER, False)], six=True)["status"] == "ok"
+    assert judged([("gate", GATE, True), ("gate", OWN, True)])["status"] == "ok"
 
 
 def test_the_gateway_is_named_as_gateway_or_proxy():
     four = judged([("own", GATE, True), ("gate", GATE, True)])
-    assert four.status == "warning"
-    assert "EVPN leaf" in four.cause
+    assert four["status"] == "warning"
+    assert "EVPN leaf" in four["cause"]
     six = judged([("own", GATE, True), ("gate", GATE, True)], six=True)
-    assert six.status == "deviation"
+    assert six["status"] == "deviation"
     proxy = judged([("own", GATE, False), ("gate", GATE, True)], six=True)
-    assert (proxy.status, "a proxy." in proxy.cause) == ("warning", True)
+    assert (proxy["status"], "a proxy." in proxy["cause"]) == ("warning", True)
 
 
 def test_a_pod_of_this_host_and_the_kernels_verdict_come_first():
-    assert "of this very host" in judged([], inside=("ens1np0.7",)).cause
-    assert judged([], six=True, refused=True).status == "deviation"
-    assert judged([], silent="no carrier").status == "skipped"
+    assert "of this very host" in judged([], inside=("ens1np0.7",))["cause"]
+    assert judged([], six=True, refused=True)["status"] == "deviation"
+    assert judged([], silent="no carrier")["status"] == "skipped"
 
 
 def test_a_pods_gid_with_the_address_is_found_without_a_socket(tmp_path):
@@ -119,8 +119,8 @@ def test_a_pods_gid_with_the_address_is_found_without_a_socket(tmp_path):
         (port / "gid_attrs/ndevs" / index).write_text(owner + "\n")
     rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": "192.0.2.2", "gateway": None}]}
     (check,), facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
-    assert (check.status, check.observed) == ("deviation", "an RDMA GID on net1")
+    assert (check["status"], check["observed"]) == ("deviation", "an RDMA GID on net1")
     assert facts == {"macs": {"rail1": OWN}}
     (port / "gids/1").unlink()
     (check,), _facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
-    assert (check.status, check.cause) == ("skipped", "The interface has no carrier: nobody could answer.")
+    assert (check["status"], check["cause"]) == ("skipped", "The interface has no carrier: nobody could answer.")

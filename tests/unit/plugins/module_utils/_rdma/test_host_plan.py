@@ -35,7 +35,7 @@ def have(*netdevs, **changes):
 
 
 def statuses(plan):
-    return {(check.id, check.rail): check.status for check in plan.checks}
+    return {(check["id"], check["rail"]): check["status"] for check in plan.checks}
 
 
 def test_a_bare_host_gets_file_and_modules():

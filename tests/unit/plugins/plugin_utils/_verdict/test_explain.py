@@ -45,7 +45,7 @@ def verdict(bad, hosts=8, without=(), zones=2):
                     checks.append(deviation(check, "so", "not so", "why", "mend it", rail=rail))
                 else:
                     checks.append(ok(check, "so", "so", rail=rail))
-        results.append(merge.host_result(name, name, "d", [check.data() for check in checks]))
+        results.append(merge.host_result(name, name, "d", list(checks)))
     names = {result["host"]: result["host"] for result in results}
     stand = {name: place(number, zones) for number, name in enumerate(names)}
     return merge.merge("d", results, names, rails=RAILS), stand
@@ -97,7 +97,7 @@ def test_what_was_not_made_is_no_good_result():
 
 def test_the_cluster_explains_itself():
     made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
-    made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d").data()])
+    made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d")])
     assert explain(made, stand) == [
         {"scope": {"part": "cluster"}, "deviations": 1, "checks": {"object_state": 1}},
         {"scope": {"node": "node1", "rail": "rail1"}, "deviations": 1, "checks": {"network_link": 1}},
@@ -150,7 +150,7 @@ def test_equal_deviations_are_one_line_and_none_is_lost(bad):
 def test_what_differs_only_in_addresses_is_equal_too():
     def rule(host, table, address):
         planned = f"1000{table}: from {address} lookup 100{table}"
-        return host, deviation("network_rules", [planned], [], f"missing: {planned}", "run", rail=f"rail{table}").data()
+        return host, deviation("network_rules", [planned], [], f"missing: {planned}", "run", rail=f"rail{table}")
 
     rows = [
         rule("n1", 1, "172.17.0.2"),
@@ -164,7 +164,7 @@ def test_what_differs_only_in_addresses_is_equal_too():
         (["n1 rail2"], True),
     ]
     assert groups[0].cause.endswith("(and 2 more like it)")
-    mtu = [(host, deviation("network_mtu", 9000, seen, "c", "f").data()) for host, seen in (("a", 1500), ("b", 4200))]
+    mtu = [(host, deviation("network_mtu", 9000, seen, "c", "f")) for host, seen in (("a", 1500), ("b", 4200))]
     assert len(equal(mtu)) == 2
 
 

@@ -124,7 +124,7 @@ def test_a_large_fleet_shows_who_does_not_pass():
 
 
 def test_a_part_that_nobody_looked_at_does_not_pass():
-    part = merge.seen_section([skipped("cluster_api", "no kubeconfig is set").data()])
+    part = merge.seen_section([skipped("cluster_api", "no kubeconfig is set")])
     assert (part["status"], part["reason"]) == ("skipped", "no kubeconfig is set")
     assert merged(result("a", check()), cluster=part)["status"] == "pass"
     assert merged(result("a", check()), plan=merge.seen_section([check("deviation")]))["status"] == "deviation"

@@ -26,7 +26,7 @@ def result(host, *checks, **rails):
     macs = {rail: f"00:00:5e:00:53:{int(host[4:]):x}{rail[4:]}" for rail in rails}
     return {
         "host": host,
-        "checks": [check.data() for check in checks],
+        "checks": list(checks),
         "facts": {"health": {"rails": rails}, "macs": macs},
     }
 
@@ -97,7 +97,7 @@ def test_a_duplicates_holder_is_named():
 
 
 def test_results_without_facts_stay_as_they_are():
-    plain = {"host": "node1", "checks": [ok("network_link", "up", "up").data()], "error": None}
+    plain = {"host": "node1", "checks": [ok("network_link", "up", "up")], "error": None}
     assert compare_fleet([plain]) == [{**plain, "facts": {}}]
     odd = {"host": "node2", "checks": [], "facts": {"health": {"rails": {"rail1": {"interface": "ens1np0"}}}}}
     assert compare_fleet([odd]) == [{**odd, "facts": {}}]

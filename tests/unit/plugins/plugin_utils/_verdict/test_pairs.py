@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import
 
 
 def bad(check, rail="rail2", *peers):
-    return deviation(check, "so", "not so", "why", "mend it", rail=rail, peers=peers).data()
+    return deviation(check, "so", "not so", "why", "mend it", rail=rail, peers=peers)
 
 
 def verdict(lost=(), **checks):
@@ -99,7 +99,7 @@ def test_a_verdict_that_is_judged_again_is_the_same():
 
 
 def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
-    policed = warning("ping_gateway", "so", "3 of 10 lost", "lost", "look", rail="rail2").data()
+    policed = warning("ping_gateway", "so", "3 of 10 lost", "lost", "look", rail="rail2")
     lossy = {
         "node1": [bad("ping_neighbour", "rail2", "node2")],
         "node2": [policed, bad("ping_neighbour", "rail2", "node3")],

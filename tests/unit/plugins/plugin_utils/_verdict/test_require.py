@@ -21,8 +21,7 @@ LATENCY = ok("traffic_read_lat", "a", "a", rail="rail1")
 def found(require, *hosts, cluster=None):
     """Return (place, rail, group, cause) of what is missed, and the verdict's status."""
     results = [
-        merge.host_result(f"node{number}", f"node{number}", "d", [check.data() for check in checks])
-        for number, checks in enumerate(hosts, 1)
+        merge.host_result(f"node{number}", f"node{number}", "d", list(checks)) for number, checks in enumerate(hosts, 1)
     ]
     names = {result["host"]: result["host"] for result in results}
     made = merge.merge("d", results, names, rails=["rail1", "rail2"], cluster=cluster, require=require)
@@ -65,9 +64,9 @@ def test_what_nobody_looked_at_is_the_clusters():
 
 
 def test_the_cluster_counts():
-    good = merge.seen_section([ok("object_state", "3 objects", "3 objects").data()])
+    good = merge.seen_section([ok("object_state", "3 objects", "3 objects")])
     assert found(["object"], [LINK], cluster=good) == ([], "pass")
-    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set").data()])
+    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set")])
     assert found(["cluster"], [LINK], cluster=blind) == (
         [("cluster", None, "cluster", "no kubeconfig is set")],
         "deviation",
@@ -84,9 +83,9 @@ def test_groups_are_beginnings_in_whole_words():
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
 def test_a_warning_is_shown_and_changes_no_status(status):
-    checks = [LINK.data(), warning("traffic_errors", 0, 7, "grew", "look", rail="rail1").data()]
+    checks = [LINK, warning("traffic_errors", 0, 7, "grew", "look", rail="rail1")]
     if status == "deviation":
-        checks.append(deviation("network_mtu", 1, 2, "c", "f", rail="rail2").data())
+        checks.append(deviation("network_mtu", 1, 2, "c", "f", rail="rail2"))
     made = merge.merge("d", [merge.host_result("a", "a", "d", checks)], {"a": "a"}, rails=["rail1", "rail2"])
     assert made["status"] == made["hosts"]["a"]["status"] == status
     assert made["hosts"]["a"]["rails"]["rail1"] == "warning"
