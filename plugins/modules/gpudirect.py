@@ -56,10 +56,12 @@ EXAMPLES = r"""
 ---
 - name: Look how GPU memory reaches the NICs
   railops.rdma.gpudirect:
+  become: true
 
 - name: Relax access control between GPUs and NICs
   railops.rdma.gpudirect:
     acs: relax
+  become: true
 """
 
 RETURN = r"""
@@ -68,7 +70,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as it is now, or would be in check mode.
+  description: The ACS control of each of these bridges as it is now, or would be in check mode.
   returned: success
   type: dict
 path:

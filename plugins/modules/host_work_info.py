@@ -43,7 +43,7 @@ work:
   elements: str
   sample: ["job 4711 of Slurm", "python3 (pid 4712) holds /dev/infiniband/uverbs0, /dev/nvidia0"]
 pods:
-  description: The same of processes in pods.
+  description: Processes in pods, one line each.
   returned: success
   type: list
   elements: str

@@ -180,7 +180,7 @@ options:
         type: list
         elements: str
   leaves:
-    description: The same for a fabric without O(zones).
+    description: Names of the leaf switches of a fabric without O(zones), as in O(zones[].leaves).
     version_added: 1.0.0
     type: list
     elements: str
@@ -413,7 +413,7 @@ summary:
   type: dict
   contains:
     text:
-      description: The same in sentences.
+      description: What the plan is and what the run changed, in sentences.
       type: list
       elements: str
       sample: ["Fabric fabric: 8 nodes, 8 rails, exclusive, roce by macvlan."]

@@ -114,6 +114,7 @@ EXAMPLES = r"""
       - select: pci
         pci: ["0000:5a:00.0"]
         link_type: ib
+  become: true
 
 - name: See what is pending, and change nothing
   railops.rdma.nic_link_type:
@@ -121,6 +122,7 @@ EXAMPLES = r"""
     cards:
       - select: rails
         link_type: eth
+  become: true
   check_mode: true
   register: link_types
 """
@@ -131,7 +133,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as it is now, or would be in check mode.
+  description: What each parameter has in force and for the next start now, or would have in check mode.
   returned: success
   type: dict
 cards:

@@ -109,6 +109,7 @@ EXAMPLES = r"""
     plan_dir: plan/fabric
     confirm_timeout: 60
     confirm: new_connection
+  become: true
 
 - name: Set up two rails without a plan
   railops.rdma.policy_route:
@@ -127,11 +128,13 @@ EXAMPLES = r"""
           - address: 192.0.2.34
             subnet: 192.0.2.32/27
             gateway: 192.0.2.33
+  become: true
 
 - name: Take everything of this collection away again
   railops.rdma.policy_route:
     plan_dir: plan/fabric
     state: absent
+  become: true
 """
 
 RETURN = r"""

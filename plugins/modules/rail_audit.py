@@ -135,11 +135,13 @@ EXAMPLES = r"""
   railops.rdma.rail_audit:
     plan_dir: plan/fabric
     verify_dir: verify/fabric
+  become: true
 
 - name: Prove where the rails' packets go
   railops.rdma.rail_audit:
     plan_dir: plan/fabric
     checks: [paths]
+  become: true
 """
 
 RETURN = r"""

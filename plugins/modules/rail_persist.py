@@ -93,10 +93,12 @@ EXAMPLES = r"""
 - name: Let a reboot bring the rails back as planned
   railops.rdma.rail_persist:
     plan_dir: plan/fabric
+  become: true
 
 - name: Remove all files again
   railops.rdma.rail_persist:
     state: absent
+  become: true
 """
 
 RETURN = r"""

@@ -110,7 +110,7 @@ worse:
   elements: dict
   sample: []
 sentence:
-  description: The same for a person; empty when nothing is.
+  description: RV(worse) in one sentence, for people; empty when nothing is worse.
   returned: O(phase=judge)
   type: str
   sample: ""

@@ -53,7 +53,7 @@ options:
     description: The address of the C(doca-host) package, or its path on the host.
     type: str
   doca_checksum:
-    description: Its checksum, C(sha256:) and 64 digits.
+    description: Checksum of the repository package, C(sha256:) and 64 digits.
     type: str
   doca_profile:
     description: The package of the profile to install.
@@ -94,12 +94,14 @@ EXAMPLES = r"""
 ---
 - name: Install the distribution's RDMA packages
   railops.rdma.rdma_driver:
+  become: true
 
 - name: Install DOCA-OFED
   railops.rdma.rdma_driver:
     source: doca
     doca_repository: https://mirror.example/doca-host_3.1.0-091000-25.07-ubuntu2204_amd64.deb
     doca_checksum: sha256:0000000000000000000000000000000000000000000000000000000000000000
+  become: true
 """
 
 RETURN = r"""
@@ -108,7 +110,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as they are now, or would be in check mode.
+  description: These packages as they are now, or would be in check mode.
   returned: success
   type: dict
 packages:

@@ -117,6 +117,7 @@ EXAMPLES = r"""
 - name: Modules and names as the plan has them
   railops.rdma.rdma_host:
     plan_dir: plan/fabric
+  become: true
 
 - name: The card in slot 1b is rail 1, whatever the distribution calls it
   railops.rdma.rdma_host:
@@ -124,10 +125,12 @@ EXAMPLES = r"""
       - name: rail1
         interface: ens1np0
         pci: "0000:1b:00.0"
+  become: true
 
 - name: Take everything back
   railops.rdma.rdma_host:
     state: absent
+  become: true
 """
 
 RETURN = r"""
@@ -136,7 +139,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as they are now, or would be in check mode.
+  description: These files, modules and names as they are now, or would be in check mode.
   returned: success
   type: dict
 modules:

@@ -87,6 +87,7 @@ EXAMPLES = r"""
 ---
 - name: See what there is
   railops.rdma.rdma_info:
+  become: true
   register: __example_info
 
 - name: Compare the rails with the plan
@@ -94,6 +95,7 @@ EXAMPLES = r"""
     plan_dir: plan/fabric
     gids: false
     part_numbers: false
+  become: true
 """
 
 RETURN = r"""

@@ -65,15 +65,18 @@ EXAMPLES = r"""
 - name: Give each pod its own RDMA device
   railops.rdma.rdma_netns:
     mode: exclusive
+  become: true
 
 - name: Write the mode for the next boot and leave the running kernel alone
   railops.rdma.rdma_netns:
     mode: exclusive
     live: false
+  become: true
 
 - name: Take everything back
   railops.rdma.rdma_netns:
     state: absent
+  become: true
 """
 
 RETURN = r"""
@@ -82,7 +85,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as they are now, or would be in check mode.
+  description: These modes and the file as they are now, or would be in check mode.
   returned: success
   type: dict
 current:

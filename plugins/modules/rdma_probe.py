@@ -186,6 +186,7 @@ EXAMPLES = r"""
     token: example
     plan_dir: plan/fabric
     hosts: "{{ ansible_play_hosts }}"
+  become: true
 
 - name: Test every rail with the next host
   railops.rdma.rdma_probe:
@@ -194,11 +195,13 @@ EXAMPLES = r"""
     plan_dir: plan/fabric
     hosts: "{{ ansible_play_hosts }}"
     schedule: ring
+  become: true
 
 - name: End the servers
   railops.rdma.rdma_probe:
     end: none
     token: example
+  become: true
 
 - name: Test one rail by hand against a server that listens there
   railops.rdma.rdma_probe:
@@ -211,6 +214,7 @@ EXAMPLES = r"""
         address: 192.0.2.2
         peer_address: 192.0.2.34
         port: 18515
+  become: true
 """
 
 RETURN = r"""

@@ -143,11 +143,13 @@ EXAMPLES = r"""
     priority: 3
     dscp: 26
     ets_bandwidth: 50
+  become: true
 
 - name: Put back what was there before
   railops.rdma.roce_qos:
     plan_dir: plan/fabric
     state: absent
+  become: true
 """
 
 RETURN = r"""
@@ -156,7 +158,7 @@ before:
   returned: success
   type: dict
 after:
-  description: The same, as they are now, or would be in check mode.
+  description: The settings of each interface as they are now, or would be in check mode.
   returned: success
   type: dict
 interfaces:
