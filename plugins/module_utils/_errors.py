@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 
 class RdmaError(Exception):
@@ -58,8 +58,6 @@ class InputError(RdmaError):
         super().__init__(
             "\n".join([heading, *(f"  - {line}" for line in lines), ""]),
             "Nothing was changed. Mend what is listed and run again.",
-            problems=[
-                {"place": problem.place, "problem": problem.problem, "fix": problem.fix} for problem in self.problems
-            ],
+            problems=[asdict(problem) for problem in self.problems],
             **facts,
         )

@@ -18,17 +18,13 @@ from ._hold import RUN, hold
 Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
 
 
-def rails_spec(*, mtu: bool = False) -> dict[str, t.Any]:
+def rails_spec(**more: str) -> dict[str, t.Any]:
     """Return the specification of rails as far as modules need them that only find ports by them.
 
-    :param mtu: whether they have their MTU.
+    :param more: the types of what else they have, such as `pci="str"`.
     """
-    rail = {
-        "name": {"type": "str", "required": True},
-        "interface": {"type": "str", "required": True},
-        "pci": {"type": "str"},
-        **({"mtu": {"type": "int"}} if mtu else {}),
-    }
+    rail: dict[str, t.Any] = {name: {"type": "str", "required": True} for name in ("name", "interface")}
+    rail.update({name: {"type": kind} for name, kind in more.items()})
     return {"type": "list", "elements": "dict", "options": rail}
 
 

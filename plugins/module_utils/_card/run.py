@@ -27,7 +27,7 @@ SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "variables_of": {"type": "str"},
-    "rails": rails_spec(),
+    "rails": rails_spec(pci="str"),
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "cards": {
         "type": "list",

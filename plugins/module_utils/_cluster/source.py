@@ -14,7 +14,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from .._fabric.lock import FORMER, KUSTOMIZATION, LOCK, verify_part
+from .._fabric.lock import FORMER, KUSTOMIZATION, LOCK, verified
 from .model import Ref
 
 YAML_ERROR: str | None = None
@@ -42,7 +42,7 @@ def check_plan(folder: str) -> None:
     """
     parent, name = os.path.split(os.path.abspath(os.path.expanduser(folder)))
     if name == "cluster" and os.path.exists(os.path.join(parent, LOCK)):
-        verify_part(parent, "cluster")
+        verified(parent, "cluster")
 
 
 def files(source: str) -> list[str]:

@@ -13,10 +13,10 @@ import shlex
 import typing as t
 from dataclasses import replace
 
-from .._card.pci import VENDOR_MELLANOX
+from .._card.pci import PCI_DEVICES, VENDOR_MELLANOX
 from .._errors import RdmaError
 from .failures import install_error
-from .plan import Host, Plan, Want, family_of, is_build_need, wanted_packages
+from .plan import Host, Want, family_of, wanted_packages
 
 if t.TYPE_CHECKING:
     from .._files import Machine, Sysfs
@@ -42,22 +42,17 @@ class Packages:
         if not listed:
             return {}
         if self._debian:
-            said = self._do(
-                ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n", *listed], ask=True
-            )
-            rows = map(str.split, said.splitlines())
-            return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
-        # `package X is not installed` comes on standard output, too.
-        said = self._do(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", *listed], ask=True)
-        rows = map(str.split, said.splitlines())
-        return {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in listed}
+            argv = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status} ${Version}\n"]
+        else:
+            # `package X is not installed` comes on standard output, too.
+            argv = ["rpm", "-q", "--qf", "%{NAME} installed %{VERSION}-%{RELEASE}\n"]
+        rows = map(str.split, self._do([*argv, *listed], ask=True).splitlines())
+        return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed" and row[0] in listed}
 
     def install_repository(self, path: str) -> None:
         """Install a repository package from a file."""
-        if self._debian:
-            self._do(["dpkg", *KEEP_EDITED, "-i", path])
-        else:
-            self._do(["rpm", "-U", "--replacepkgs", path])
+        argv = ["dpkg", *KEEP_EDITED, "-i"] if self._debian else ["rpm", "-U", "--replacepkgs"]
+        self._do([*argv, path])
 
     def install(
         self, names: t.Sequence[str], pinned: dict[str, str], *, refresh: bool, older: bool = False, keep: bool = False
@@ -70,18 +65,18 @@ class Packages:
         :param pinned: versions by package.
         :param refresh: ask the repositories what they have.
         """
+        sign = "=" if self._debian else "-"
+        rows = [f"{name}{sign}{pinned[name]}" if name in pinned else name for name in names]
         if self._debian:
             apt = ["apt-get", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
             if refresh:
                 self._do([*apt, "update"])
-            rows = [f"{name}={pinned[name]}" if name in pinned else name for name in names]
             edited = [f"-oDpkg::Options::={flag}" for flag in KEEP_EDITED]
             back = ["--allow-downgrades"] if older else []
             back += ["--no-remove"] if keep else []
             self._do([*apt, *edited, "install", "--no-install-recommends", *back, *rows])
             return
         tool = "dnf" if self._machine.tool("dnf") else "yum"
-        rows = [f"{name}-{pinned[name]}" if name in pinned else name for name in names]
         self._do([tool, "-y", *(["--refresh"] if refresh and tool == "dnf" else []), "install", *rows])
 
     def _do(self, argv: t.Sequence[str], *, ask: bool = False) -> str:
@@ -111,12 +106,6 @@ def os_release(sysfs: Sysfs) -> dict[str, str]:
     return found
 
 
-def has_mellanox(sysfs: Sysfs) -> bool:
-    """Whether the host has a PCI function of Mellanox or NVIDIA networking."""
-    base = "/sys/bus/pci/devices"
-    return any(sysfs.number(f"{base}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(base))
-
-
 def read_host(sysfs: Machine, want: Want) -> Host:
     """Read a host."""
     release = os_release(sysfs)
@@ -131,7 +120,9 @@ def read_host(sysfs: Machine, want: Want) -> Host:
         kernel=kernel,
         modules=frozenset(sysfs.kernel_modules()),
         loaded=frozenset(sysfs.names("/sys/module")),
-        has_mellanox=has_mellanox(sysfs),
+        has_mellanox=any(
+            sysfs.number(f"{PCI_DEVICES}/{name}/vendor") == VENDOR_MELLANOX for name in sysfs.names(PCI_DEVICES)
+        ),
         container=CONTAINER_ROOT if sysfs.names(CONTAINER_ROOT) else None,
         container_ready=sysfs.exists(f"{CONTAINER_ROOT}/.driver-ready"),
         ofed_version=version if version and version != INBOX_VERSION else None,
@@ -156,28 +147,3 @@ def check_sum(path: str, expected: str) -> None:
             expected=expected,
             found=f"sha256:{digest.hexdigest()}",
         )
-
-
-def apply(
-    plan: Plan,
-    want: Want,
-    packages: Packages,
-    fetch: t.Callable[[str], str],
-    *,
-    refresh: bool = True,
-) -> None:
-    """Install what the plan says.
-
-    :param fetch: gets a file by its URL and returns its path.
-    :param refresh: ask the repositories what they have.
-    """
-    # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
-    first = [name for name in plan.packages if is_build_need(name)]
-    if first:
-        packages.install(first, {}, refresh=refresh)
-    if plan.repository:
-        path = fetch(want.doca_repository or "")
-        check_sum(path, want.doca_checksum or "")
-        packages.install_repository(path)
-    if rest := [name for name in plan.packages if name not in first]:
-        packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")

@@ -17,8 +17,9 @@ from ansible.module_utils.urls import fetch_url
 
 from .._errors import RdmaError
 from .._files import Machine
-from .host import Packages, apply, read_host
-from .plan import Want, checks_of, container_late, differing, make_plan, reboot_reasons, running_source
+from . import plan as planning
+from .host import Packages, check_sum, read_host
+from .plan import Plan, Want
 
 POLL_SECONDS = 10.0
 ROOT = "/"
@@ -61,6 +62,20 @@ def fetch(module: AnsibleModule, source: str) -> str:
     return path
 
 
+def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> None:
+    """Install what the plan says."""
+    refresh = module.params["refresh"]
+    # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
+    if first := [name for name in plan.packages if planning.is_build_need(name)]:
+        packages.install(first, {}, refresh=refresh)
+    if plan.repository:
+        path = fetch(module, want.doca_repository or "")
+        check_sum(path, want.doca_checksum or "")
+        packages.install_repository(path)
+    if rest := [name for name in plan.packages if name not in first]:
+        packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
+
+
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
     machine = Machine(ROOT, module)
@@ -70,14 +85,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         end = time.monotonic() + module.params["container_timeout"]
         while not before.container_ready:
             if time.monotonic() >= end:
-                raise container_late(before, module.params["container_timeout"])
+                raise planning.container_late(before, module.params["container_timeout"])
             time.sleep(min(POLL_SECONDS, module.params["container_timeout"]))
             before = read_host(machine, want)
-    plan = make_plan(want, before)
+    plan = planning.make_plan(want, before)
     after = before
     if plan.changed and not module.check_mode:
-        packages = Packages(before.family, machine)
-        apply(plan, want, packages, lambda source: fetch(module, source), refresh=module.params["refresh"])
+        apply(module, plan, want, Packages(before.family, machine))
         after = read_host(machine, want)
         if left := [name for name in plan.packages if name not in after.installed]:
             raise RdmaError(
@@ -85,27 +99,27 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 "Look at its log on the host.",
                 missing=left,
             )
-        if want.upgrade and (other := differing(want, after)):
+        if want.upgrade and (other := planning.differing(want, after)):
             raise RdmaError(
                 "The package manager reported success, but "
                 + "; ".join(f"{name} is {after.installed[name]}, not {version}" for name, version in other.items()),
                 "Look at its log on the host, and whether the repository has that version.",
                 other=other,
             )
-    reasons = reboot_reasons(want, after, plan)
+    reasons = planning.reboot_reasons(want, after, plan)
     return {
         "changed": plan.changed,
         "packages": list(plan.packages),
         "replaced": dict(plan.replaced),
         "driver": {
-            "source": running_source(after),
+            "source": planning.running_source(after),
             "version": after.ofed_version,
             "kernel": after.kernel,
         },
         "notes": list(plan.notes),
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
-        "checks": checks_of(want, before, plan),
+        "checks": planning.checks_of(want, before, plan),
         "before": {"installed": shown(want, before.installed)},
         "after": {"installed": shown(want, {**dict.fromkeys(plan.packages, ""), **before.installed, **plan.pinned})},
     }

@@ -77,7 +77,7 @@ def read_facts(folder: str) -> Facts:
     """Return the facts of a plan.
 
     :param folder: the plan's folder.
-    :raises RdmaError: as `verify_part` does, and when an older version made the plan.
+    :raises RdmaError: as `verified` does, and when an older version made the plan.
     """
     texts = verified(folder, "facts")[1]
     if FACTS not in texts:

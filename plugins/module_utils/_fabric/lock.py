@@ -68,12 +68,6 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_readable(lock: t.Mapping[str, t.Any]) -> bool:
-    """Whether plan.json has the format that this version reads; before there was one it had `schema: 1`."""
-    version: object = lock.get("format", lock.get("schema"))
-    return version == FORMAT
-
-
 def lock_digest(lock: t.Mapping[str, t.Any]) -> str:
     """Return the digest that plan.json's other keys must have."""
     return sha256(canonical({key: value for key, value in lock.items() if key != "digest"}))
@@ -110,18 +104,6 @@ def paths_of(folder: str, part: str) -> t.Iterator[str]:
         yield f"{part}/{name}" if part in PARTS else name
 
 
-def read_part(folder: str, part: str) -> dict[str, str]:
-    """Read the files of a part that are there, by their paths."""
-    return dict(_texts(folder, paths_of(folder, part)))
-
-
-def _texts(folder: str, paths: t.Iterable[str]) -> t.Iterator[tuple[str, str]]:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, path), "rb") as stream:
-            # What is no text is not what the planner wrote: its digest will differ.
-            yield path, stream.read().decode("utf-8", "replace")
-
-
 def elsewhere(folder: str) -> str:
     """Say that the folder above has the plan that a folder such as plan/fra1 lacks; nothing where it has none."""
     fabric = os.path.abspath(folder)
@@ -147,10 +129,9 @@ def parsed_lock(text: str, place: str) -> PlanFile:
         raise InputError([Problem(place, problem, RESTORE)]) from None
     if not isinstance(data, dict):
         raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
-    if not is_readable(data):
-        problem = (
-            f"It has format {data.get('format', data.get('schema'))!r:.80}, and this collection reads format {FORMAT}."
-        )
+    # Before there was a format it had `schema: 1`.
+    if (version := data.get("format", data.get("schema"))) != FORMAT:
+        problem = f"It has format {version!r:.80}, and this collection reads format {FORMAT}."
         raise InputError([Problem(f"{place}: format", problem, NEWER)])
     return t.cast("PlanFile", data)
 
@@ -192,33 +173,29 @@ def read_lock(folder: str) -> PlanFile:
     return lock
 
 
-def verify_part(folder: str, part: str) -> str:
-    """Check that a part of the plan (a folder of the layout, facts or report) is what plan.json's run wrote.
-
-    :returns: the plan's digest.
-    :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
-    """
-    return verified(folder, part)[0]
-
-
 def read_host_plans(folder: str) -> list[HostPlan]:
     """Return the hosts' parts of a plan, sorted by the names of their files.
 
-    :raises RdmaError: as `verify_part` does.
+    :raises RdmaError: as `verified` does.
     """
     return [json.loads(text) for _path, text in sorted(verified(folder, "hosts")[1].items())]
 
 
 def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
-    """Return the plan's digest and the files of a part, which are what plan.json was written with.
+    """Return the plan's digest and the files of a part, by their paths, which are what plan.json was written with.
 
-    :raises RdmaError: as `verify_part` does.
+    :param part: a folder of the layout, facts or report.
+    :raises RdmaError: no plan, an unfinished one, or a file that is missing, changed or too much.
     """
     lock = read_lock(folder)
     files = lock.get("files")
     wanted = files if isinstance(files, dict) else {}
+    texts: dict[str, str] = {}
     try:
-        texts = read_part(folder, part)
+        for path in paths_of(folder, part):
+            with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, path), "rb") as stream:
+                # What is no text is not what the planner wrote: its digest will differ.
+                texts[path] = stream.read().decode("utf-8", "replace")
     except OSError as exc:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
         raise RdmaError(problem, "Mend that and run again.") from None

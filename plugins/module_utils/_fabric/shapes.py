@@ -43,7 +43,9 @@ class HostPlanAddress(t.TypedDict):
     """The switch's, without a length."""
 
 
-class _Rail(t.TypedDict):
+class HostPlanRail(t.TypedDict):
+    """A rail of a host."""
+
     name: str
     index: int
     """From 1."""
@@ -53,12 +55,7 @@ class _Rail(t.TypedDict):
     table: int
     rule_priority: int
     addresses: list[HostPlanAddress]
-
-
-class HostPlanRail(_Rail, total=False):
-    """A rail of a host."""
-
-    vlan: int
+    vlan: t.NotRequired[int]
     """Its ID; not there: untagged."""
 
 
@@ -69,7 +66,9 @@ class Cable(t.TypedDict):
     port: str | None
 
 
-class _HostPlan(t.TypedDict):
+class HostPlan(t.TypedDict):
+    """A host's part of the plan: hosts/<host>.json."""
+
     schema: int
     frozen_digest: str
     """sha256 of plan.json's `frozen`."""
@@ -85,27 +84,19 @@ class _HostPlan(t.TypedDict):
     sysctls: dict[str, str]
     """In slash notation."""
     rails: list[HostPlanRail]
-
-
-class HostPlan(_HostPlan, total=False):
-    """A host's part of the plan: hosts/<host>.json."""
-
-    cables: dict[str, Cable]
+    cables: t.NotRequired[dict[str, Cable]]
     """By rail, those that are known."""
-    lossless: dict[str, int]
+    lossless: t.NotRequired[dict[str, int]]
     """priority, dscp and cnp, where the fabric declares them."""
 
 
-class _Neighbour(t.TypedDict):
+class Neighbour(t.TypedDict):
+    """Another host of the plan, that a host queries."""
+
     host: str
     rails: t.Any
     """`HostPlanRail`, or of each rail its name and addresses."""
-
-
-class Neighbour(_Neighbour, total=False):
-    """Another host of the plan, that a host queries."""
-
-    zone: str
+    zone: t.NotRequired[str]
     """Where it is another one than the host's own."""
 
 
@@ -116,30 +107,27 @@ class _Section(t.TypedDict):
     """Those that are not ok."""
 
 
-class Section(_Section, total=False):
+class Section(_Section):
     """A verdict of the plan or the cluster."""
 
-    counts: dict[str, int]
+    counts: t.NotRequired[dict[str, int]]
     """Checks by status."""
-    made: list[str]
+    made: t.NotRequired[list[str]]
     """The ids of what is ok."""
-    reason: str
+    reason: t.NotRequired[str]
     """Why it was not looked at."""
-    error: str
+    error: t.NotRequired[str]
 
 
-class _Entry(_Section):
+class Entry(_Section):
+    """A verdict of a host."""
+
     node: str | None
     rails: dict[str, str]
     """A status by rail."""
     counts: dict[str, int]
-
-
-class Entry(_Entry, total=False):
-    """A verdict of a host."""
-
-    error: str
-    facts: dict[str, t.Any]
+    error: t.NotRequired[str]
+    facts: t.NotRequired[dict[str, t.Any]]
 
 
 class Explained(t.TypedDict):
@@ -160,7 +148,9 @@ class Skipped(t.TypedDict):
     hosts: int
 
 
-class _Verdict(t.TypedDict):
+class Verdict(t.TypedDict):
+    """verdict.json."""
+
     schema: int
     plan_digest: str | None
     status: str
@@ -168,17 +158,12 @@ class _Verdict(t.TypedDict):
     hosts: dict[str, Entry]
     plan: Section
     cluster: Section
-
-
-class Verdict(_Verdict, total=False):
-    """verdict.json."""
-
-    explained: list[Explained]
+    explained: t.NotRequired[list[Explained]]
     """The deviations by what they have in common, what explains most first."""
-    skipped: list[Skipped]
-    slices: list[dict[str, t.Any]]
+    skipped: t.NotRequired[list[Skipped]]
+    slices: t.NotRequired[list[dict[str, t.Any]]]
     """The runs that it was merged from: name, status, hosts."""
-    ports: t.Sequence[t.Mapping[str, t.Any]]
+    ports: t.NotRequired[t.Sequence[t.Mapping[str, t.Any]]]
     """What ports of a kind have in common, which the hosts' facts leave out."""
-    time: float
+    time: t.NotRequired[float]
     """Seconds since 1970."""

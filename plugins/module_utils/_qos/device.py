@@ -113,17 +113,16 @@ def attributes(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def request(message: int, command: int, interface: str, payload: bytes = b"", sequence: int = 1) -> bytes:
+def request(message: int, command: int, interface: str, payload: bytes = b"") -> bytes:
     """Return a DCB netlink request.
 
     :param message: RTM_GETDCB or RTM_SETDCB.
     :param command: one of CMD_*.
     :param payload: attributes behind the interface's name.
-    :param sequence: the answer has the same.
     """
     body = struct.pack("=BBH", socket.AF_UNSPEC, command, 0) + attribute(ATTR_IFNAME, interface.encode() + b"\0")
     body += payload
-    return struct.pack("=IHHII", 16 + len(body), message, NLM_F_REQUEST | NLM_F_ACK, sequence, 0) + body
+    return struct.pack("=IHHII", 16 + len(body), message, NLM_F_REQUEST | NLM_F_ACK, 1, 0) + body
 
 
 def pfc_request(enabled: int, delay: int) -> bytes:
@@ -190,7 +189,8 @@ class Dcb:
             raise OSError(code, os.strerror(code))
         return b""
 
-    def _set(self, command: int, interface: str, payload: bytes) -> None:
+    def set(self, interface: str, payload: bytes, command: int = CMD_IEEE_SET) -> None:
+        """Set what nested attributes say; with CMD_IEEE_DEL an entry of the DSCP map goes."""
         # The answer holds the negative error number in one byte.
         for kind, value in attributes(self._query(RTM_SETDCB, command, interface, payload)):
             if kind == ATTR_IEEE and value and value[0]:
@@ -205,25 +205,6 @@ class Dcb:
             reply = dict(attributes(self._query(RTM_GETDCB, CMD_GDCBX, interface)))
             found["dcbx"] = reply[ATTR_DCBX][0] if ATTR_DCBX in reply else None
         return found
-
-    def set_pfc(self, interface: str, enabled: int, delay: int) -> None:
-        """Enable flow control for the priorities of a bit mask."""
-        self._set(CMD_IEEE_SET, interface, pfc_request(enabled, delay))
-
-    def set_ets(self, interface: str, wanted: t.Sequence[int]) -> None:
-        """Set the classes of the priorities, with their shares and algorithms."""
-        was = self.get(interface)["ets"]
-        if was is None:
-            raise OSError(errno.EOPNOTSUPP, "its driver has no ETS")
-        self._set(CMD_IEEE_SET, interface, ets_request(was, wanted))
-
-    def set_app(self, interface: str, dscp: int, priority: int) -> None:
-        """Map a DSCP to a priority."""
-        self._set(CMD_IEEE_SET, interface, app_request(dscp, priority))
-
-    def del_app(self, interface: str, dscp: int, priority: int) -> None:
-        """Take an entry out of the DSCP map."""
-        self._set(CMD_IEEE_DEL, interface, app_request(dscp, priority))
 
     def set_dcbx(self, interface: str, mode: int) -> None:
         """Choose who negotiates: the host or the firmware."""
@@ -294,19 +275,22 @@ class KernelQos:
 
     def set_dscp(self, value: t.Sequence[int]) -> None:
         """Add an entry to the DSCP map: DSCP, priority."""
-        self._dcb.set_app(self._interface, *value)
+        self._dcb.set(self._interface, app_request(*value))
 
     def set_no_dscp(self, value: t.Sequence[int]) -> None:
         """Take an entry out of it."""
-        self._dcb.del_app(self._interface, *value)
+        self._dcb.set(self._interface, app_request(*value), CMD_IEEE_DEL)
 
     def set_pfc(self, value: t.Sequence[int]) -> None:
         """Pause these priorities and no others."""
-        self._dcb.set_pfc(self._interface, mask(value), self._delay)
+        self._dcb.set(self._interface, pfc_request(mask(value), self._delay))
 
     def set_ets(self, value: t.Sequence[int]) -> None:
         """Set class of each priority, share and algorithm of each class."""
-        self._dcb.set_ets(self._interface, value)
+        was = self._dcb.get(self._interface)["ets"]
+        if was is None:
+            raise OSError(errno.EOPNOTSUPP, "its driver has no ETS")
+        self._dcb.set(self._interface, ets_request(was, value))
 
 
 class VendorQos:
@@ -554,13 +538,6 @@ class Nic:
                 self._put(f"{folder}/{priority}", int(priority in value))
 
 
-def wait_for_rdma(nic: Nic, seconds: float) -> None:
-    """Wait, not for ever, until the RDMA half of the driver has come up."""
-    end = time.monotonic() + seconds
-    while not nic.rdma and time.monotonic() < end:
-        time.sleep(0.5)
-
-
 def main(arguments: list[str]) -> int:
     """Apply the settings file's values of one interface: the program of the systemd unit."""
     path, interface = arguments
@@ -571,7 +548,9 @@ def main(arguments: list[str]) -> int:
     nic = Nic(interface, entry["backend"])
     failed = 0
     if entry["rdma"]:
-        wait_for_rdma(nic, RDMA_WAIT)
+        end = time.monotonic() + RDMA_WAIT
+        while not nic.rdma and time.monotonic() < end:
+            time.sleep(0.5)
         if not nic.rdma:
             # Without it the traffic class has no file: nothing would be written, and nothing would fail.
             print(f"{interface}: no RDMA device within {RDMA_WAIT} s", file=sys.stderr)  # pylint: disable=ansible-bad-function

@@ -17,6 +17,7 @@ from .._cabling.look import ask_lldpd
 from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs
+from .._module import rails_spec
 from .._untouchable import read_untouchable
 from . import device
 from .device import Nic, QosError
@@ -39,14 +40,7 @@ SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "variables_of": {"type": "str"},
-    "rails": {
-        "type": "list",
-        "elements": "dict",
-        "options": {
-            "name": {"type": "str", "required": True},
-            "interface": {"type": "str", "required": True},
-        },
-    },
+    "rails": rails_spec(),
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **OPTIONS,

@@ -31,7 +31,7 @@ SPEC = {
     "variables_of": {"type": "str"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
-    "rails": {**rails_spec(mtu=True), "default": []},
+    "rails": {**rails_spec(pci="str", mtu="int"), "default": []},
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "take_over": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},

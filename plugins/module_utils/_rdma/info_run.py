@@ -20,7 +20,7 @@ from .info import merge_verbs, read_info
 
 SPEC = {
     "plan_dir": {"type": "path"},
-    "rails": rails_spec(mtu=True),
+    "rails": rails_spec(pci="str", mtu="int"),
     "network": {"type": "str", "choices": ["roce", "infiniband"]},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "gids": {"type": "bool", "default": True},

@@ -40,7 +40,8 @@ if name == "dpkg-query":
     sys.exit(0)
 if name == "rpm" and args[0] == "-q":
     for wanted in args[3:]:
-        print(wanted + " " + version(wanted) if wanted in rows("installed") else "package %s is not installed" % wanted)
+        there = wanted in rows("installed")
+        print(wanted, "installed", version(wanted)) if there else print("package", wanted, "is not installed")
     sys.exit(0)
 add("log", " ".join([name, *args]).replace(" ", "_"))
 failure = os.path.join(home, "failure")

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import runpy
+import struct
 import subprocess
 import sys
 
@@ -71,6 +72,18 @@ class FakeMlx5:
             "dcbx": port["dcbx"],
             "ets": port.get("ets"),
         }
+
+    def set(self, interface, payload, command=device.CMD_IEEE_SET):
+        ((_ieee, nested),) = device.attributes(payload)
+        ((kind, data),) = device.attributes(nested)
+        if kind == device.IEEE_PFC:
+            self.set_pfc(interface, data[1], *struct.unpack_from("=H", data, 4))
+        elif kind == device.IEEE_ETS:
+            self.set_ets(interface, device.ets_values(data))
+        else:
+            ((_app, entry),) = device.attributes(data)
+            _selector, priority, dscp = device.APP.unpack(entry)
+            (self.del_app if command == device.CMD_IEEE_DEL else self.set_app)(interface, dscp, priority)
 
     def set_pfc(self, interface, enabled, delay):
         self._answer(interface, "pfc")

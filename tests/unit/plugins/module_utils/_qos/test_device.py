@@ -115,10 +115,10 @@ def test_the_error_number_hides_in_one_byte(monkeypatch, code, expected):
     dcb = device.Dcb()
     monkeypatch.setattr(dcb, "_query", lambda *dummy: device.attribute(device.ATTR_IEEE, bytes([code])))
     if expected is None:
-        dcb.set_app("ens1np0", 26, 3)
+        dcb.set("ens1np0", device.app_request(26, 3))
         return
     with pytest.raises(OSError, match=r".") as caught:
-        dcb.set_app("ens1np0", 26, 3)
+        dcb.set("ens1np0", device.app_request(26, 3))
     assert caught.value.errno == expected
 
 

@@ -24,7 +24,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import FORMER, NAMES, part_digests, verify_part
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import FORMER, NAMES, part_digests, verified
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import store as store_module
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
@@ -200,21 +200,21 @@ def test_digests_of_the_parts_are_those_of_sha256sum(tmp_path):
 def test_readers_notice_a_changed_missing_or_additional_file(tmp_path):
     made = make(tmp_path, 2)
     folder = tmp_path / "fabric"
-    assert verify_part(str(folder), "cluster") == made["digest"]
+    assert verified(str(folder), "cluster")[0] == made["digest"]
     pools = folder / "cluster/ippools.yaml"
     text = pools.read_text()
     for spoil in (lambda: pools.write_text(text + "#"), pools.unlink):
         spoil()
         with pytest.raises(RdmaError, match=r"not those that plan\.json was written with"):
-            verify_part(str(folder), "cluster")
+            verified(str(folder), "cluster")
     make(tmp_path, 2)
     assert pools.read_text() == text
     (folder / "hosts/node9.json").write_text("{}")
     with pytest.raises(RdmaError, match="hosts files"):
-        verify_part(str(folder), "hosts")
+        verified(str(folder), "hosts")
     shutil.rmtree(folder)
     with pytest.raises(RdmaError, match="There is no plan"):
-        verify_part(str(folder), "cluster")
+        verified(str(folder), "cluster")
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def state(folder, names=("node1", "node2", "node3", "node4")):
         with contextlib.suppress(AnsibleActionFail):
             seen[name] = read_host_plan(str(folder), name)
     with contextlib.suppress(RdmaError):
-        verify_part(str(folder), "cluster")
+        verified(str(folder), "cluster")
         seen["cluster"] = {path: text for path, text in tree(folder).items() if path.startswith("cluster/")}
     return seen
 
