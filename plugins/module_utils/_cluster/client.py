@@ -126,17 +126,24 @@ class Cluster:
         :param kind: of the object.
         :param name: of the object, and `namespace` its namespace; empty for none.
         """
-        resource = self.resource(api_version, kind)
-        ref = Ref(api_version.rpartition("/")[0], kind, namespace, name)
-        return None if resource is None else self.get(resource, ref)
+        return self.get(Ref.to(api_version, kind, name, namespace))
 
-    def get(self, resource: t.Any, ref: Ref) -> Json | None:
-        """Return one object, or None."""
-        path = resource.path(name=ref.name, namespace=ref.namespace or None)
+    def get(self, ref: Ref) -> Json | None:
+        """Return one object, or None; also when the API does not serve its kind."""
         try:
-            return t.cast("Json", self._tried(lambda: self._send("get", path), str(ref)))
+            return t.cast("Json", self._tried(functools.partial(self._send, "get", self._path(ref)), str(ref)))
         except Gone:
             return None
+
+    def _path(self, ref: Ref) -> str:
+        """Return the path of an object.
+
+        :raises Gone: the API does not serve its kind.
+        """
+        resource = self.resource(ref.api_version, ref.kind)
+        if resource is None:
+            raise Gone(str(ref))
+        return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
@@ -204,10 +211,9 @@ class Cluster:
 
         self._tried(send, str(ref))
 
-    def delete(self, resource: t.Any, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
+    def delete(self, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
         """Delete an object, only if it is still the one that was looked at.
 
-        :param resource: the kind, as the API's discovery has it.
         :param uid: of the object that was looked at; empty for any.
         :param version: of it then; empty for any.
         :raises Gone: when it is not there, or has changed since.
@@ -218,7 +224,7 @@ class Cluster:
             body["preconditions"] = preconditions
         if dry_run:
             body["dryRun"] = ["All"]
-        path = resource.path(name=ref.name, namespace=ref.namespace or None)
+        path = self._path(ref)
 
         def send() -> None:
             try:
@@ -230,37 +236,25 @@ class Cluster:
 
         self._tried(self._paced(send), str(ref))
 
-    def patch(
-        self,
-        resource: t.Any,
-        name: str,
-        patch: Json,
-        *,
-        content: str = "merge-patch",
-        part: str = "",
-        namespace: str = "",
-    ) -> Json:
+    def patch(self, ref: Ref, patch: Json, *, content: str = "merge-patch", part: str = "") -> Json:
         """Change a few fields of an object that others own, and return it as it is then.
 
-        :param resource: the kind, as the API's discovery has it.
         :param patch: the change; with a version in its metadata, over that version alone.
-        :param name: the object's.
         :param content: the kind of patch, such as `merge-patch`.
         :param part: a subresource, such as `status`.
-        :param namespace: the object's; empty for none.
         :raises Stale: it is no longer that version: read it again.
         """
-        path = resource.path(name=name, namespace=namespace or None) + (f"/{part}" if part else "")
+        path = self._path(ref) + (f"/{part}" if part else "")
 
         def send() -> Json:
             try:
                 return self._send("patch", path, patch, f"application/{content}+json")
             except ApiException as exc:
                 if exc.status == 409 and "resourceVersion" in patch["metadata"]:
-                    raise Stale(f"{resource.kind} {name}") from exc
+                    raise Stale(str(ref)) from exc
                 raise
 
-        return t.cast("Json", self._tried(self._paced(send), f"{resource.kind} {name}"))
+        return t.cast("Json", self._tried(self._paced(send), str(ref)))
 
     # Sending, and trying again
 

@@ -20,6 +20,7 @@ from . import gate
 from .access import ACCESS, Access
 from .answers import Gone, Stale
 from .client import THREADS, Cluster
+from .model import Ref
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -62,47 +63,35 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
-class GatedNodes:
-    """The nodes of a cluster."""
+def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
+    """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._resource = cluster.resource("v1", "Node")
-
-    def read(self) -> dict[str, gate.GatedNode]:
-        """Return what matters of each node."""
-        return {node["metadata"]["name"]: gate.GatedNode.of(node) for node in self._cluster.each("v1", "Node")}
-
-    def bring(self, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
-        """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
-
-        :param name: the node's.
-        :param now: seconds since 1970.
-        :raises RdmaError: it changes faster than it can be read.
-        """
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                out = target is not None and target.memory.out
-                # The note is there as long as the taint is: by it alone the next run finds a node.
-                for part in ("status", "") if out else ("", "status"):
-                    patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
-                    if patch is not None:
-                        content = STRATEGIC if part else MERGE
-                        made = self._cluster.patch(self._resource, name, patch, content=content, part=part)
-                        live = gate.GatedNode.of(made)
-            except Stale:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(random.uniform(0, 0.3))
-                found = self._cluster.one("v1", "Node", name)
-                if found is None:
-                    return
-                live = gate.GatedNode.of(found)
-            except Gone:
+    :param live: the node as it was read.
+    :param now: seconds since 1970.
+    :raises RdmaError: it changes faster than it can be read.
+    """
+    until, node = time.monotonic() + PATIENCE, Ref.to("v1", "Node", name)
+    out = target is not None and target.memory.out
+    while True:
+        try:
+            # The note is there as long as the taint is: by it alone the next run finds a node.
+            for part in ("status", "") if out else ("", "status"):
+                patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
+                if patch is not None:
+                    content = STRATEGIC if part else MERGE
+                    live = gate.GatedNode.of(cluster.patch(node, patch, content=content, part=part))
+        except Stale:
+            if time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(0, 0.3))
+            found = cluster.get(node)
+            if found is None:
                 return
-            else:
-                return
+            live = gate.GatedNode.of(found)
+        except Gone:
+            return
+        else:
+            return
 
 
 def policy_of(params: dict[str, t.Any], total: int) -> gate.GatePolicy:
@@ -131,8 +120,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
     with Cluster(Access.of(params)) as cluster:
-        nodes = GatedNodes(cluster)
-        live = nodes.read()
+        live = {node["metadata"]["name"]: gate.GatedNode.of(node) for node in cluster.each("v1", "Node")}
         gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
         ours = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}
         policy = policy_of(params, len(ours))
@@ -145,8 +133,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
-                for job in [pool.submit(nodes.bring, name, live[name], want, now) for name, want in changes.items()]:
-                    job.result()
+                for _done in pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()):
+                    pass
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
     strange = [name for name in sorted(planned.keys() & live.keys()) if live[name].note and not live[name].memory]

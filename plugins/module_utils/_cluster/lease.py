@@ -55,9 +55,8 @@ class Lease:
 
     def __init__(self, cluster: Cluster, namespace: str, name: str, holder: str) -> None:
         self._cluster = cluster
-        self._ref = Ref("coordination.k8s.io", "Lease", namespace, name)
+        self._ref = Ref.to(API, "Lease", name, namespace)
         self._holder = holder
-        self._resource = cluster.resource(API, "Lease")
 
     def take(self, report: t.Callable[[str], None]) -> bool:
         """Take it; one that another run has is waited out. Return whether it was another's, or nobody's, before.
@@ -101,10 +100,10 @@ class Lease:
         found, spec = self._read()
         if found and spec.get("holderIdentity") == self._holder:
             with contextlib.suppress(Gone):
-                self._cluster.delete(self._resource, self._ref, version=found["metadata"]["resourceVersion"])
+                self._cluster.delete(self._ref, version=found["metadata"]["resourceVersion"])
 
     def _read(self) -> tuple[Json | None, Json]:
-        found = self._cluster.get(self._resource, self._ref)
+        found = self._cluster.get(self._ref)
         return found, (found or {}).get("spec") or {}
 
     def _write(self, found: Json | None) -> None:
@@ -120,7 +119,7 @@ class Lease:
             self._cluster.create(body)
         else:
             patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": spec}
-            self._cluster.patch(self._resource, self._ref.name, patch, namespace=self._ref.namespace)
+            self._cluster.patch(self._ref, patch)
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._fabric.backends import BACKENDS
-from .._fabric.labels import LABEL_FABRIC, LABEL_MANAGER, POLICY, SRIOV
+from .._fabric.labels import POLICY, SRIOV
 from .._fabric.numbers import MANAGER
 
 Json = dict[str, t.Any]
@@ -45,11 +45,6 @@ def below(obj: t.Any, dotted: str) -> t.Any:
     return obj
 
 
-def fabric_selector(fabric: str) -> str:
-    """Return the selector of what is ours and of a fabric."""
-    return f"{LABEL_MANAGER}={FIELD_MANAGER},{LABEL_FABRIC}={fabric}"
-
-
 @dataclass(frozen=True, order=True)
 class Ref:
     """One object: its group, kind, namespace and name. The version is not part of what it is."""
@@ -58,14 +53,24 @@ class Ref:
     kind: str
     namespace: str
     name: str
+    api_version: str = field(default="", compare=False)
+    """By which it is read and written: group and version."""
+
+    @classmethod
+    def to(cls, api_version: str, kind: str, name: str, namespace: str = "") -> Ref:
+        """Return a reference by what the API's paths have.
+
+        :param api_version: group and version.
+        :param kind: of the object.
+        :param name: of the object, and `namespace` its namespace; empty for none.
+        """
+        return cls(api_version.rpartition("/")[0], kind, namespace, name, api_version)
 
     @classmethod
     def of(cls, obj: Json) -> Ref:
         """Return the reference of an object."""
         meta = obj["metadata"]
-        return cls(
-            obj["apiVersion"].rpartition("/")[0], obj["kind"], str(meta.get("namespace") or ""), str(meta["name"])
-        )
+        return cls.to(obj["apiVersion"], obj["kind"], str(meta["name"]), str(meta.get("namespace") or ""))
 
     @property
     def rank(self) -> int:

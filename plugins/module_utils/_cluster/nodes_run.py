@@ -15,7 +15,8 @@ from dataclasses import replace
 from .._check import DEVIATION, OK, Check
 from .._errors import InputError, RdmaError
 from .._fabric.facts import networks_of, read_facts
-from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV
+from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
+from .._fabric.labels import labels as labels_of
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
 from . import access, source
 from .access import ACCESS, Access
@@ -23,7 +24,7 @@ from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
 from .machines import HOSTS, Machine, joined
-from .model import Json, fabric_selector
+from .model import Json, Ref
 from .nodes import (
     PURPOSES,
     RESOURCES,
@@ -142,7 +143,7 @@ def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> 
     changes = drain_changes(live, params["drain"], params["purpose"])
     if not check_mode:
         for name, patch in changes.items():
-            cluster.patch(cluster.resource(*NODE), name, patch)
+            cluster.patch(Ref.to(*NODE, name), patch)
     noted = {name for name, node in live.items() if node.note}
     cordons = {name: bool(patch["spec"]["unschedulable"]) for name, patch in changes.items() if "spec" in patch}
     return {
@@ -164,7 +165,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     changes = {name: change for name, change in whole.items() if params["label"] and name in considered}
     if not check_mode:
         for name, change in changes.items():
-            cluster.patch(cluster.resource(*NODE), name, {"metadata": {"labels": change}})
+            cluster.patch(Ref.to(*NODE, name), {"metadata": {"labels": change}})
     lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
     result = {
         "changed": bool(changes),
@@ -265,8 +266,10 @@ def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[Check]:
     pools = list(source.documents(path)) if os.path.exists(path) else []
     until = time.monotonic() + min(seconds, PREFIX_SECONDS)
     while pools:
-        where = {"namespace": pools[0]["metadata"]["namespace"], "selector": fabric_selector(source.fabric_of(pools))}
-        found = prefix_checks(cluster.each(NV_IPAM, CIDR_POOL, **where))
+        ours = selector(labels_of(source.fabric_of(pools)))
+        found = prefix_checks(
+            cluster.each(NV_IPAM, CIDR_POOL, namespace=pools[0]["metadata"]["namespace"], selector=ours)
+        )
         if all(row["status"] == OK for row in found) or time.monotonic() >= until:
             return found
         time.sleep(min(2.0, seconds))

@@ -65,7 +65,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     with Cluster(Access.of(params), retry_seconds=params["retry_seconds"]) as cluster:
         doing = ApplyRun(cluster, wanted, options, reporter(params["progress_file"]))
         plan = doing.plan()
-        doing.server.check(plan)
+        doing.check(plan)
         try:
             doing.execute(plan)
         except RdmaError as exc:

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import typing as t
 from dataclasses import dataclass, field
 
 from .._errors import RdmaError
 from .._fabric.labels import POOL
 from .answers import FieldConflict
 from .client import Cluster
-from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Kept, Ref, Step
+from .model import ClusterPlan, Conflict, Json, Kept, Ref, Step
 from .plan import ApplyOptions
 
 
@@ -30,18 +29,13 @@ class ApplyOutcome:
 
 
 class Preflight:
-    """What is known of the server before the first write.
+    """A run before its first write."""
 
-    :param warnings: takes what could not be tried.
-    """
-
-    def __init__(self, cluster: Cluster, wanted: dict[Ref, Json], options: ApplyOptions, warnings: list[str]) -> None:
+    def __init__(self, cluster: Cluster, wanted: dict[Ref, Json], options: ApplyOptions) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._options = options
-        self._warnings = warnings
-        self._versions = {(api.rpartition("/")[0], kind): api for api, kind in PRUNED_KINDS}
-        self._versions.update({(ref.group, ref.kind): body["apiVersion"] for ref, body in wanted.items()})
+        self.outcome = ApplyOutcome()
         self._absent_namespaces: set[str] = set()
 
     def check(self, plan: ClusterPlan) -> None:
@@ -61,14 +55,12 @@ class Preflight:
             "replace": ("create", "patch", "delete"),
             "delete": ("delete",),
         }
-        asked = sorted(
-            {(step.ref.group, step.ref.kind, step.ref.namespace, verb) for step in steps for verb in verbs[step.action]}
-        )
+        refs = [(step.ref, verb) for step in steps for verb in verbs[step.action]]
         denied = []
-        for group, kind, namespace, verb in asked:
-            resource = self.resource_of(group, kind)
+        for api_version, kind, namespace, verb in sorted({(r.api_version, r.kind, r.namespace, v) for r, v in refs}):
+            resource = self._cluster.resource(api_version, kind)
             if resource is not None and not self._cluster.may(resource, verb, namespace):
-                where = f" in namespace {namespace}" if namespace else ""
+                group, where = resource.group, f" in namespace {namespace}" if namespace else ""
                 denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
         if denied:
             raise RdmaError(
@@ -76,11 +68,6 @@ class Preflight:
                 "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again.",
                 denied=denied,
             )
-
-    def resource_of(self, group: str, kind: str) -> t.Any:
-        """Return the resource of a kind in the version that is wanted; None when the API does not serve it."""
-        api_version = self._versions.get((group, kind))
-        return None if api_version is None else self._cluster.resource(api_version, kind)
 
     def _check_namespaces(self, steps: list[Step]) -> None:
         coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
@@ -99,7 +86,7 @@ class Preflight:
                     problems.append(f"namespace {name} does not exist")
         if self._absent_namespaces and self._options.check_mode:
             names = ", ".join(sorted(self._absent_namespaces))
-            self._warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
+            self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
         if problems:
             raise RdmaError(
                 f"Objects cannot be made: {'; '.join(problems)}.",
@@ -113,7 +100,7 @@ class Preflight:
             step.action in ("create", "apply")
             and not (plan.early and step.ref.kind == POOL)
             and step.ref.namespace not in self._absent_namespaces
-            and self.resource_of(step.ref.group, step.ref.kind) is not None
+            and self._cluster.resource(step.ref.api_version, step.ref.kind) is not None
         )
 
     def _try_samples(self, plan: ClusterPlan) -> None:

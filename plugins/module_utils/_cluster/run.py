@@ -13,13 +13,16 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
+from .._fabric.labels import labels as labels_of
+from .._fabric.labels import selector as selector_of
 from .answers import FieldConflict, Gone
 from .client import THREADS, Cluster
 from .compare import keep_pool
-from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step, fabric_selector
+from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step
 from .plan import ApplyOptions, ClusterPlanner
+from .pod_state import condition
 from .pools import attached
-from .preflight import ApplyOutcome, Preflight
+from .preflight import Preflight
 from .progress import Progress
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
@@ -29,7 +32,7 @@ WAIT_SECONDS = 120.0
 """For which deleted objects may take to be gone, and new CRDs to be served."""
 
 
-class ApplyRun:
+class ApplyRun(Preflight):
     """One run over one cluster.
 
     :param report: takes one line of progress now and then.
@@ -42,14 +45,12 @@ class ApplyRun:
         options: ApplyOptions,
         report: t.Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._cluster = cluster
-        self._wanted = wanted
-        self._options = options
+        super().__init__(cluster, wanted, options)
         self._report = report
         self._missing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
-        self.outcome = ApplyOutcome()
-        self.server = Preflight(cluster, wanted, options, self.outcome.warnings)
+        # The pod of each address that Multus gave out: all pods are asked for, once and only if it matters.
+        self._holders = functools.lru_cache(maxsize=None)(lambda: attached(cluster.each("v1", "Pod")))
 
     # Looking
 
@@ -72,14 +73,6 @@ class ApplyRun:
         self._refuse_missing_kinds()
         return planner.finish()
 
-    @functools.cached_property
-    def _attached(self) -> dict[str, str]:
-        return attached(self._cluster.each("v1", "Pod"))
-
-    def _holders(self) -> dict[str, str]:
-        """Return the pod of each address that Multus gave out: all pods are asked for, once and only if it matters."""
-        return self._attached
-
     def _live(self, key: tuple[str, str], refs: list[Ref]) -> t.Iterable[list[Json]]:
         """Give the objects of a kind that may matter, some at a time."""
         resource = self._cluster.resource(*key)
@@ -90,7 +83,7 @@ class ApplyRun:
             yield from self._listed(resource, refs)
         else:
             with ThreadPoolExecutor(THREADS) as pool:
-                for found in pool.map(lambda ref: self._cluster.get(resource, ref), refs):
+                for found in pool.map(self._cluster.get, refs):
                     if found is not None:
                         yield [found]
 
@@ -99,7 +92,7 @@ class ApplyRun:
         # Without prune only the namespaces in question are looked at: fewer permissions are needed.
         scopes = namespaces if namespaces and not self._options.prune else [""]
         # Nothing of our own is wanted of this kind: only strays can matter.
-        selector = "" if refs else fabric_selector(self._options.fabric)
+        selector = "" if refs else selector_of(labels_of(self._options.fabric))
         try:
             for scope in scopes:
                 yield from self._cluster.pages(resource, namespace=scope, selector=selector)
@@ -143,7 +136,7 @@ class ApplyRun:
         progress = Progress(self._report, plan, total)
         for name, steps in plan.phases():
             if self._options.check_mode:
-                steps = [step for step in steps if step.action == "delete" or self.server.can_try(plan, step)]
+                steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
             self._all(steps, functools.partial(progress.step, name))
             if self.outcome.stopped:
                 raise RdmaError(
@@ -158,15 +151,14 @@ class ApplyRun:
     def _all(self, steps: list[Step], report: t.Callable[[], None]) -> None:
         """Do steps, several at once; after something that concerns all of them no further one is begun."""
         left = iter(steps)
-        stop = threading.Event()
 
         def work(_number: int) -> None:
-            while not stop.is_set():
+            while self.outcome.stopped is None:
                 with self._lock:
                     step = next(left, None)
                 if step is None:
                     return
-                self._one(step, stop)
+                self._one(step)
                 with self._lock:
                     report()
 
@@ -174,7 +166,7 @@ class ApplyRun:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
 
-    def _one(self, step: Step, stop: threading.Event) -> None:
+    def _one(self, step: Step) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
         try:
             self._do(step)
@@ -191,7 +183,6 @@ class ApplyRun:
                     self.outcome.refused.append((step.ref, exc))
                 else:
                     self.outcome.stopped = self.outcome.stopped or exc
-                    stop.set()
         else:
             with self._lock:
                 self.outcome.done += 1
@@ -209,14 +200,13 @@ class ApplyRun:
 
     def _delete(self, step: Step, *, dry_run: bool) -> bool:
         """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
-        resource = self.server.resource_of(step.ref.group, step.ref.kind)
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
-                self._cluster.delete(resource, step.ref, uid=uid, version=version, dry_run=dry_run)
+                self._cluster.delete(step.ref, uid=uid, version=version, dry_run=dry_run)
                 return True
             except Gone:
-                live = self._cluster.get(resource, step.ref)
+                live = self._cluster.get(step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
                 if kept := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
@@ -253,15 +243,14 @@ class ApplyRun:
                 pause = min(2.0, pause * 2)
 
     def _still_there(self, ref: Ref) -> bool:
-        live = self._cluster.get(self.server.resource_of(ref.group, ref.kind), ref)
+        live = self._cluster.get(ref)
         return live is not None and bool(live["metadata"].get("deletionTimestamp"))
 
     def _wait_established(self, steps: list[Step]) -> None:
         """Wait until the API serves the kinds of new CRDs."""
         until = time.monotonic() + WAIT_SECONDS
         for step in steps:
-            resource = self._cluster.resource("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-            while not established(self._cluster.get(resource, step.ref)):
+            while not condition(self._cluster.get(step.ref) or {}, "Established"):
                 if time.monotonic() > until:
                     with self._lock:
                         self.outcome.warnings.append(
@@ -270,9 +259,3 @@ class ApplyRun:
                         )
                     break
                 time.sleep(0.3)
-
-
-def established(live: Json | None) -> bool:
-    """Whether the API serves the kind of a CRD."""
-    conditions = ((live or {}).get("status") or {}).get("conditions") or ()
-    return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)

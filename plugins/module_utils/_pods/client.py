@@ -36,10 +36,8 @@ class PodCluster(Cluster):
 
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
-        resource = self.resource(body["apiVersion"], body["kind"])
-        meta = body["metadata"]
         with contextlib.suppress(answers.Gone):
-            self.delete(resource, Ref(resource.group, body["kind"], meta["namespace"], meta["name"]))
+            self.delete(Ref.of(body))
 
     def log(
         self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False, limit: int = LOG_BYTES

@@ -26,7 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     status_patch,
     taint_patch,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import GatedNodes
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import bring
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
@@ -301,13 +301,10 @@ def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds
     before, sent = node() if out else objects["n"], []
 
     class Cluster:
-        def resource(self, *_kind):
-            return None
-
-        def patch(self, _resource, _name, _patch, *, content, part):
+        def patch(self, _ref, _patch, *, content, part):
             assert content == {"status": "strategic-merge-patch", "": "merge-patch"}[part]
             sent.append(part)
             return before
 
-    GatedNodes(Cluster()).bring("n", GatedNode.of(before), targets["n"] if out else None, 12)
+    bring(Cluster(), "n", GatedNode.of(before), targets["n"] if out else None, 12)
     assert sent == parts

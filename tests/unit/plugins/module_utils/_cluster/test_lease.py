@@ -31,10 +31,7 @@ class Api:
         self.now = 0.0
         self.meanwhile = []
 
-    def resource(self, _version, kind):
-        return kind
-
-    def get(self, _resource, _ref):
+    def get(self, _ref):
         return json.loads(json.dumps(self.lease))
 
     def namespace_phase(self, name):
@@ -52,13 +49,13 @@ class Api:
         self.version += 1
         self.lease = {"metadata": {"uid": uid, "resourceVersion": str(self.version)}, "spec": spec}
 
-    def patch(self, _resource, _name, patch, *, namespace):
-        assert namespace == "spiderpool"
+    def patch(self, ref, patch):
+        assert ref.namespace == "spiderpool"
         if patch["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise Stale("lease")
         self.put({**self.lease["spec"], **patch["spec"]})
 
-    def delete(self, _resource, _ref, *, version):
+    def delete(self, _ref, *, version):
         if version != self.lease["metadata"]["resourceVersion"]:
             raise Gone("lease")
         self.lease = None

@@ -22,10 +22,10 @@ class Recorder:
     def resource(self, api_version, kind):
         return (api_version, kind)
 
-    def delete(self, resource, ref, *, uid, version, dry_run):
+    def delete(self, ref, *, uid, version, dry_run):
         self.deleted.append((ref.name, dry_run))
 
-    def get(self, resource, ref):
+    def get(self, ref):
         return None
 
 
