@@ -10,6 +10,7 @@ table, REQUIREMENTS, and is compared row by row.
 
 from __future__ import annotations
 
+import operator
 import re
 import typing as t
 from dataclasses import dataclass, field
@@ -270,11 +271,6 @@ class PlannedParts:
         """Return one of the Helm values; None where they do not say."""
         return below(self.values, dotted)
 
-    def entries(self) -> set[str]:
-        """Return the resources that the device plugin has to offer."""
-        rows = self.value("rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()
-        return {resource(row) for row in rows}
-
 
 @dataclass(frozen=True)
 class AdoptedPart:
@@ -308,8 +304,8 @@ class AdoptedPart:
         return {str(row.body["metadata"].get("namespace")) for row in self.found if "metadata" in row.body}
 
 
-def _equal(planned: t.Any, seen: t.Any) -> bool:
-    return bool(planned == seen)
+def _resources(entries: t.Iterable[Json]) -> list[str]:
+    return sorted({resource(row) for row in entries})
 
 
 def _among(planned: t.Any, seen: t.Any) -> bool:
@@ -331,7 +327,7 @@ class Requirement:
     planned: t.Callable[[PlannedParts], t.Any]
     seen: t.Callable[[AdoptedPart], t.Any]
     fix: str
-    good: t.Callable[[t.Any, t.Any], bool] = _equal
+    good: t.Callable[[t.Any, t.Any], bool] = operator.eq
 
 
 def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requirement:
@@ -339,13 +335,20 @@ def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requ
     return Requirement(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
 
 
-def _chart(what: str, value: str, key: str, fixed: bool | None = None) -> Requirement:
-    """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan."""
+def _chart(what: str, value: str, key: str, fixed: bool | None = None, unset: bool | None = None) -> Requirement:
+    """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan.
+
+    :param what: its name for people.
+    :param value: the chart's value behind it.
+    :param key: where conf.yml has it.
+    :param fixed: what it must be for any plan.
+    :param unset: what it is where conf.yml does not say it; None: that is not known.
+    """
     return Requirement(
         SPIDERPOOL,
         what,
         lambda plan: fixed if fixed is not None else (plan.value(value) or None),
-        lambda seen: seen.config.get(key),
+        lambda seen: unset if below(seen.config, key) is None else below(seen.config, key),
         f"Set {value} to {str(fixed is not False).lower()} in the values of its release.",
     )
 
@@ -362,18 +365,12 @@ REQUIREMENTS = (
         lambda seen: seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"),
         "Set multus.enableMultusConfig to true in the values of its release.",
     ),
-    Requirement(
-        SPIDERPOOL,
-        "injection",
-        lambda plan: plan.value("spiderpoolController.podResourceInject.enabled") or None,
-        lambda seen: (seen.config.get("podResourceInject") or {}).get("enabled", False),
-        "Set spiderpoolController.podResourceInject.enabled to true in the values of its release.",
-    ),
+    _chart("injection", "spiderpoolController.podResourceInject.enabled", "podResourceInject.enabled", unset=False),
     Requirement(
         SPIDERPOOL,
         "namespaces of injection",
         lambda plan: plan.value("spiderpoolController.podResourceInject.namespacesInclude") or None,
-        lambda seen: (seen.config.get("podResourceInject") or {}).get("namespacesInclude") or ...,
+        lambda seen: below(seen.config, "podResourceInject.namespacesInclude") or ...,
         "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
         _among,
     ),
@@ -421,8 +418,8 @@ REQUIREMENTS = (
     Requirement(
         DEVICE_PLUGIN,
         "resources",
-        lambda plan: sorted(plan.entries()),
-        lambda seen: None if seen.plugin is None else sorted(resource(row) for row in seen.plugin),
+        lambda plan: _resources(plan.value("rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()),
+        lambda seen: None if seen.plugin is None else _resources(seen.plugin),
         "Add the plan's entries (cluster/values.yaml, configList) to its configuration, and restart it.",
         _among,
     ),

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import typing as t
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
@@ -45,8 +45,8 @@ from .components import (
     workloads_found,
 )
 from .crds import API, SortedCrds, schema_of, sort, undeclared
-from .ground import CILIUM, Distribution, distribution_of, network_problems, nodes_on_rails, unsuited
-from .model import Json
+from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
+from .model import Json, below
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -108,8 +108,7 @@ def crds_there(cluster: Cluster, names: t.Iterable[str]) -> dict[str, Json]:
 def mounted(cluster: Cluster, found: t.Iterable[FoundPart], key: str) -> str | None:
     """Return a key of a ConfigMap that workloads mount."""
     for row in found:
-        pod = ((row.body.get("spec") or {}).get("template") or {}).get("spec") or {}
-        for volume in pod.get("volumes") or ():
+        for volume in below(row.body, "spec.template.spec.volumes") or ():
             name = (volume.get("configMap") or {}).get("name")
             config = cluster.one(*CONFIG_MAP, name, row.body["metadata"]["namespace"]) if name else None
             if config and key in (config.get("data") or {}):
@@ -121,8 +120,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
     params = module.params
     with Cluster(Access.of(params), retry_seconds=10) as cluster:
-        given = {name: value for name, value in params["release"].items() if name != "values"}
-        release = Release(**given)
+        release = Release(**{name: value for name, value in params["release"].items() if name != "values"})
         if params["state"] == "absent":
             return removable(cluster, params["crds"], release)
         return surveyed(cluster, params, release)
@@ -165,46 +163,90 @@ def kind_of(crd: Json) -> tuple[str, str]:
     return f"{spec['group']}/{version}", spec["names"]["kind"]
 
 
-@dataclass(frozen=True)
 class Survey:
     """What was read: DaemonSets, nodes, networks, the parts that are there, CRDs by name; and what of the plan."""
 
-    sets: list[Json]
-    nodes: list[Json]
-    networks: list[Json]
-    found: list[FoundPart]
-    crds: dict[str, Json]
-    policies: list[Json]
-    facts: Facts
-
-    @classmethod
-    def of(cls, cluster: Cluster, params: dict[str, t.Any], release: Release) -> Survey:
-        """Read it."""
-        sets, networks = cluster.listed("apps/v1", "DaemonSet"), cluster.listed(*NETWORK)
-        found = [*workloads_found([*cluster.listed("apps/v1", "Deployment"), *sets], release)]
-        found += policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
-        found += networks_found(networks)
-        if release.there and not release.ours and not any(row.part == SPIDERPOOL for row in found):
+    def __init__(self, cluster: Cluster, params: dict[str, t.Any], release: Release) -> None:
+        self.cluster, self.params = cluster, params
+        self.sets, self.networks = cluster.listed("apps/v1", "DaemonSet"), cluster.listed(*NETWORK)
+        self.nodes = cluster.listed("v1", "Node")
+        self.distribution = distribution_of(self.nodes)
+        self.found = [*workloads_found([*cluster.listed("apps/v1", "Deployment"), *self.sets], release)]
+        self.found += policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
+        self.found += networks_found(self.networks)
+        if release.there and not release.ours and not self.of(SPIDERPOOL):
             chart = release.chart.rpartition("-")[2]
-            found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
-        live = crds_there(cluster, {*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
+            self.found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
+        self.crds = crds_there(cluster, {*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
         for part, name in PROOFS.items():
-            if name in live and not any(row.part == part for row in found):
-                found.append(FoundPart(part, f"CRD {name}", owner_of(live[name]["metadata"]).name, sure=SERVED))
+            if name in self.crds and not self.of(part):
+                owner = owner_of(self.crds[name]["metadata"]).name
+                self.found.append(FoundPart(part, f"CRD {name}", owner, sure=SERVED))
         folder = params["cluster_dir"] or ""
-        return cls(
-            sets,
-            cluster.listed("v1", "Node"),
-            networks,
-            found,
-            live,
-            manifests(folder, "sriovpolicies.yaml"),
-            planned_facts(folder),
-        )
+        self.policies, self.facts = manifests(folder, "sriovpolicies.yaml"), planned_facts(folder)
+
+    def of(self, part: str) -> list[FoundPart]:
+        """Return what is there of a part."""
+        return [row for row in self.found if row.part == part]
 
     def set_of(self, *names: str) -> list[Json]:
         """Return the DaemonSets of these names."""
         return [row for row in self.sets if row["metadata"]["name"] in names]
+
+    def calico_set(self) -> Json:
+        """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
+        for node in self.set_of(CALICO):
+            prefixes = {row["aggregate"] for row in self.facts["prefixes"]}
+            operated = self.cluster.one(*INSTALLATION, "default")
+            return patches(node, operated, self.facts["interfaces"], prefixes)
+        return {}
+
+    def ground_problems(self, managed: set[str]) -> t.Iterator[Problem]:
+        """Give what of the cluster itself the plan does not go with.
+
+        :param managed: the parts that this collection installs.
+        """
+        params, facts = self.params, self.facts
+        spaces = [row["metadata"]["namespace"] for row in self.set_of(*CILIUM)]
+        cilium = [self.cluster.one(*CONFIG_MAP, params["cilium_config"], space) for space in spaces]
+        rows = [row for group in facts["networks"].values() for row in group] if CONFIG in facts["kinds"] else []
+        values = params["values"] if SPIDERPOOL in managed else None
+        yield from unsuited(self.distribution, values, multus=MULTUS in managed)
+        networks, present = params["networks"], filter(None, cilium)
+        yield from network_problems(self.sets, networks, self.nodes, present, self.distribution)
+        yield from nodes_on_rails(self.nodes, facts["prefixes"])
+        yield from unknown_kinds(self.cluster, params["kinds"], params["crds"])
+        yield from taken_networks(self.networks, {row["name"] for row in rows})
+
+    def adopted_problems(self, parts: dict[str, str]) -> t.Iterator[Problem]:
+        """Give what of the adopted parts does not serve the plan.
+
+        :param parts: managed or adopt, by part.
+        """
+        folders = {**self.distribution.folders, **(self.params["values"].get("global") or {})}
+        planned = PlannedParts(self.params["values"], self.policies, folders)
+        for part, state in parts.items():
+            if state == ADOPT and (rows := self.of(part)):
+                yield from differences(part, planned, self.seen(part, rows))
+
+    def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
+        """Return what an adopted part says of itself, of which `rows` are there."""
+        if part == SPIDERPOOL:
+            told = mounted(self.cluster, rows, "conf.yml") or ""
+            return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
+        if part == DEVICE_PLUGIN:
+            own = [row.body["config"] for row in rows if "config" in row.body]
+            given = own[0] if own else mounted(self.cluster, rows, "config.json")
+            with contextlib.suppress(ValueError, TypeError, AttributeError):
+                read = json.loads(given) if isinstance(given, str) else given
+                return AdoptedPart(rows, plugin=read.get("configList") or [])
+        lacking: set[str] = set()
+        if part == SRIOV_OPERATOR and PROOFS[part] in self.crds:
+            versions = {row["name"]: row for row in self.crds[PROOFS[part]]["spec"]["versions"]}
+            known = versions.get(SRIOV.partition("/")[2])
+            schema = schema_of(known) if known else {}
+            lacking = {name for policy in self.policies for name in undeclared({"spec": policy["spec"]}, schema)}
+        return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
 
 
 def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
@@ -213,7 +255,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     :raises RdmaError: something is in the way; all of it is named at once.
     """
     release = replace(noted, ours=noted.ours or params["take_over"])
-    survey = Survey.of(cluster, params, release)
+    survey = Survey(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
     parts, problems, asked = states(needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
@@ -230,12 +272,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
                 )
             )
     crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
-    distribution = distribution_of(survey.nodes)
-    problems += [
-        *ground_problems(cluster, survey, params, managed, distribution),
-        *crds.problems,
-        *adopted_problems(cluster, survey, params, parts, distribution),
-    ]
+    problems += [*survey.ground_problems(managed), *crds.problems, *survey.adopted_problems(parts)]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
@@ -259,75 +296,8 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         "left": crds.left,
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
         "calico": next((row["metadata"]["namespace"] for row in survey.set_of(CALICO)), ""),
-        "calico_set": calico_set(cluster, survey),
+        "calico_set": survey.calico_set(),
     }
-
-
-def calico_set(cluster: Cluster, survey: Survey) -> Json:
-    """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
-    for node in survey.set_of(CALICO):
-        prefixes = {row["aggregate"] for row in survey.facts["prefixes"]}
-        return patches(node, cluster.one(*INSTALLATION, "default"), survey.facts["interfaces"], prefixes)
-    return {}
-
-
-def ground_problems(
-    cluster: Cluster, survey: Survey, params: dict[str, t.Any], managed: set[str], distribution: Distribution
-) -> t.Iterator[Problem]:
-    """Give what of the cluster itself the plan does not go with.
-
-    :param managed: the parts that this collection installs.
-    :param distribution: the cluster's.
-    """
-    spaces = [row["metadata"]["namespace"] for row in survey.set_of(*CILIUM)]
-    cilium = [cluster.one(*CONFIG_MAP, params["cilium_config"], space) for space in spaces]
-    facts = survey.facts
-    rows = [row for group in facts["networks"].values() for row in group] if CONFIG in facts["kinds"] else []
-    values = params["values"] if SPIDERPOOL in managed else None
-    yield from unsuited(distribution, values, multus=MULTUS in managed)
-    yield from network_problems(survey.sets, params["networks"], survey.nodes, filter(None, cilium), distribution)
-    yield from nodes_on_rails(survey.nodes, facts["prefixes"])
-    yield from unknown_kinds(cluster, params["kinds"], params["crds"])
-    yield from taken_networks(survey.networks, {row["name"] for row in rows})
-
-
-def adopted_problems(
-    cluster: Cluster, survey: Survey, params: dict[str, t.Any], parts: dict[str, str], distribution: Distribution
-) -> t.Iterator[Problem]:
-    """Give what of the adopted parts does not serve the plan.
-
-    :param parts: managed or adopt, by part.
-    :param distribution: the cluster's.
-    """
-    folders = {**distribution.folders, **(params["values"].get("global") or {})}
-    for part, state in parts.items():
-        rows = [row for row in survey.found if row.part == part]
-        if state == ADOPT and rows:
-            planned = PlannedParts(params["values"], survey.policies, folders)
-            yield from differences(part, planned, seen(cluster, part, rows, survey))
-
-
-def seen(cluster: Cluster, part: str, rows: list[FoundPart], survey: Survey) -> AdoptedPart:
-    """Return what an adopted part says of itself.
-
-    :param part: which.
-    :param rows: what is there of it.
-    """
-    if part == SPIDERPOOL:
-        told = mounted(cluster, rows, "conf.yml") or ""
-        return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
-    if part == DEVICE_PLUGIN:
-        given = [row.body["config"] for row in rows if "config" in row.body] or [mounted(cluster, rows, "config.json")]
-        with contextlib.suppress(ValueError, TypeError, AttributeError):
-            read = json.loads(given[0]) if isinstance(given[0], str) else given[0]
-            return AdoptedPart(rows, plugin=read.get("configList") or [])
-    lacking: set[str] = set()
-    if part == SRIOV_OPERATOR and PROOFS[part] in survey.crds:
-        versions = {row["name"]: row for row in survey.crds[PROOFS[part]]["spec"]["versions"]}
-        known = versions.get(SRIOV.partition("/")[2])
-        schema = schema_of(known) if known else {}
-        lacking = {name for policy in survey.policies for name in undeclared({"spec": policy["spec"]}, schema)}
-    return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
 
 
 def unknown_kinds(cluster: Cluster, kinds: list[str], charts: list[Json]) -> list[Problem]:
