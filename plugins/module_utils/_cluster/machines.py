@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 from .._errors import InputError, Problem
-from .model import Json
+from .model import Json, below
 from .nodes import lost_nodes
 
 HOSTS: Json = {
@@ -26,26 +25,15 @@ HOSTS: Json = {
 }
 
 
-@dataclass(frozen=True)
-class Machine:
-    """What a node's kubelet told of its machine; `up`: whether it still speaks, so that the boot is the running one."""
-
-    machine_id: str
-    boot_id: str
-    up: bool
-
-    @classmethod
-    def of(cls, live: Json) -> Machine:
-        """Return what a node object says."""
-        info = (live.get("status") or {}).get("nodeInfo") or {}
-        return cls(info.get("machineID") or "", info.get("bootID") or "", not lost_nodes([live]))
-
-    def is_of(self, host: Json) -> bool:
-        """Whether the node is that host. Machines from one image may share their ID, and not their boot."""
-        return self.machine_id == host["machine_id"] and (not self.up or self.boot_id == host["boot_id"])
+def _is(live: Json, host: Json) -> bool:
+    """Whether a node is that host. Machines from one image may share their ID, and not their boot."""
+    info = below(live, "status.nodeInfo") or {}
+    # Of a kubelet that is silent the boot is not the running one.
+    boot = bool(lost_nodes([live])) or info.get("bootID", "") == host["boot_id"]
+    return bool(info.get("machineID", "") == host["machine_id"] and boot)
 
 
-def place(host: Json, nodes: t.Mapping[str, Machine]) -> tuple[bool, Problem | None]:
+def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None]:
     """Return whether a host is its node in the cluster, and what is wrong with it.
 
     A host without a kubelet whose machine no node has, has not joined yet: it is none, and nothing is wrong.
@@ -55,10 +43,11 @@ def place(host: Json, nodes: t.Mapping[str, Machine]) -> tuple[bool, Problem | N
     """
     name, kubelet = host["node"], host["kubelet"]
     node = nodes.get(name)
-    same = node is not None and (not node.machine_id or node.machine_id == host["machine_id"])
-    if node and same and (not kubelet or not node.machine_id or node.is_of(host)):
+    told = below(node, "status.nodeInfo.machineID")
+    same = node is not None and told in (None, "", host["machine_id"])
+    if node and same and (not kubelet or not told or _is(node, host)):
         return True, None
-    other = next((each for each in sorted(nodes) if each != name and nodes[each].is_of(host)), None)
+    other = next((each for each in sorted(nodes) if each != name and _is(nodes[each], host)), None)
     if not kubelet and not other:
         return False, None
     is_there = f"The cluster's node {name} is another machine" if node else f"The cluster has no node {name}"
@@ -74,12 +63,14 @@ def place(host: Json, nodes: t.Mapping[str, Machine]) -> tuple[bool, Problem | N
     return False, Problem(host["host"] or name, f"{is_there}, and a {kubelet} runs on this host.", fix)
 
 
-def joined(hosts: t.Iterable[Json], nodes: t.Mapping[str, Machine]) -> list[str]:
-    """Return the nodes of the hosts that are in the cluster.
+def joined(hosts: t.Iterable[Json], nodes: t.Iterable[Json]) -> list[str]:
+    """Return the names of the hosts' nodes that are in the cluster.
 
+    :param nodes: the cluster's.
     :raises InputError: with every host that is not the node of its name.
     """
-    placed = [(host["node"], *place(host, nodes)) for host in hosts]
+    names = {node["metadata"]["name"]: node for node in nodes}
+    placed = [(host["node"], *place(host, names)) for host in hosts]
     if problems := [problem for _name, _there, problem in placed if problem]:
         raise InputError(problems)
     return [name for name, there, _problem in placed if there]

@@ -66,22 +66,27 @@ class Node:
         )
 
 
-def request_of(nodes: t.Iterable[str], labels_file: Json | None, facts: Facts | None) -> NodesRequest:
+def request_of(
+    seats: t.Mapping[str, t.Any], labels_file: Json | None, groups: t.Iterable[Json], facts: Facts | None
+) -> NodesRequest:
     """Return what the files of a plan say.
 
-    :param nodes: the active nodes.
+    :param seats: the plan's nodes, retired ones too.
     :param labels_file: the node labels, or None.
+    :param groups: nodes with labels of zone and leaves.
     :param facts: the plan's, None where nothing is asked of the nodes.
     """
-    nodes = tuple(sorted(nodes))
+    nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired")))
     label = str((labels_file or {}).get("label", ""))
     profiles = {node: value for node, value in ((labels_file or {}).get("nodes") or {}).items() if node in set(nodes)}
+    offers = facts["resources"] if facts else {}
+    resources = {node: row for node in nodes if (row := offers.get(profiles.get(node, DECLARED)))}
     labels = {node: {label: profile} for node, profile in profiles.items()}
-    if facts is None:
-        return NodesRequest(nodes, label, labels)
-    asked = {node: facts["resources"].get(profiles.get(node, DECLARED)) for node in nodes}
-    resources = {node: offered for node, offered in asked.items() if offered}
-    return NodesRequest(nodes, label, labels, resources, frozenset(labels if facts["own_device"] else ()))
+    for group in groups:
+        for node in group["nodes"]:
+            labels.setdefault(node, {}).update(group["labels"])
+    sriov = frozenset(profiles if facts and facts["own_device"] else ())
+    return NodesRequest(nodes, label, labels, resources, sriov, frozenset(seats))
 
 
 def resource(entry: Json) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import time
 import typing as t
-from dataclasses import replace
 
 from .._check import DEVIATION, OK, Check
 from .._errors import InputError, RdmaError
@@ -23,7 +22,7 @@ from .access import ACCESS, Access
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
-from .machines import HOSTS, Machine, joined
+from .machines import HOSTS, joined
 from .model import Json, Ref
 from .nodes import (
     PURPOSES,
@@ -83,13 +82,8 @@ def read_request(folder: str, *, absent: bool) -> NodesRequest:
     """
     seats = read_lock(folder)["nodes"]
     source.check_plan(os.path.join(folder, "cluster"))
-    nodes = {name for name, row in seats.items() if not row.get("retired")}
-    want = request_of(nodes, read_labels(folder, "cluster"), None if absent else read_facts(folder))
-    labels = {node: dict(row) for node, row in want.labels.items()}
-    for group in (read_labels(folder, "workload") or {"groups": []})["groups"]:
-        for node in group["nodes"]:
-            labels.setdefault(node, {}).update(group["labels"])
-    return replace(want, labels=labels, known=frozenset(seats))
+    groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
+    return request_of(seats, read_labels(folder, "cluster"), groups, None if absent else read_facts(folder))
 
 
 def read_labels(folder: str, part: str) -> Json | None:
@@ -119,13 +113,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         elif want:
             done = compared(cluster, params, want, check_mode=module.check_mode)
         else:
-            done = {"joined": joined(params["hosts"], machines(cluster.each(*NODE)))}
+            done = {"joined": joined(params["hosts"], cluster.each(*NODE))}
     return {**UNCHANGED, **done}
-
-
-def machines(nodes: t.Iterable[Json]) -> dict[str, Machine]:
-    """Return what tells each node's machine from others."""
-    return {node["metadata"]["name"]: Machine.of(node) for node in nodes}
 
 
 def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
@@ -134,10 +123,10 @@ def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> 
     found = {name: node for name, node in asked.items() if node}
     if params["hosts"]:
         try:
-            there = joined(params["hosts"], machines(found.values()))
+            there = joined(params["hosts"], found.values())
         except InputError:
             # All nodes are asked where it is wrong, for the name that would be right.
-            there = joined(params["hosts"], machines(cluster.each(*NODE)))
+            there = joined(params["hosts"], cluster.each(*NODE))
         found = {name: node for name, node in found.items() if name in there}
     live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
     changes = drain_changes(live, params["drain"], params["purpose"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import Machine, joined, place
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import joined, place
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 
 
@@ -17,15 +17,13 @@ def host(kubelet="kubelet", machine="m1", boot="b1", node="gpu-1"):
 def cluster(*rows):
     """Return nodes of (name, machine, boot, ready)."""
     return {
-        name: Machine.of(
-            {
-                "metadata": {"name": name},
-                "status": {
-                    "nodeInfo": {"machineID": machine, "bootID": boot},
-                    "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
-                },
-            }
-        )
+        name: {
+            "metadata": {"name": name},
+            "status": {
+                "nodeInfo": {"machineID": machine, "bootID": boot},
+                "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
+            },
+        }
         for name, machine, boot, ready in rows
     }
 
@@ -96,6 +94,6 @@ def test_a_host_that_the_cluster_knows_otherwise_is_refused(given, nodes, proble
 def test_all_hosts_at_once():
     hosts = [host(), host(node="gpu-8"), host("", "m9", "b9", "gpu-9"), host(node="gpu-3", machine="m3", boot="b3")]
     with pytest.raises(InputError) as refused:
-        joined(hosts, cluster(OURS, OTHER))
+        joined(hosts, cluster(OURS, OTHER).values())
     assert len(refused.value.problems) == 2
-    assert joined([hosts[0], hosts[2]], cluster(OURS, OTHER)) == ["gpu-1"]
+    assert joined([hosts[0], hosts[2]], cluster(OURS, OTHER).values()) == ["gpu-1"]
