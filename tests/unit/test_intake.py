@@ -288,7 +288,7 @@ LINES = st.lists(
 NODE = PodNode(
     "node1",
     tuple(
-        Network(f"rail{n}", f"n/rail{n}", kind, "r", (f"172.17.{n}.0/27",), (f"172.17.{n}.1",), 4200)
+        Network(f"rail{n}", f"n/rail{n}", kind, (f"172.17.{n}.0/27",), (f"172.17.{n}.1",), 4200)
         for n, kind in ((1, "macvlan"), (2, "sriov"))
     ),
 )

@@ -235,10 +235,10 @@ class Survey:
             told = mounted(self.cluster, rows, "conf.yml") or ""
             return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
         if part == DEVICE_PLUGIN:
-            own = [row.body["config"] for row in rows if "config" in row.body]
+            own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
             given = own[0] if own else mounted(self.cluster, rows, "config.json")
             with contextlib.suppress(ValueError, TypeError, AttributeError):
-                read = json.loads(given) if isinstance(given, str) else given
+                read: t.Any = json.loads(given) if isinstance(given, str) else given
                 return AdoptedPart(rows, plugin=read.get("configList") or [])
         lacking: set[str] = set()
         if part == SRIOV_OPERATOR and PROOFS[part] in self.crds:

@@ -34,7 +34,6 @@ class Network:
     name: str
     """namespace/name of the network."""
     kind: str
-    resource: str
     subnets: tuple[str, ...]
     gateways: tuple[str, ...]
     """By which each family leaves the rail's subnet, in a table of the rail's own; empty where nobody tunes routes."""
@@ -58,19 +57,11 @@ def node_of(piece: HostPlan, networks: dict[str, list[PodNetwork]]) -> PodNode:
     here = {row["rail"]: row for row in networks_of(networks, [rail["interface"] for rail in piece["rails"]])}
     found = []
     for rail in piece["rails"]:
-        addresses = rail.get("addresses") or ()
         if row := here.get(rail["name"]):
-            found.append(
-                Network(
-                    rail["name"],
-                    row["name"],
-                    row["attachment"],
-                    row["resource"],
-                    tuple(address["subnet"] for address in addresses if row["addresses"]),
-                    tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"])),
-                    row["mtu"],
-                )
-            )
+            addresses = rail.get("addresses") or ()
+            subnets = tuple(address["subnet"] for address in addresses if row["addresses"])
+            gateways = tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"]))
+            found.append(Network(rail["name"], row["name"], row["attachment"], subnets, gateways, row["mtu"]))
     return PodNode(piece["node"], tuple(found))
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import typing as t
 
 from .._cluster import answers, library
@@ -50,15 +49,18 @@ class PodCluster(Cluster):
         :param previous: of the container's last start.
         :param limit: bytes of its end.
         """
-        path = f"{_path(pod)}/log"
+        ref = Ref.to("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+        path = f"/api/v1/namespaces/{ref.namespace}/pods/{ref.name}/log"
         wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
-        query = {name: value for name, value in wanted.items() if value}
+        # The dynamic client has no words for these.
+        how = {"query_params": [(name, value) for name, value in wanted.items() if value], "serialize": False}
+        how["header_params"] = {"Accept": "*/*"}
 
         def send() -> bytes:
             end = bytearray()
             try:
                 # The API has a limit for the beginning only: what counts, the result, is at the end.
-                for part in self._get(path, **query).stream(LOG_BYTES):
+                for part in self._client.request("get", path, _request_timeout=self._timeout, **how).stream(LOG_BYTES):
                     end += part
                     if len(end) > 2 * limit:
                         del end[:-limit]
@@ -69,32 +71,15 @@ class PodCluster(Cluster):
                     return b""
                 raise
 
-        raw: bytes = self._tried(send, f"the log of pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+        raw: bytes = self._tried(send, f"the log of pod {ref.namespace}/{ref.name}")
         return raw.decode(errors="replace")
 
     def events(self, body: Json) -> list[Json]:
         """Return the events about a pod or Job; none when this identity may not read them."""
         meta = body["metadata"]
-        path = f"/api/v1/namespaces/{meta['namespace']}/events"
+        path, which = f"/api/v1/namespaces/{meta['namespace']}/events", f"involvedObject.name={meta['name']}"
         try:
-            done = self._tried(
-                lambda: json.loads(self._get(path, fieldSelector=f"involvedObject.name={meta['name']}").data), "events"
-            )
-        except (RdmaError, answers.Gone):
+            done = self._tried(lambda: self._send("get", path, field_selector=which), "events")
+        except RdmaError:
             return []
         return list(done.get("items") or ())
-
-    def _get(self, path: str, **query: t.Any) -> t.Any:
-        """Read what the dynamic client has no words for."""
-        return self._client.request(
-            "get",
-            path,
-            query_params=list(query.items()),
-            header_params={"Accept": "*/*"},
-            serialize=False,
-            _request_timeout=self._timeout,
-        )
-
-
-def _path(pod: Json) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

@@ -150,7 +150,7 @@ def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
         fix = "Apply the objects (playbook railops.rdma.cluster), see the node's own MTU, and delete the pod."
     elif missing:
         cause = f"{', '.join(missing)} is not on {interface}"
-    return check("pod_nic", node.name, network.rail, planned, shown, cause, fix if cause else "")
+    return check("pod_nic", node.name, network.rail, planned, shown, cause, fix)
 
 
 def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[Check]:
@@ -160,7 +160,7 @@ def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], 
     tables = [str(row.get("table")) for row in rules if row.get("src") == address and row.get("table")]
     shown = ", ".join(f"lookup {table}" for table in tables) or "no rule"
     cause = "" if tables else f"no rule chooses a table for packets from {address}"
-    found = [check("pod_rule", node.name, network.rail, planned, shown, cause, _TUNE if cause else "")]
+    found = [check("pod_rule", node.name, network.rail, planned, shown, cause, _TUNE)]
     gateway = next(iter(_of_family(network.gateways, 6 if ":" in address else 4)), "")
     if not tables or not gateway:
         return found
@@ -178,8 +178,6 @@ def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], 
             cause = f"packets from {address} go to {default.get('gateway')}, which is not the rail's gateway"
     fix = (
         f"{_TUNE} The gateway comes from the rail's pool: kubectl get spiderippools (with nv-ipam: cidrpools) -o yaml."
-        if cause
-        else ""
     )
     return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
 
@@ -243,20 +241,19 @@ def _device_checks(
         elif gids is not None and kind.gid_by_address and rail.ips:
             checks.append(_shared_device(node, rail, states, gids))
     if shared := [rail for rail in rails if not ATTACHMENTS[rail.network.kind].own_device]:
-        cause = fix = ""
-        if len(active) < len(shared):
-            cause = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"
-            fix = (
-                "See the node's own RDMA devices (the checks rdma_device and rdma_port_state), and that its RDMA "
-                "namespace mode is shared."
-            )
+        few = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"
+        cause = few if len(active) < len(shared) else ""
+        fix = (
+            "See the node's own RDMA devices (the checks rdma_device and rdma_port_state), and that its RDMA namespace "
+        )
+        fix += "mode is shared."
         shown = ", ".join(active) or "none"
         checks.append(check("pod_rdma", node.name, None, f"{len(shared)} active RDMA devices", shown, cause, fix))
     elif rails:
         foreign = [row for row in links if str(row.get("netdev") or "") not in known]
         shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in foreign) or "none"
         cause = f"the pod also sees {len(foreign)} RDMA devices that are not its own" if foreign else ""
-        fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod." if cause else ""
+        fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod."
         checks.append(check("pod_rdma_foreign", node.name, None, "no RDMA device of others", shown, cause, fix))
     return checks
 

@@ -81,47 +81,34 @@ exec timeout "$seconds" "$@" ${peer:+"$peer"}
 # What `timeout` ends with when the time is up: that of coreutils, and that of busybox.
 _TIME_UP = (124, 128 + signal.SIGTERM)
 
-
 _TAKEN = "Couldn't listen to port"
-
-
-class _Said(t.NamedTuple):
-    text: str
-    cause: str
-    fix: str
-    skipped: bool = False
-    """It says nothing of the rail."""
-
-
-# What pods say of themselves, with cause and fix; without iproute2 the address is not found either.
+# What pods say of themselves, with cause and fix, and whether it says nothing of the rail. Without iproute2 the address
+# is not found either.
 _MESSAGES = (
-    _Said(
-        "timeout: not found",
-        "the image of the test application has no timeout",
-        "Give an image with coreutils (rail_objects_test_image).",
-        skipped=True,
+    *(
+        (
+            Failure(
+                said,
+                f"the image of the test application has no {program}",
+                f"Give an image with {package} (rail_objects_test_image).",
+            ),
+            skipped,
+        )
+        for said, program, package, skipped in (
+            ("timeout: not found", "timeout", "coreutils", True),
+            ("the image has no ib_read_lat", "ib_read_lat", "perftest", False),
+            ("ip: not found", "ip", "iproute2", False),
+        )
     ),
-    _Said(
-        _TAKEN,
-        "another run tests in the same pods",
-        "Run again when that has ended.",
-        skipped=True,
-    ),
-    _Said(
-        "the image has no ib_read_lat",
-        "the image of the test application has no ib_read_lat",
-        "Give an image with perftest (rail_objects_test_image).",
-    ),
-    _Said(
-        "ip: not found",
-        "the image of the test application has no ip",
-        "Give an image with iproute2 (rail_objects_test_image).",
-    ),
-    _Said(
-        "no RDMA device has the address",
-        "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
-        "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
-        "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
+    (Failure(_TAKEN, "another run tests in the same pods", "Run again when that has ended."), True),
+    (
+        Failure(
+            "no RDMA device has the address",
+            "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
+            "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
+            "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
+        ),
+        False,
     ),
 )
 _NO_RESULT_FIX = (
@@ -224,11 +211,11 @@ def read(pair: HostPair, client: Ended, server: Ended, max_latency_us: float) ->
     if (measured := parse(TEST, client.output)) is not None and client.code == 0:
         failure = judge(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], failure)
-    for known in _MESSAGES:
+    for known, skipped in _MESSAGES:
         # A port that is taken has somebody who listens: that a client does not reach it is the rail's fault.
-        unreached = known.text == _TAKEN and too_early(client)
-        if not unreached and (known.text in client.output or known.text in server.output):
-            return LatencyOutcome(pair, None, Failure(known.text, known.cause, known.fix), known.skipped)
+        unreached = known.line == _TAKEN and too_early(client)
+        if not unreached and (known.line in client.output or known.line in server.output):
+            return LatencyOutcome(pair, None, known, skipped)
     code = None if client.code in _TIME_UP else client.code
     failure = explain(client.output, code)
     if code == 0:

@@ -84,6 +84,7 @@ class WaitOutcome:
     down: set[str] = field(default_factory=set)
 
 
+@dataclass
 class Waiting:
     """Waits for some parts.
 
@@ -91,22 +92,13 @@ class Waiting:
     :param report: takes one line of progress now and then.
     """
 
-    def __init__(
-        self,
-        cluster: PodCluster,
-        parts: t.Sequence[Part],
-        timeout: float,
-        report: t.Callable[[str], None] = lambda line: None,
-        clock: t.Callable[[], float] = time.monotonic,
-        sleep: t.Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._cluster = cluster
-        self._parts = parts
-        self._timeout = timeout
-        self._report = report
-        self._clock = clock
-        self._sleep = sleep
-        self._detailed: dict[Part, Look] = {}
+    _cluster: PodCluster
+    _parts: t.Sequence[Part]
+    _timeout: float
+    _report: t.Callable[[str], None]
+    _clock: t.Callable[[], float] = time.monotonic
+    _sleep: t.Callable[[float], None] = time.sleep
+    _detailed: dict[Part, Look] = field(default_factory=dict)
 
     def until_ready(self, over: t.Callable[[], bool] | None = None) -> WaitOutcome:
         """Wait until all parts are ready, or with `over` until that says so."""

@@ -24,7 +24,7 @@ NAMES = ("spiderpool/fabric-rail1", "spiderpool/fabric-rail2")
 
 def network(rail, **more):
     number = int(rail[-1])
-    given = {"kind": "macvlan", "resource": "r", "subnets": (f"172.17.{number}.0/27",), "mtu": 4200}
+    given = {"kind": "macvlan", "subnets": (f"172.17.{number}.0/27",), "mtu": 4200}
     given["gateways"] = (f"172.17.{number}.1",)
     return Network(rail=rail, name=f"spiderpool/fabric-{rail}", **{**given, **more})
 
@@ -317,7 +317,7 @@ def test_what_the_plan_gives_a_pod(made, host_plan, wanted):
     (found,) = looks.node_of(host_plan, {"declared": [made]}).networks
     assert (bool(found.gateways), found.subnets) == wanted
     assert (found.name, found.kind) == ("spiderpool/fabric-rail1", "macvlan")
-    assert (found.resource, found.mtu) == ("spidernet.io/x", 9000)
+    assert found.mtu == 9000
 
 
 def test_a_rail_without_a_network_is_left_out():

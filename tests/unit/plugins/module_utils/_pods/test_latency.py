@@ -27,7 +27,7 @@ def printed(name):
 
 
 def network(rail, **more):
-    given = {"kind": "macvlan", "resource": f"spidernet.io/{rail}", "subnets": ("172.17.0.0/27",), "gateways": ()}
+    given = {"kind": "macvlan", "subnets": ("172.17.0.0/27",), "gateways": ()}
     return Network(rail=rail, name=f"spiderpool/fabric-{rail}", **{"mtu": 4200, **given, **more})
 
 
