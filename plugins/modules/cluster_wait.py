@@ -144,7 +144,7 @@ stderr:
   sample: ""
 """
 
-from ..module_utils._cluster.access import NEEDS
+from ..module_utils._cluster.library import NEEDS
 from ..module_utils._module import run_module
 from ..module_utils._pods.wait_run import SPEC, run
 

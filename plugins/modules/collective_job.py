@@ -117,7 +117,7 @@ import os
 import typing as t
 
 from ..module_utils._cluster import source
-from ..module_utils._cluster.access import ACCESS, NEEDS, Access
+from ..module_utils._cluster.library import ACCESS, NEEDS
 from ..module_utils._errors import RdmaError
 from ..module_utils._module import run_module
 from ..module_utils._pods.client import PodCluster
@@ -165,7 +165,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     made: dict[str, t.Any] = {"changed": False, "objects": [job]}
     if check_mode:
         return made
-    with PodCluster(Access.of(params)) as cluster:
+    with PodCluster(params) as cluster:
         return {**made, **Collective(cluster, job).run()}
 
 

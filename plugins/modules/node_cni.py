@@ -146,7 +146,7 @@ lacks:
   sample: "node[1-8]: macvlan"
 """
 
-from ..module_utils._cluster.access import NEEDS
+from ..module_utils._cluster.library import NEEDS
 from ..module_utils._module import run_module
 from ..module_utils._pods.node_cni_run import SPEC, run
 

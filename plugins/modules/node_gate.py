@@ -126,8 +126,8 @@ missing:
   sample: []
 """
 
-from ..module_utils._cluster.access import NEEDS
 from ..module_utils._cluster.gate_run import SPEC, run
+from ..module_utils._cluster.library import NEEDS
 from ..module_utils._module import run_module
 
 

@@ -14,9 +14,6 @@ from .._errors import RdmaError
 from . import library
 from .model import Json
 
-if not library.KUBERNETES_ERROR:
-    ApiException = library.ApiException
-
 
 class FieldConflict(Exception):
     """The server says that others own fields: [(field, owner)]."""
@@ -46,7 +43,7 @@ def answered(call: t.Callable[[], t.Any]) -> t.Any:
         return call()
     except AttributeError as exc:
         # Where TLS fails, the client stumbles over the body of an answer that never came.
-        if isinstance(exc.__context__, ApiException):
+        if isinstance(exc.__context__, library.client.ApiException):
             raise exc.__context__ from None
         raise
 

@@ -17,15 +17,12 @@ import typing as t
 
 from .._errors import RdmaError
 from . import library
-from .access import Access, load
 from .answers import FieldConflict, Gone, Stale, after, answered, conflict_fields, refused, status_of, worth_another
 from .model import FIELD_MANAGER, Json, Ref
 from .pace import Pace
 
 if not library.KUBERNETES_ERROR:
     import urllib3.exceptions
-
-    ApiException = library.ApiException
 
 C = t.TypeVar("C", bound="Cluster")
 PAGE = 500
@@ -44,19 +41,21 @@ _MOST_LISTS = 3
 class Cluster:
     """One API, used by several threads.
 
+    :param params: of a module, with those of ACCESS.
     :param retry_seconds: how long one request is tried again while the API answers 429, 409 (stale) or 5xx, or drops.
     """
 
-    def __init__(self, access: Access, *, retry_seconds: float = 120) -> None:
+    def __init__(self, params: t.Mapping[str, t.Any], *, retry_seconds: float = 120) -> None:
+        self._params = params
         self._retry_seconds = retry_seconds
         self._timeout = _ANSWER_SECONDS
-        made = load(access)
+        made = library.load(params)
         made.connection_pool_maxsize = THREADS
         self._pace = Pace(THREADS)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
-        self._client = library.DynamicClient(library.ApiClient(made), discoverer=library.Kinds)
+        self._client = library.dynamic.DynamicClient(library.client.ApiClient(made), discoverer=library.Kinds)
         self._met = False
 
     def __enter__(self: C) -> C:
@@ -204,7 +203,7 @@ class Cluster:
         def send() -> None:
             try:
                 self._send("post", path, body)
-            except ApiException as exc:
+            except library.client.ApiException as exc:
                 # The answer to an earlier try was lost: it is there.
                 if exc.status != 409 or status_of(exc).get("reason") != "AlreadyExists":
                     raise
@@ -229,7 +228,7 @@ class Cluster:
         def send() -> None:
             try:
                 self._send("delete", path, body)
-            except ApiException as exc:
+            except library.client.ApiException as exc:
                 if exc.status in (404, 409):
                     raise Gone(str(ref)) from exc
                 raise
@@ -249,7 +248,7 @@ class Cluster:
         def send() -> Json:
             try:
                 return self._send("patch", path, patch, f"application/{content}+json")
-            except ApiException as exc:
+            except library.client.ApiException as exc:
                 if exc.status == 409 and "resourceVersion" in patch["metadata"]:
                     raise Stale(str(ref)) from exc
                 raise
@@ -292,7 +291,7 @@ class Cluster:
         while True:
             try:
                 return answered(call)
-            except ApiException as exc:
+            except library.client.ApiException as exc:
                 if UNTRUSTED in str(exc.reason):
                     raise self._untrusted(exc) from exc
                 status = status_of(exc)

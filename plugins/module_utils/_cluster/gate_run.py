@@ -17,9 +17,9 @@ from .._fabric.labels import GATE_TAINT
 from .._fabric.lock import read_lock
 from .._intake import FILE, excerpt, parsed
 from . import gate
-from .access import ACCESS, Access
 from .answers import Gone, Stale
 from .client import THREADS, Cluster
+from .library import ACCESS
 from .model import Ref
 
 if t.TYPE_CHECKING:
@@ -66,6 +66,7 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
 def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
     """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
+    :param name: the node's.
     :param live: the node as it was read.
     :param now: seconds since 1970.
     :raises RdmaError: it changes faster than it can be read.
@@ -119,7 +120,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     targets: dict[str, gate.GateTarget] = {}
     lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
-    with Cluster(Access.of(params)) as cluster:
+    with Cluster(params) as cluster:
         live = {node["metadata"]["name"]: gate.GatedNode.of(node) for node in cluster.each("v1", "Node")}
         gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
         ours = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}

@@ -26,9 +26,9 @@ from .._detach import detach
 from .._errors import RdmaError
 from .._hold import SECONDS, SINCE, taken
 from . import library
-from .access import ACCESS, Access
 from .answers import Gone, Stale
 from .client import Cluster
+from .library import ACCESS
 from .model import Json, Ref
 from .progress import reporter
 
@@ -131,12 +131,11 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     pid = params["run"]["pid"]
     handle, holder, live = registered(params["run"]["user"], pid)
     place = (params["namespace"], params["fabric"], holder)
-    access = Access.of(params)
     # An earlier part of the run has a process already, which renews nothing where the API was away then.
     alone = handle is not None
     try:
         if params["cluster"]:
-            alone |= _take(access, place, reporter(params["progress_file"]))
+            alone |= _take(params, place, reporter(params["progress_file"]))
             result["lease"] = True
     except RdmaError as exc:
         # Hosts are mended also while the API is away, or does not let this identity have leases.
@@ -144,7 +143,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             raise
         result["warnings"] += [f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}"]
     if alone:
-        detach(lambda: keep(access, place if result["lease"] else None, pid), handle)
+        detach(lambda: keep(params, place if result["lease"] else None, pid), handle)
     return {**result, "run": "" if result["lease"] else "|".join([holder, *live])}
 
 
@@ -196,10 +195,10 @@ def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _take(access: Access, place: Place, report: t.Callable[[str], None]) -> bool:
+def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
     if library.KUBERNETES_ERROR:
         raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
-    with Cluster(access, retry_seconds=LOOK_SECONDS) as cluster:
+    with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
         now = lease.take(report)
         # What the process will need is imported by now: the files that it comes from go with the module.
@@ -207,14 +206,14 @@ def _take(access: Access, place: Place, report: t.Callable[[str], None]) -> bool
         return now
 
 
-def keep(access: Access, place: Place | None, pid: int) -> None:
+def keep(params: t.Mapping[str, t.Any], place: Place | None, pid: int) -> None:
     """Renew the lease as long as the run lives, then give it back: the work of the run's own process."""
     over = False
     while not over:
         over = ended(pid, RENEW_SECONDS)
         if place is None:
             continue
-        with contextlib.suppress(RdmaError), Cluster(access, retry_seconds=RENEW_SECONDS) as cluster:
+        with contextlib.suppress(RdmaError), Cluster(params, retry_seconds=RENEW_SECONDS) as cluster:
             lease = Lease(cluster, *place)
             if over:
                 lease.give_back()

@@ -4,39 +4,54 @@
 
 """What is taken of the official Python client: configuration, transport, the dynamic client and its resources.
 
+With the options of every module that speaks to a cluster, which say where its API is and who we are.
+
 Its own discovery is not used: it keeps what an API serves in a file that other runs and users share, takes a group that
 does not answer for one without kinds, and several threads cannot ask it at once.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import traceback
 import typing as t
 
+from .._errors import RdmaError
+
 KUBERNETES_ERROR: str | None = None
 try:
-    from kubernetes.client import ApiClient, Configuration
-    from kubernetes.client.exceptions import ApiException
-    from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
-    from kubernetes.dynamic import DynamicClient
-    from kubernetes.dynamic.resource import Resource
+    from kubernetes import client as client
+    from kubernetes import config
+    from kubernetes import dynamic as dynamic
 except ImportError:
     KUBERNETES_ERROR = traceback.format_exc()
 
-__all__ = [
-    "KUBERNETES_ERROR",
-    "ApiClient",
-    "ApiException",
-    "ConfigException",
-    "Configuration",
-    "DynamicClient",
-    "Kinds",
-    "load_incluster_config",
-    "load_kube_config",
-]
+ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
+"""What every module takes; the doc fragment _cluster describes it."""
+NEEDS = [("kubernetes >= 31", KUBERNETES_ERROR)]
+"""The library behind it, for `run_module`."""
 # Seconds to connect, and to answer what is served.
 DISCOVERY_SECONDS = (5, 30)
+
+
+def load(params: t.Mapping[str, t.Any]) -> t.Any:
+    """Return the configuration of the client. Nothing given: the usual kubeconfig, else the pod's own identity.
+
+    :param params: of a module, with those of ACCESS.
+    :raises RdmaError: when there is no kubeconfig, or it cannot be used.
+    """
+    made, kubeconfig, context = client.Configuration(), params["kubeconfig"], params["context"]
+    try:
+        if kubeconfig or context or not os.environ.get("KUBERNETES_SERVICE_HOST"):
+            path = os.path.expanduser(kubeconfig) if kubeconfig else None
+            config.load_kube_config(path, context, made, persist_config=False)
+        else:
+            config.load_incluster_config(made)
+    except (config.ConfigException, OSError, ValueError, TypeError) as exc:
+        fix = "Set kubeconfig (and context), or run inside of a pod with a service account."
+        raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
+    return made
 
 
 class Kinds:
@@ -67,12 +82,12 @@ class Kinds:
                 serializer=lambda _client, said: said,
                 _request_timeout=DISCOVERY_SECONDS,
             )
-        except ApiException as exc:
+        except client.ApiException as exc:
             if exc.status == 404:
                 return {}
             raise
         return {
-            row["kind"]: Resource(
+            row["kind"]: dynamic.Resource(
                 prefix=prefix,
                 group=group,
                 api_version=version,

@@ -17,11 +17,11 @@ from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
 from .._fabric.labels import labels as labels_of
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
-from . import access, source
-from .access import ACCESS, Access
+from . import library, source
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
+from .library import ACCESS
 from .machines import HOSTS, joined
 from .model import Json, Ref
 from .nodes import (
@@ -56,7 +56,7 @@ SPEC: dict[str, t.Any] = {
     "progress_file": {"type": "path"},
     **ACCESS,
 }
-NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
     "labelled": {},
@@ -107,7 +107,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
     absent = params["state"] == "absent"
     want = read_request(params["plan_dir"], absent=absent) if params["plan_dir"] and not params["drain"] else None
-    with Cluster(Access.of(params)) as cluster:
+    with Cluster(params) as cluster:
         if params["drain"]:
             done = drained(cluster, params, check_mode=module.check_mode)
         elif want:

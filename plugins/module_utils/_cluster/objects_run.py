@@ -10,10 +10,10 @@ import typing as t
 
 from .._errors import RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from . import access, source
-from .access import ACCESS, Access
+from . import library, source
 from .checks import object_checks
 from .client import Cluster
+from .library import ACCESS
 from .model import ClusterPlan, Ref
 from .plan import ApplyOptions
 from .preflight import ApplyOutcome
@@ -37,7 +37,7 @@ SPEC: dict[str, t.Any] = {
     "progress_file": {"type": "path"},
     **ACCESS,
 }
-NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 MOST_CHANGES = 1000
 
 
@@ -62,7 +62,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         check_mode=module.check_mode,
         application=params["application"],
     )
-    with Cluster(Access.of(params), retry_seconds=params["retry_seconds"]) as cluster:
+    with Cluster(params, retry_seconds=params["retry_seconds"]) as cluster:
         doing = ApplyRun(cluster, wanted, options, reporter(params["progress_file"]))
         plan = doing.plan()
         doing.check(plan)

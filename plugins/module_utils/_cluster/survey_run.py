@@ -16,8 +16,7 @@ from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
 from .._fabric.lock import LOCK
-from . import access, source
-from .access import ACCESS, Access
+from . import library, source
 from .calico import patches
 from .client import Cluster
 from .compare import applied
@@ -46,6 +45,7 @@ from .components import (
 )
 from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
+from .library import ACCESS
 from .model import Json, below
 
 if t.TYPE_CHECKING:
@@ -75,7 +75,7 @@ SPEC: dict[str, t.Any] = {
     "cluster_dir": {"type": "path"},
     **ACCESS,
 }
-NEEDS = [*access.NEEDS, ("PyYAML", source.YAML_ERROR)]
+NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
 CONFIG_MAP = ("v1", "ConfigMap")
 CALICO, COORDINATOR = "calico-node", "SpiderCoordinator"
@@ -119,7 +119,7 @@ def mounted(cluster: Cluster, found: t.Iterable[FoundPart], key: str) -> str | N
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
     params = module.params
-    with Cluster(Access.of(params), retry_seconds=10) as cluster:
+    with Cluster(params, retry_seconds=10) as cluster:
         release = Release(**{name: value for name, value in params["release"].items() if name != "values"})
         if params["state"] == "absent":
             return removable(cluster, params["crds"], release)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import typing as t
 
 from .._errors import RdmaError
-from . import access, tls
-from .access import ACCESS, Access
+from . import library, tls
 from .answers import FieldConflict
 from .client import Cluster
+from .library import ACCESS
 from .model import Ref
 
 if t.TYPE_CHECKING:
@@ -25,13 +25,13 @@ SPEC: dict[str, t.Any] = {
     "labels": {"type": "dict", "default": {}},
     **ACCESS,
 }
-NEEDS = [*access.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
+NEEDS = [*library.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Look at the Secret, and make and store a certificate where there is no good one."""
     params = module.params
-    with Cluster(Access.of(params)) as cluster:
+    with Cluster(params) as cluster:
         found = cluster.one("v1", "Secret", params["name"], params["namespace"])
         texts = tls.decoded((found or {}).get("data") or {})
         reason = tls.fault(texts, params["service"], params["namespace"])

@@ -14,9 +14,6 @@ from .._cluster.client import Cluster
 from .._cluster.model import Ref
 from .._errors import RdmaError
 
-if not library.KUBERNETES_ERROR:
-    ApiException = library.ApiException
-
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 # Bytes of a log that are read.
@@ -65,7 +62,7 @@ class PodCluster(Cluster):
                     if len(end) > 2 * limit:
                         del end[:-limit]
                 return bytes(end[-limit:])
-            except ApiException as exc:
+            except library.client.ApiException as exc:
                 # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):
                     return b""

@@ -13,7 +13,6 @@ import typing as t
 from dataclasses import dataclass
 
 from .._cluster import library
-from .._cluster.access import Access, load
 from .._intake import line, parsed
 from .client import PodCluster
 
@@ -128,10 +127,6 @@ def _status(text: str) -> tuple[int | None, str]:
 class CommandCluster(PodCluster):
     """A cluster in whose pods commands are run."""
 
-    def __init__(self, given: Access, **options: t.Any) -> None:
-        super().__init__(given, **options)
-        self._access = given
-
     def start(self, pod: Json, argv: t.Sequence[str]) -> Command:
         """Start a command inside of a pod.
 
@@ -139,7 +134,7 @@ class CommandCluster(PodCluster):
         """
         meta = pod["metadata"]
         # For a stream the client changes its transport while it begins: other threads keep theirs.
-        api = CoreV1Api(library.ApiClient(load(self._access)))
+        api = CoreV1Api(library.client.ApiClient(library.load(self._params)))
         try:
             opened = stream(
                 api.connect_get_namespaced_pod_exec,

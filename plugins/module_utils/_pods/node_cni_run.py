@@ -10,7 +10,7 @@ import time
 import typing as t
 import uuid
 
-from .._cluster.access import ACCESS, Access
+from .._cluster.library import ACCESS
 from .._cluster.nodes import listed, lost_nodes
 from .._cluster.pod_state import finished, trouble
 from .._errors import RdmaError
@@ -102,7 +102,7 @@ class NodePods:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Do what is asked on the nodes that are up; those that are down are named."""
     params = module.params
-    with PodCluster(Access.of(params), retry_seconds=30) as cluster:
+    with PodCluster(params, retry_seconds=30) as cluster:
         every = cluster.nodes()
         asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
         down = lost_nodes(every.values()) & asked

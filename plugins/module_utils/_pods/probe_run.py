@@ -10,7 +10,7 @@ import typing as t
 
 from .._check import skipped
 from .._cluster import source
-from .._cluster.access import ACCESS, Access
+from .._cluster.library import ACCESS
 from .._errors import RdmaError
 from .._fabric.facts import read_facts
 from .._fabric.lock import read_host_plans, read_lock
@@ -63,6 +63,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if params[name] < least:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
     nodes = read_nodes(params["plan_dir"])
-    with CommandCluster(Access.of(params)) as cluster:
+    with CommandCluster(params) as cluster:
         checks = Pods(cluster, nodes, params).checks(check_mode=module.check_mode)
     return {"changed": False, "checks": checks}

@@ -17,7 +17,7 @@ import time
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from .._cluster.access import ACCESS, Access
+from .._cluster.library import ACCESS
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_lines, trouble, wanted_node
 from .._cluster.progress import Patience, reporter
@@ -259,7 +259,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
     if module.check_mode:
         return result
-    with PodCluster(Access.of(params)) as cluster:
+    with PodCluster(params) as cluster:
         waiting = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"]))
         if params["argv"]:
             outcome, more = beside(waiting, params["argv"], params["stdin"])

@@ -33,7 +33,7 @@ class Answers:
     def request(self, _method: str, path: str, **_options: t.Any) -> t.Any:
         self.asked.append(path)
         if path != "/apis/example.org/v1":
-            raise library.ApiException(status=404)
+            raise library.client.ApiException(status=404)
         return {"resources": list(self.served)}
 
 
