@@ -15,7 +15,8 @@ import hashlib
 import os
 import shutil
 import sys
-import types
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 
 # Variables of the environment: the wheel that came with the task, to be read there, or to be kept on this host.
 SENT, KEEP = "RAILOPS_PYROUTE2", "RAILOPS_PYROUTE2_KEEP"
@@ -25,7 +26,7 @@ KEPT = "pyroute2.whl"
 
 
 def provide() -> None:
-    """Let Python find pyroute2 in the wheel, where one came with the task or is kept on this host.
+    """Let Python find pyroute2: in the wheel, where one came with the task or is kept on this host, else where it is.
 
     :raises ImportError: when the wheel cannot be kept.
     """
@@ -37,11 +38,9 @@ def provide() -> None:
             _keep(sent, path)
         except OSError as exc:
             raise ImportError(f"{path} cannot be written: {exc.strerror}") from exc
-    if wheel_at(path):
-        # The package's own __init__ imports all of pyroute2, which takes ten times as long as what is used of it.
-        package = types.ModuleType("pyroute2")
-        package.__path__ = [f"{path}/pyroute2"]
-        sys.modules["pyroute2"] = package
+    # The package's own __init__ imports all of pyroute2, which takes five times as long as what is used of it.
+    if spec := PathFinder.find_spec("pyroute2", [path] if wheel_at(path) else None):
+        sys.modules["pyroute2"] = module_from_spec(spec)
 
 
 def drop() -> None:
