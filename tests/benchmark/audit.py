@@ -5,30 +5,20 @@
 """What an audit of a large fleet costs the controller: the run itself, and the verdict with its pages.
 
 The fleet is an inventory whose hosts share one stand-in for their Python: it answers every module with what a host that
-is as planned answers, 64 checks in all. So everything of the controller is real (templating, forks, building modules,
-results, verdict), and nothing of the hosts, whose work runs on themselves, nor of ssh. Needs no root.
-
-    audit.py                    200 hosts against a playbook that only pings them; the verdict of 1,000 and 10,000
-    audit.py --memory           also the memory of 200 and 1,000 hosts, so an audit of 1,000
-    audit.py --hosts 300        another fleet
-    audit.py --verdicts-only    no fleet
+is as planned answers. So everything of the controller is real (templating, forks, building modules, results, verdict),
+and nothing of the hosts, whose work runs on themselves, nor of ssh. Needs no root.
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import json
-import os
-import subprocess
-import sys
+import shutil
 import tempfile
-import time
 import typing as t
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from table import enter_environment
+from ran import Pair, Took, playbook
 
 FIX = "ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)"
 
@@ -36,8 +26,6 @@ RAILS = 8
 CHECKS = 12  # of each rail
 BAD = 100  # every such host deviates
 PARTS = 10
-# What an audit may cost beside a playbook that only pings the same hosts.
-QUICK, PINGS, GROWTH = 2.2, 3.5, 1.2
 SHELL = """#!/bin/sh
 exec cat {answer}
 """
@@ -118,28 +106,8 @@ def facts(host: int) -> dict[str, t.Any]:
     return {"health": {"boot": "3f0e1a52-6c1c-4a0c-9b57-0123456789ab", "rails": own}, "macs": macs}
 
 
-def run(argv: list[str], folder: Path, codes: t.Container[int] = (0,), **environ: str) -> tuple[float, float, float]:
-    """Run a command; return its seconds, its seconds of processor and the MiB of its largest process."""
-    begun = time.monotonic()
-    env = {
-        **os.environ,
-        "ANSIBLE_PIPELINING": "true",
-        "ANSIBLE_NOCOLOR": "true",
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        **environ,
-    }
-    with (folder / "log.txt").open("w", encoding="utf-8") as log:
-        process = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        _pid, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in codes:
-        text = (folder / "log.txt").read_text(encoding="utf-8")
-        sys.exit(f"{process.returncode}: {' '.join(argv)}\n{text[:2000]}\n...\n{text[-4000:]}")
-    return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-
-
 def declare(folder: Path, hosts: int) -> None:
-    """Write an inventory, its plan and the stand-in."""
+    """Write an inventory, its plan, the stand-in, and the playbook that pings."""
     inventory = folder / "inventory"
     (inventory / "group_vars/all").mkdir(parents=True)
     (inventory / "hosts").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
@@ -152,85 +120,88 @@ def declare(folder: Path, hosts: int) -> None:
     rails = ", ".join(f"{{interface: ens{number}np0}}" for number in range(1, RAILS + 1))
     variables = AUDIT_VARIABLES.format(slots=hosts, rails=rails, interpreter=interpreter)
     (inventory / "group_vars/all/fabric.yml").write_text(variables, encoding="utf-8")
-    run(["ansible-playbook", "-i", "inventory", "railops.rdma.plan", "-e", "ansible_python_interpreter=auto"], folder)
+    (folder / "ping.yml").write_text(PING_BOOK, encoding="utf-8")
+    playbook(folder, "-i", "inventory", "railops.rdma.plan", "-e", "ansible_python_interpreter=auto")
 
 
-def fleet(hosts: int) -> dict[str, tuple[float, float, float]]:
-    """Measure both sides on one fleet: by name, seconds, seconds of processor and MiB of the largest process."""
-    found = {}
-    with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
-        folder = Path(temporary)
-        declare(folder, hosts)
-        (folder / "ping.yml").write_text(PING_BOOK, encoding="utf-8")
-        books = {
-            "ping": ["ping.yml"],
-            "quick audit": ["railops.rdma.audit", "-e", "audit_traffic=none"],
-            "audit with pings": ["railops.rdma.audit"],
-        }
-        for name, words in books.items():
-            found[name] = run(["ansible-playbook", "-i", "inventory", *words], folder)
-            wall, cpu, memory = found[name]
-            if name != "ping":
-                verdict = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-                assert verdict["status"] == "pass", verdict["status"]
-                assert len(verdict["hosts"]) == hosts
-            print(
-                f"  {name:<17} {hosts:>6} hosts  {wall:7.1f} s  {cpu / hosts * 1000:5.0f} ms of processor a host"
-                f"  {memory:5.0f} MiB",
-                flush=True,
+class Fleet:
+    """A fleet, declared in a folder that goes with it."""
+
+    def __init__(self, hosts: int) -> None:
+        self.hosts = hosts
+        self._folder = tempfile.TemporaryDirectory(prefix="railops-bench-")
+        self.folder = Path(self._folder.name)
+
+    def __enter__(self) -> Fleet:
+        declare(self.folder, self.hosts)
+        return self
+
+    def __exit__(self, *dummy: object) -> None:
+        self._folder.cleanup()
+
+    def ping(self) -> Took:
+        """Ping all hosts."""
+        return playbook(self.folder, "-i", "inventory", "ping.yml")
+
+    def audit(self, *words: str) -> Took:
+        """Audit all hosts: each is as planned."""
+        took = playbook(self.folder, "-i", "inventory", "railops.rdma.audit", *words)
+        verdict = json.loads((self.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+        assert (verdict["status"], len(verdict["hosts"])) == ("pass", self.hosts), verdict["status"]
+        return took
+
+
+QUICK = ("-e", "audit_traffic=none")
+
+
+def fleet() -> t.Iterator[dict[str, Pair]]:
+    """Audits of many hosts, against their ping."""
+    with Fleet(200) as many:
+        while True:
+            ping = many.ping().cpu
+            yield {"quick": (many.audit(*QUICK).cpu, ping), "pings": (many.audit().cpu, ping)}
+
+
+def start() -> t.Iterator[dict[str, Pair]]:
+    """An audit of one host, against its ping."""
+    with Fleet(1) as one:
+        while True:
+            yield {"start": (one.audit(*QUICK).cpu, one.ping().cpu)}
+
+
+def growth() -> t.Iterator[dict[str, Pair]]:
+    """How much the largest process grows with the fleet."""
+    with Fleet(500) as many, Fleet(100) as few:
+        while True:
+            ours, theirs = (
+                many.audit(*QUICK).memory - few.audit(*QUICK).memory,
+                many.ping().memory - few.ping().memory,
             )
-    return found
+            yield {"growth": (ours, theirs)}
 
 
-def compare(hosts: list[int], memory: bool) -> None:
-    """Print what an audit costs beside a playbook that only pings."""
-    for count in hosts:
-        found = fleet(count)
-        for name, limit in (("quick audit", QUICK), ("audit with pings", PINGS)):
-            ratio = found[name][1] / found["ping"][1]
-            print(f"  {name}: {ratio:.2f} x the processor time of the ping (at most {limit})")
-        if memory:
-            large = fleet(5 * count)
-            for name in ("quick audit", "audit with pings"):
-                grown = (large[name][2] - found[name][2]) / (large["ping"][2] - found["ping"][2])
-                print(f"  {name}: memory grows {grown:.2f} x as much to {5 * count} hosts (at most {GROWTH})")
-
-
-def verdict(hosts: int, every: int) -> None:
-    """Measure the step that merges all results and writes the pages; every such host deviates."""
+def verdicts() -> t.Iterator[dict[str, Pair]]:
+    """The step that merges all results and writes the pages, and the one that merges the verdicts of parts."""
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import result_path, write_json
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
-    with tempfile.TemporaryDirectory(prefix="railops-bench-") as temporary:
-        folder = Path(temporary)
-        declare(folder, hosts)
-        names = [f"node{number}" for number in range(1, hosts + 1)]
+    with Fleet(10_000) as all_of_it:
+        folder = all_of_it.folder
+        names = [f"node{number}" for number in range(1, all_of_it.hosts + 1)]
         digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
-        begun = time.monotonic()
         for number, name in enumerate(names):
-            made = host_result(name, name, digest, checks(number % every == 0), facts=facts(number))
+            made = host_result(name, name, digest, checks(number % BAD == 0), facts=facts(number))
             write_json(result_path(str(folder / "verify/fabric"), name), made)
-        wrote = time.monotonic() - begun
         (folder / "hosts.json").write_text(json.dumps(names), encoding="utf-8")
         (folder / "book.yml").write_text(VERDICT_BOOK, encoding="utf-8")
-        wall, _cpu, memory = run(["ansible-playbook", "book.yml"], folder)
-        sizes = {path.name: path.stat().st_size / 2**20 for path in (folder / "verify/fabric").glob("*.*")}
-        shown = ", ".join(f"{name} {size:.1f} MiB" for name, size in sorted(sizes.items()))
-        share = "every host deviates" if every == 1 else f"1 of {every} deviates"
-        print(
-            f"  verdict of {hosts:>6} hosts, {share}: {wall:6.1f} s  {memory:5.0f} MiB"
-            f"  ({wrote / hosts * 1000:.1f} ms to write one host's result; {shown})",
-            flush=True,
-        )
-        if every == BAD:
+        while True:
+            whole = playbook(folder, "book.yml")
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(folder / "parts")
             cut(folder, PARTS)
-            words = ["railops.rdma.merge", "-e", "fabric_verify_dir=merged"]
-            wall, _cpu, memory = run(["ansible-playbook", "-i", "localhost,", *words], folder, (0, 2))
-            size = (folder / "merged/fabric/verdict.json").stat().st_size / 2**20
-            print(
-                f"  the same of {PARTS} parts: {wall:6.1f} s  {memory:5.0f} MiB  (verdict.json {size:.1f} MiB)",
-                flush=True,
-            )
+            words = ("-i", "localhost,", "railops.rdma.merge", "-e", "fabric_verify_dir=merged")
+            merge = playbook(folder, *words, codes=(0, 2))
+            yield {"verdict": (whole.cpu, None), "merge": (merge.cpu, None), "merged": (merge.memory, None)}
 
 
 def cut(folder: Path, parts: int) -> None:
@@ -242,22 +213,3 @@ def cut(folder: Path, parts: int) -> None:
         place = folder / f"parts/{number}"
         place.mkdir(parents=True)
         (place / "verdict.json").write_text(json.dumps({**whole, "hosts": hosts}), encoding="utf-8")
-
-
-def main() -> None:
-    """Print the measurements."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[200])
-    parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--verdicts-only", action="store_true")
-    args = parser.parse_args()
-    enter_environment()
-    print(f"audit, controller only, Ansible's own number of forks, {os.cpu_count()} cores:")
-    compare([] if args.verdicts_only else args.hosts, args.memory)
-    for hosts in (1000, 10_000):
-        verdict(hosts, BAD)
-        verdict(hosts, 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,21 +2,17 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Print the host network's benchmarks, each beside its baseline, both measured in this run, with the target beside it.
+"""The host network, each measurement beside its baseline. A namespace with eight rails is the host.
 
-    python tests/benchmark/host.py            as root; about two minutes
-
-A namespace with eight rails is the host. Playbooks reach it over SSH with pipelining (an sshd on its loopback); where
-there is no sshd they use the local connection, and the table says so. Nothing is asserted.
+Playbooks reach it over SSH with pipelining: an sshd on its loopback.
 """
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,17 +20,11 @@ import time
 import typing as t
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from table import Row, enter_environment, env, show
+from ran import Pair, playbook, run
 
 RAILS = 8
 FOREIGN = 10_000
-ROUNDS = 7
 PORT = 2222
-
-
-# --- inside the module ------------------------------------------------------------------------------------------------
 
 
 class Module:
@@ -88,193 +78,105 @@ def guides_script(params: dict[str, t.Any]) -> str:
     return "set -e\n" + "\n".join(lines) + "\n"
 
 
-def shell_time(host: t.Any, script: str) -> float:
-    """Return the seconds of a shell script inside the host."""
-
-    def child() -> float:
-        began = time.perf_counter()
-        subprocess.run(["sh", "-e"], input=script, text=True, check=True, timeout=60)
-        return time.perf_counter() - began
-
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside
-
-    return t.cast("float", inside(host.name, child))
+def in_shell(script: str) -> float:
+    """Return the seconds of a shell script."""
+    began = time.perf_counter()
+    subprocess.run(["sh", "-e"], input=script, text=True, check=True, timeout=60)
+    return time.perf_counter() - began
 
 
-def inside_rows(fabric_of: t.Any, params: dict[str, t.Any]) -> list[Row]:
-    """Measure the first apply against the guides' calls, and the cost of other people's routes."""
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside
-
-    ours, theirs = [], []
-    for number in range(3):
-        with fabric_of(f"b{number}", 2, RAILS) as fabric:
-            one, two = fabric.hosts
-            ours.append(inside(one.name, work, params)[0])
-            theirs.append(shell_time(two, guides_script(params)))
-    first, guides = min(ours), min(theirs)
-    with fabric_of("bf", 1, RAILS) as fabric:
-        (host,) = fabric.hosts
-        inside(host.name, work, params)
-        alone = min(inside(host.name, work, params, 15))
-        routes = (f"route add 10.{n // 256}.{n % 256}.0/24 via 198.51.100.254\n" for n in range(FOREIGN))
-        host.batch("".join(routes))
-        crowded = min(inside(host.name, work, params, 15))
-    calls = guides_script(params).count("\nip")
-    return [
-        Row.faster(
-            f"first apply of {RAILS} NICs in the module / the guides' {calls} ip calls",
-            f"{first * 1000:.1f} ms",
-            f"{guides * 1000:.0f} ms",
-            guides / first,
-            8,
-        ),
-        Row.within(
-            f"nothing to change, {FOREIGN:,} foreign routes / none",
-            f"{crowded * 1000:.1f} ms",
-            f"{alone * 1000:.1f} ms",
-            crowded / alone,
-            2,
-        ),
-    ]
-
-
-# --- playbooks --------------------------------------------------------------------------------------------------------
-
-
-class Playbooks:
-    """Playbooks against the namespace, over SSH where there is an sshd."""
-
-    def __init__(self, folder: Path, host: t.Any) -> None:
-        self.folder = folder
-        self.host = host
-        self.sshd: subprocess.Popen[str] | None = None
-        self.how = "local connection (no sshd here)"
-
-    def __enter__(self) -> Playbooks:
-        tool = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin")
-        if tool and shutil.which("ssh-keygen"):
-            self._serve(tool)
-        return self
-
-    def _serve(self, tool: str) -> None:
-        for name in ("host", "user"):
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / name)], check=True, timeout=30
-            )
-        os.makedirs("/run/sshd", exist_ok=True)
-        settings = {
-            "Port": PORT,
-            "ListenAddress": "127.0.0.1",
-            "HostKey": self.folder / "host",
-            "AuthorizedKeysFile": self.folder / "user.pub",
-            "PermitRootLogin": "yes",
-            "StrictModes": "no",
-            "UsePAM": "no",
-            "PidFile": "none",
-        }
-        (self.folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-        argv = ["ip", "netns", "exec", self.host.name, tool, "-D", "-e", "-f", str(self.folder / "sshd_config")]
-        self.sshd = subprocess.Popen(argv, text=True, stderr=subprocess.DEVNULL)
-        time.sleep(1)
-        self.how = "SSH with pipelining"
-
-    def __exit__(self, *_exc: object) -> None:
-        if self.sshd:
-            self.sshd.terminate()
-            self.sshd.wait(timeout=10)
-
-    def prepare(self, name: str, tasks: list[dict[str, t.Any]]) -> None:
-        """Write a playbook of some tasks."""
-        play = {"hosts": "all", "gather_facts": False, "tasks": tasks}
-        (self.folder / f"{name}.yml").write_text(json.dumps([play]))
-
-    def run(self, name: str) -> float:
-        """Return the wall seconds of one playbook."""
-        connection = "ssh" if self.sshd else "local"
-        (self.folder / "inventory").write_text(
-            f"node1 ansible_connection={connection} ansible_host=127.0.0.1 ansible_port={PORT} ansible_user=root"
-            f" ansible_ssh_private_key_file={self.folder}/user ansible_python_interpreter={sys.executable}\n"
-        )
-        environ = {
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(env.tree()),
-            "ANSIBLE_PIPELINING": "1",
-            "ANSIBLE_LOCAL_TEMP": str(self.folder / "tmp"),
-            "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=60s -o StrictHostKeyChecking=no"
-            " -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
-            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.folder / "cp"),
-        }
-        tool = Path(sys.executable).parent / "ansible-playbook"
-        argv = ["ip", "netns", "exec", self.host.name, str(tool), "-i", "inventory", f"{name}.yml"]
-        began = time.perf_counter()
-        done = subprocess.run(
-            argv, cwd=self.folder, env=environ, capture_output=True, text=True, check=False, timeout=300
-        )
-        took = time.perf_counter() - began
-        if done.returncode:
-            sys.exit(done.stdout + done.stderr)
-        return took
-
-
-def playbook_rows(books: Playbooks, params: dict[str, t.Any]) -> list[Row]:
-    """Measure whole playbooks, in turns, so that the machine's moods hit all of them."""
-    one = {"railops.rdma.policy_route": {**params, "force": ["lo"]}}
-    loop = {
-        "railops.rdma.policy_route": {**params, "rails": ["{{ item }}"], "purge": False, "force": ["lo"]},
-        "loop": params["rails"],
-        "loop_control": {"label": "{{ item.name }}"},
-    }
-    books.prepare("ping", [{"ansible.builtin.ping": {}}])
-    books.prepare("one", [one])
-    books.prepare("loop", [loop])
-    for name in ("ping", "one"):
-        books.run(name)
-    times: dict[str, list[float]] = {"ping": [], "one": [], "loop": []}
-    for number in range(ROUNDS):
-        times["ping"].append(books.run("ping"))
-        times["one"].append(books.run("one"))
-        if number < 3:
-            times["loop"].append(books.run("loop"))
-    ping, ours, looped = (statistics.median(times[name]) for name in ("ping", "one", "loop"))
-    return [
-        Row.within(
-            f"one policy_route call, nothing to change / ansible.builtin.ping; {books.how}",
-            f"{ours:.2f} s",
-            f"{ping:.2f} s",
-            ours / ping,
-            1.4,
-        ),
-        Row.faster(
-            f"one policy_route call / {RAILS} looped ones; {books.how}",
-            f"{ours:.2f} s",
-            f"{looped:.2f} s",
-            looped / ours,
-            3,
-        ),
-    ]
-
-
-def main() -> None:
-    """Measure and print."""
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    if os.geteuid() != 0:
-        print("host network: skipped, it needs root and network namespaces.")
-        return
-    enter_environment("pyroute2")
+def first_apply() -> t.Iterator[dict[str, Pair]]:
+    """The first apply inside the module, and the guides' calls, each on a new host."""
     from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
 
     params = want_of(0, RAILS)
-    rows = inside_rows(Fabric, params)
+    while True:
+        with Fabric("b", 2, RAILS) as fabric:
+            one, two = fabric.hosts
+            yield {"first": (inside(one.name, work, params)[0], inside(two.name, in_shell, guides_script(params)))}
+
+
+def foreign() -> t.Iterator[dict[str, Pair]]:
+    """A host that is as planned, without other people's routes and with them: the fastest of some rounds."""
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+
+    params = want_of(0, RAILS)
+    routes = [f"route add 10.{n // 256}.{n % 256}.0/24 via 198.51.100.254\n" for n in range(FOREIGN)]
+    with Fabric("bf", 2, RAILS) as fabric:
+        crowded, alone = fabric.hosts
+        crowded.batch("".join(routes))
+        for host in fabric.hosts:
+            inside(host.name, work, params)
+        while True:
+            yield {"foreign": tuple(min(inside(host.name, work, params, 15)) for host in (crowded, alone))}
+
+
+@contextlib.contextmanager
+def sshd(folder: Path, namespace: str) -> t.Iterator[None]:
+    """Let an sshd listen on a namespace's loopback, with keys of its own, and write the inventory that knows it."""
+    tool = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin")
+    if not tool or not shutil.which("ssh-keygen"):
+        sys.exit("no sshd here; run: apt-get install openssh-server")
+    for name in ("host", "user"):
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], folder)
+    os.makedirs("/run/sshd", exist_ok=True)
+    settings = {
+        "Port": PORT,
+        "ListenAddress": "127.0.0.1",
+        "HostKey": folder / "host",
+        "AuthorizedKeysFile": folder / "user.pub",
+        "PermitRootLogin": "yes",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        "PidFile": "none",
+    }
+    (folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    (folder / "inventory").write_text(
+        f"node1 ansible_connection=ssh ansible_host=127.0.0.1 ansible_port={PORT} ansible_user=root"
+        f" ansible_ssh_private_key_file={folder}/user ansible_python_interpreter={sys.executable}\n"
+    )
+    argv = ["ip", "netns", "exec", namespace, tool, "-D", "-e", "-f", str(folder / "sshd_config")]
+    with subprocess.Popen(argv, text=True, stderr=subprocess.DEVNULL) as server:
+        time.sleep(1)
+        try:
+            yield
+        finally:
+            server.terminate()
+
+
+def playbooks() -> t.Iterator[dict[str, Pair]]:
+    """Whole playbooks on a host that is as planned, by turns, so that the machine's moods hit all of them."""
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+
+    params = want_of(0, RAILS)
+    one = {**params, "force": ["lo"]}
+    tasks = {
+        "ping": {"ansible.builtin.ping": {}},
+        "one": {"railops.rdma.policy_route": one},
+        "loop": {
+            "railops.rdma.policy_route": {**one, "rails": ["{{ item }}"], "purge": False},
+            "loop": params["rails"],
+            "loop_control": {"label": "{{ item.name }}"},
+        },
+    }
     with tempfile.TemporaryDirectory(prefix="railops-bench-") as name, Fabric("bp", 1, RAILS) as fabric:
-        (host,) = fabric.hosts
-        inside(host.name, work, params)
-        with Playbooks(Path(name), host) as books:
-            rows += playbook_rows(books, params)
-    import pyroute2
+        folder, host = Path(name), fabric.hosts[0].name
+        inside(host, work, params)
+        for name, task in tasks.items():
+            play = {"hosts": "all", "gather_facts": False, "tasks": [task]}
+            (folder / f"{name}.yml").write_text(json.dumps([play]))
+        environ = {
+            "ANSIBLE_LOCAL_TEMP": str(folder / "tmp"),
+            "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=60s -o StrictHostKeyChecking=no"
+            " -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
+        }
 
-    show("host network", rows)
-    print(f"pyroute2 {getattr(pyroute2, '__version__', 'of unknown version')}; times are wall seconds.")
+        def wall(name: str) -> float:
+            return playbook(folder, "-i", "inventory", f"{name}.yml", inside=host, **environ).wall
 
-
-if __name__ == "__main__":
-    main()
+        with sshd(folder, host):
+            wall("ping"), wall("one")  # the connection, and the caches of the disk
+            while True:
+                ping, ours, looped = wall("ping"), wall("one"), wall("loop")
+                yield {"ping": (ours, ping), "loop": (ours, looped)}

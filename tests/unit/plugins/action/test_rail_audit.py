@@ -287,7 +287,8 @@ def test_no_worker_has_to_compile_the_filters():
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
-def test_the_benchmarks_stand_in_answers_what_the_verdict_takes():
+def test_the_benchmarks_stand_in_answers_what_the_verdict_takes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROLES.parent / "tests/benchmark"))
     benchmark = runpy.run_path(str(ROLES.parent / "tests/benchmark/audit.py"), run_name="benchmark")
     answer = answer_in({"checks": benchmark["checks"](bad=True)}, [f"rail{number}" for number in range(1, 9)])
     assert (len(answer.checks), answer.error) == (benchmark["RAILS"] * benchmark["CHECKS"], "")
