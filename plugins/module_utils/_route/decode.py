@@ -10,6 +10,7 @@ they lack to 0.9.7 are added here: RTA_UID, RTA_IP_PROTO, RTA_SPORT, RTA_DPORT, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -79,8 +80,9 @@ def pyroute2_problem() -> str:
     known = {word for kind in ("RULE", "LINK") for row in MESSAGES[kind].nla_map for word in row}
     if {"FRA_PROTOCOL", "IFLA_MAX_MTU"} <= known:
         return ""
-    # Its own __init__ was left out, and knows the version.
-    version = getattr(importlib.reload(pyroute2), "__version__", "of unknown version")
+    with contextlib.suppress(Exception):  # its own __init__ was left out, and knows the version
+        importlib.reload(pyroute2)
+    version = getattr(pyroute2, "__version__", "of unknown version")
     return f"pyroute2 {version} in {os.path.dirname(pyroute2.__file__)} is too old: {PYROUTE2_NEEDED} is needed."
 
 
