@@ -11,7 +11,6 @@ import typing as t
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._intake import LINK, Nonsense, fitting, measured
-from ..modules.rail_upgrade_info import ARGUMENT_SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
@@ -19,6 +18,18 @@ from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import status_of
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "phase": {"type": "str", "choices": ["order", "begin", "judge", "end"], "required": True},
+    "folder": {"type": "path", "required": True},
+    "plan_dir": {"type": "path"},
+    "stands": {"type": "dict", "default": {}},
+    "by_zone": {"type": "bool", "default": False},
+    "drain": {"type": "bool", "default": True},
+    "reboot": {"type": "bool", "default": True},
+    "turn": {"type": "list", "elements": "str", "default": []},
+    "boot": {"type": "str", "default": ""},
+}
 
 
 def record_path(folder: str, host: str) -> str:

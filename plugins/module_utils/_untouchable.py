@@ -110,7 +110,8 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
                 "Install iproute2 (4.20 or later), and look at what `ip -j rule show` says.",
             )
         seen.append([*answers, []][:5])
-    return decide(seen, ends, {link["ifname"]: _physical(sysfs, link["ifname"]) for link in seen[0][0]})
+    names = (link["ifname"] for link in seen[0][0])
+    return decide(seen, ends, {name: sysfs.own_interfaces(f"/sys/class/net/{name}/device/physfn") for name in names})
 
 
 def decide(
@@ -187,10 +188,6 @@ def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
         process = int(fields[1]) if len(fields) > 1 else 0
     words = value.split()
     return (words[2].partition("%")[0], words[0].partition("%")[0]) if len(words) == 4 else None
-
-
-def _physical(sysfs: Sysfs, interface: str) -> list[str]:
-    return sysfs.own_interfaces(f"/sys/class/net/{interface}/device/physfn")
 
 
 def lists(text: str) -> list[list[Json]]:

@@ -179,42 +179,4 @@ ended:
   sample: []
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-
-_STAGES = ["hosts", "latency", "bandwidth", "gpu", "node", "leaf", "zone", "fabric", "collective"]
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "phase": {"type": "str", "choices": ["begin", "next", "finish", "serve", "send", "end"], "required": True},
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "str", "default": []},
-    "stages": {"type": "list", "elements": "str", "choices": _STAGES, "default": _STAGES},
-    "resume": {"type": "bool", "default": True},
-    "gpu": {"type": "bool", "default": False},
-    "seconds": {"type": "int", "default": 10},
-    "timeout": {"type": "int", "default": 20},
-    "first_port": {"type": "int", "default": 18515},
-    "max_latency_us": {"type": "float", "default": 0.0},
-    "min_gbits": {"type": "float", "default": 0.0},
-    "min_gbits_loaded": {"type": "float", "default": 0.0},
-    "share": {"type": "float", "default": 0.8},
-    "min_gbytes": {"type": "float", "default": 0.0},
-    "collectives": {"type": "dict", "default": {}},
-    "image": {"type": "str", "default": ""},
-    "collective": {"type": "list", "elements": "dict", "default": []},
-    "collective_timeout": {"type": "int", "default": 300},
-    "devices": {"type": "dict", "default": {}},
-}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(
-        msg="railops.rdma.acceptance runs on the controller only. Call it by its full name from a playbook."
-    )
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

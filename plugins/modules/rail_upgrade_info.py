@@ -116,26 +116,4 @@ sentence:
   sample: ""
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENT_SPEC = {
-    "phase": {"type": "str", "choices": ["order", "begin", "judge", "end"], "required": True},
-    "folder": {"type": "path", "required": True},
-    "plan_dir": {"type": "path"},
-    "stands": {"type": "dict", "default": {}},
-    "by_zone": {"type": "bool", "default": False},
-    "drain": {"type": "bool", "default": True},
-    "reboot": {"type": "bool", "default": True},
-    "turn": {"type": "list", "elements": "str", "default": []},
-    "boot": {"type": "str", "default": ""},
-}
-
-
-def main() -> None:
-    """Refuse to run on a host: the action plugin of the same name does the work on the controller."""
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    module.fail_json(msg="railops.rdma.rail_upgrade_info runs on the controller only. Call it by its full name.")
-
-
-if __name__ == "__main__":
-    main()
+# The work is done by the action plugin of this name, on the controller.

@@ -262,6 +262,7 @@ from ..module_utils._fabric.numbers import TEST_PORT
 from ..module_utils._module import run_module
 from ..module_utils._probe.run import run
 
+KINDS = ["read_lat", "write_bw"]
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "end": {"type": "str", "choices": ["server", "client", "none"], "required": True},
     "token": {"type": "str", "required": True, "no_log": False},
@@ -271,7 +272,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
         "elements": "dict",
         "default": [],
         "options": {
-            "test": {"type": "str", "choices": ["read_lat", "write_bw"], "required": True},
+            "test": {"type": "str", "choices": KINDS, "required": True},
             "rail": {"type": "str", "required": True},
             "interface": {"type": "str", "required": True},
             "address": {"type": "str", "required": True},
@@ -286,12 +287,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path"},
     "hosts": {"type": "list", "elements": "str", "default": []},
     "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample", "none"], "default": "auto"},
-    "kinds": {
-        "type": "list",
-        "elements": "str",
-        "choices": ["read_lat", "write_bw"],
-        "default": ["read_lat", "write_bw"],
-    },
+    "kinds": {"type": "list", "elements": "str", "choices": KINDS, "default": KINDS},
     "peers": {"type": "int", "default": 3},
     "seed": {"type": "int", "default": 0},
     "first_port": {"type": "int", "default": TEST_PORT},

@@ -15,7 +15,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import PURPOSES, note_of
 from ansible_collections.railops.rdma.plugins.module_utils._fabric import labels, lock, numbers
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import PROTOCOL
-from ansible_collections.railops.rdma.plugins.modules import acceptance
 from ansible_collections.railops.rdma.plugins.plugin_utils import _release
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import VERDICT
@@ -28,8 +27,6 @@ MARK = re.compile(r"[a-z0-9.-]*(?:railops|spidernet|cncf|openshift|multus-cni)\.
 WHOLE = {lock.LOCK, VERDICT, numbers.MANAGER, labels.LABEL_MANAGER, labels.HOSTNAME}
 OUR_NUMBERS = {PROTOCOL, numbers.TABLES[0], numbers.PRIORITIES[0], numbers.TEST_PORT}
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
-# A module whose file alone goes to hosts says it again; the test below compares it.
-ALONE = {f"modules/acceptance.py {numbers.TEST_PORT}"}
 
 # Marks that only roles make, each in the role's vars/main.yml.
 OF_ROLES = {"railops.io/disabled-plugins"}
@@ -85,13 +82,9 @@ def spelled() -> Counter[str]:
 def test_code_spells_no_mark_twice():
     found = spelled()
     assert {name: times for name, times in found.items() if times > 1} == {}
-    homes = {name for name in found if name.rpartition(" ")[2].isdigit()} - ALONE
+    homes = {name for name in found if name.rpartition(" ")[2].isdigit()}
     assert sorted(int(home.rpartition(" ")[2]) for home in homes) == sorted(OUR_NUMBERS), homes
     assert found.keys() >= WHOLE
-
-
-def test_what_stands_alone_says_the_same():
-    assert acceptance.ARGUMENT_SPEC["first_port"]["default"] == numbers.TEST_PORT
 
 
 def test_roles_and_documents_spell_marks_as_code_does():

@@ -9,13 +9,13 @@ from __future__ import annotations
 import typing as t
 
 from .._errors import RdmaError
-from .._untouchable import Untouchable
 from .model import Card, PlacedRail
 from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
     from .._files import Machine, Sysfs
+    from .._untouchable import Untouchable
 
 ARPHRD_INFINIBAND = "32"
 LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
@@ -36,13 +36,15 @@ def read_cards(
     for nic in tree.nics:
         if nic.vendor == VENDOR_MELLANOX:
             functions.setdefault(nic.card, []).append(nic)
-    kept = untouchable() if functions else Untouchable()
-    if functions and machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
+    if not functions:
+        return ()
+    kept = untouchable()
+    if machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
         raise RdmaError(
             "This host has no program `rdma`: which card carries its own network or storage cannot be told.",
             "Install iproute2.",
         )
-    roles = _roles(machine, tree, functions, kept) if functions else {}
+    roles = _roles(machine, tree, functions, kept)
     uses = standing(kept, prefixes)
     return tuple(
         Card(
@@ -71,14 +73,10 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> tuple[Plac
 
 
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
-    for device in function.rdma:
-        for port in sysfs.names(f"/sys/class/infiniband/{device}/ports"):
-            if layer := sysfs.text(f"/sys/class/infiniband/{device}/ports/{port}/link_layer"):
-                return layer
-    for netdev in function.netdevs:
-        if layer := LAYER_OF_TYPE.get(sysfs.text(f"/sys/class/net/{netdev}/type") or ""):
-            return layer
-    return None
+    homes = (f"/sys/class/infiniband/{device}/ports" for device in function.rdma)
+    told = (sysfs.text(f"{home}/{port}/link_layer") for home in homes for port in sysfs.names(home))
+    kinds = (sysfs.text(f"/sys/class/net/{netdev}/type") or "" for netdev in function.netdevs)
+    return next(filter(None, (*told, *map(LAYER_OF_TYPE.get, kinds))), None)
 
 
 def _roles(
@@ -88,14 +86,10 @@ def _roles(
     found = {card: role for card, (_vpd, role) in boards.items() if role}
     for path, role in carried(machine, kept).items():
         name = path.rpartition("/")[2]
-        for card in _card_of(machine, tree, path):
+        if function := tree.functions.get(machine.pci_address(path) or ""):
+            card = (function.physfn or function.address).rsplit(".", 1)[0]
             found.setdefault(card, role if name in role else f"{role} ({name})")
     for card, items in functions.items():
         if used := next(filter(None, (used_vf(tree, item) for item in items)), None):
             found.setdefault(card, used)
     return found
-
-
-def _card_of(sysfs: Sysfs, tree: PciTree, path: str) -> set[str]:
-    function = tree.functions.get(sysfs.pci_address(path) or "")
-    return {(function.physfn or function.address).rsplit(".", 1)[0]} if function else set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._files import Change, HostFiles
+from .._files import Change, Machine
 
 PROGRAM = "/usr/local/lib/railops-rdma/roce_qos.py"
 SETTINGS = "/etc/railops-rdma/roce-qos.json"
@@ -55,7 +55,7 @@ def link_of(interface: str) -> str:
     return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
 
 
-class QosFiles(HostFiles):
+class QosFiles(Machine):
     """The owned files on the host."""
 
     def settings(self) -> dict[str, t.Any]:

@@ -288,9 +288,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if not module.check_mode:
         doing.write()
         doing.files.apply(changes)
-        systemctl = module.get_bin_path("systemctl")
-        if changes and systemctl and any(change.path != SETTINGS for change in changes):
+        if any(change.path != SETTINGS for change in changes):
             # A host without a running systemd (a container, an image build) reads the units when it boots.
-            module.run_command([systemctl, "daemon-reload"])
+            doing.files.run(["systemctl", "daemon-reload"])
     warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.source != AWAY else [])]
     return {**report(doing, changes), "warnings": warnings}

@@ -20,22 +20,18 @@ if t.TYPE_CHECKING:
 CHECK = "rdma_device_files"
 FOLDER = "/dev/infiniband"
 # The class in /sys whose entries name their device, and the module that makes them.
-CLASSES = {
-    "uverbs": ("/sys/class/infiniband_verbs", "ib_uverbs"),
-    "umad": ("/sys/class/infiniband_mad", "ib_umad"),
-}
-SHARED_FILE, SHARED_MODULE = "rdma_cm", "rdma_ucm"
+CLASSES = (("/sys/class/infiniband_verbs", "ib_uverbs"), ("/sys/class/infiniband_mad", "ib_umad"))
+SHARED_FILE, SHARED_MODULE = f"{FOLDER}/rdma_cm", "rdma_ucm"
 
 
 def read_files(sysfs: Sysfs, device: str) -> dict[str, str | None]:
     """Return the path of each file of a device, None where it is missing, by the module that makes it."""
     found: dict[str, str | None] = {}
-    for folder, module in CLASSES.values():
+    for folder, module in CLASSES:
         names = [name for name in sysfs.names(folder) if sysfs.text(f"{folder}/{name}/ibdev") == device]
         there = [f"{FOLDER}/{name}" for name in names if sysfs.exists(f"{FOLDER}/{name}")]
         found[module] = there[0] if there else None
-    path = f"{FOLDER}/{SHARED_FILE}"
-    found[SHARED_MODULE] = path if sysfs.exists(path) else None
+    found[SHARED_MODULE] = SHARED_FILE if sysfs.exists(SHARED_FILE) else None
     return found
 
 

@@ -34,7 +34,6 @@ class Host:
     def __init__(self, machine: Machine, roles: t.Callable[[], dict[str, str]]) -> None:
         self._files = machine
         self._roles = roles
-        self._kernel = os.uname().release
 
     def read(self, want: Want) -> Have:
         """Return what is there."""
@@ -50,7 +49,7 @@ class Host:
         roles = self._roles() if renamed else {}
         rules = [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
         return Have(
-            kernel=self._kernel,
+            kernel=os.uname().release,
             loaded=frozenset(self._files.names("/sys/module")),
             available=frozenset(name for name, builtin in modules.items() if not builtin),
             builtin=frozenset(name for name, builtin in modules.items() if builtin),
