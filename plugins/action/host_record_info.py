@@ -30,7 +30,7 @@ class ActionModule(ModuleAction):
                 measured(result.get("record"))
                 return {**result, **{key: measured(result[key]) for key in ("summary",) if key in result}}
             except Nonsense as exc:
-                fail(f"The record of this host is refused: it is {exc}.", "Look at who answers there.")
+                fail(f"The record of this host is refused: it is {exc}.", "Look at who answers there. [record_refused]")
         args = arguments(self, SPEC)
         try:
             files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])

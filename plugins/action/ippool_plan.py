@@ -90,14 +90,18 @@ class ActionModule(FabricAction):
             raise RdmaError(
                 f"The copy of plan.json cannot be read from the cluster: {why}.",
                 "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers, or plan without "
-                "fabric_plan_from_cluster.",
+                "fabric_plan_from_cluster. [copy_unread]",
             )
         return LockCopy(found["resources"], fabric, namespace)
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
         if unknown := sorted(set(raw) - set(DEFAULTS)):
             raise InputError(
-                Problem(key, "It is no parameter of ippool_plan.", "Take it out; ansible-doc lists them.")
+                Problem(
+                    key,
+                    "It is no parameter of ippool_plan.",
+                    "Take it out; ansible-doc lists them. [unknown_parameter]",
+                )
                 for key in unknown
             )
         for key in BOOLEANS:
@@ -130,7 +134,7 @@ class ActionModule(FabricAction):
                 value = kept(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
                 problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
-                problems.append(Problem(f"fabric_{key}", problem, "Mend the template."))
+                problems.append(Problem(f"fabric_{key}", problem, "Mend the template. [template_broken]"))
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
             else:
@@ -173,7 +177,11 @@ class ActionModule(FabricAction):
                     node[key] = own[variable]
                 except AnsibleError as exc:
                     problems.append(
-                        Problem(place, f"It cannot be resolved: {str(exc).rstrip('.')}.", "Mend the template.")
+                        Problem(
+                            place,
+                            f"It cannot be resolved: {str(exc).rstrip('.')}.",
+                            "Mend the template. [template_broken]",
+                        )
                     )
                 # ansible-core before 2.19 returns the text of a template that it could not resolve.
                 problems += still_templates(place, node.get(key))

@@ -56,7 +56,7 @@ ARGUMENT_SPEC = {
     "fail": {"type": "bool", "default": True},
     "show": {"type": "bool", "default": True},
 }
-FIX_PART = "Name the verdict.json of each part (merge_verdicts)."
+FIX_PART = "Name the verdict.json of each part (merge_verdicts). [merge_path]"
 display = Display()
 
 

@@ -61,13 +61,13 @@ def host_problems(facts: t.Mapping[str, t.Mapping[str, t.Any]], attachment: str,
         found.append(
             f"{len(guests)} of {len(facts)} hosts are virtual machines or containers ({kinds}): {listed(guests)}. "
             f"Attachment {attachment} is for bare metal. Use macvlan (RoCE) or ipoib, or, if these guests have "
-            "physical functions with SR-IOV, set site_sriov_guests to true."
+            "physical functions with SR-IOV, set site_sriov_guests to true. [guests]"
         )
     if network == "infiniband" and (bare := [host for host, row in facts.items() if not _managed(row)]):
         found.append(
             f"{len(bare)} of {len(facts)} hosts have no Ethernet interface with a default route and an address: "
             f"{listed(bare)}. Kubernetes and Spiderpool's agents cannot speak over InfiniBand: give each host a "
-            "management address."
+            "management address. [no_management]"
         )
     return found
 

@@ -176,7 +176,9 @@ class HostFiles(Sysfs):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
-            raise RdmaError(f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true.") from exc
+            raise RdmaError(
+                f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true. [file_unread]"
+            ) from exc
 
     def link(self, path: str) -> str | None:
         """Return where a link leads, or None."""
@@ -315,7 +317,9 @@ class Machine(HostFiles):
         try:
             return [link for link in json.loads("[]" if done.status == 127 else done.out) if "ifname" in link]
         except ValueError as exc:
-            raise RdmaError(f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2.") from exc
+            raise RdmaError(
+                f"`ip` does not list the interfaces: {done.reported()}", "Install iproute2. [iproute2_missing]"
+            ) from exc
 
 
 def temporary(path: str) -> str:
@@ -329,5 +333,5 @@ def writing(path: str) -> t.Iterator[None]:
     try:
         yield
     except OSError as exc:
-        fix = "Run the task with become: true, on a file system that is not read-only and has room."
+        fix = "Run the task with become: true, on a file system that is not read-only and has room. [file_unwritten]"
         raise RdmaError(f"{path} cannot be written: {exc.strerror}.", fix) from exc

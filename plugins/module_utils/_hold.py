@@ -22,7 +22,7 @@ SINCE = " since "
 
 def taken(holder: str) -> RdmaError:
     """Return the refusal."""
-    fix = "Wait until that run has ended, then run again. After one that was killed this takes a minute at most."
+    fix = "Wait until that run has ended, then run again. After a killed one this takes a minute at most. [other_run]"
     return RdmaError(f"Another run is under way: {holder}.", fix)
 
 
@@ -62,7 +62,8 @@ def _lock(file: int, path: str) -> None:
         except BlockingIOError:
             time.sleep(PAUSE)
     raise RdmaError(
-        f"Another process keeps {path} locked.", f"See which one with `fuser -v {path}`, end it, then run again."
+        f"Another process keeps {path} locked.",
+        f"See which one with `fuser -v {path}`, end it, then run again. [lock_held]",
     )
 
 

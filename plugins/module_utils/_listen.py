@@ -47,7 +47,7 @@ class Sockets(t.Generic[K]):
         try:
             sock = socket.socket(*kind)
         except PermissionError as exc:
-            raise RdmaError(f"{self._what}.", "Run the task with become: true (CAP_NET_RAW).") from exc
+            raise RdmaError(f"{self._what}.", "Run the task with become: true (CAP_NET_RAW). [raw_socket]") from exc
         try:
             prepare(sock)
             sock.setblocking(False)

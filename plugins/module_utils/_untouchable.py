@@ -95,7 +95,8 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
     tool = module.get_bin_path("ip")
     if not tool:
         raise RdmaError(
-            "This host has no program `ip`: what carries its own network cannot be told.", "Install iproute2."
+            "This host has no program `ip`: what carries its own network cannot be told.",
+            "Install iproute2. [iproute2_missing]",
         )
     ends = connection_ends(sysfs)
     seen: list[list[list[Json]]] = []
@@ -107,7 +108,7 @@ def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
         if len(answers) < 4:
             raise RdmaError(
                 f"`ip` does not say what carries this host's own network: {errors.strip() or output.strip()[:200]}",
-                "Install iproute2 (4.20 or later), and look at what `ip -j rule show` says.",
+                "Install iproute2 (4.20 or later), and look at what `ip -j rule show` says. [untouchable_unseen]",
             )
         seen.append([*answers, []][:5])
     names = (link["ifname"] for link in seen[0][0])

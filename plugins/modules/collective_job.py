@@ -146,15 +146,17 @@ def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
     """
     folder = os.path.join(params["plan_dir"], "workload")
     if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
-        raise RdmaError("It takes two nodes, a program and a second.", "Look at nodes, words and seconds.")
+        raise RdmaError("It takes two nodes, a program and a second.", "Look at nodes, words and seconds. [job_words]")
     try:
         templates = list(source.documents(os.path.join(folder, "pod.yaml")))
         with open(os.path.join(folder, "nccl-pods.env"), encoding="utf-8") as stream:
             pairs = [line.rstrip("\n").split("=", 1) for line in stream if "=" in line and not line.startswith("#")]
     except OSError as exc:
-        raise RdmaError(f"The plan in {params['plan_dir']!r} cannot be read: {exc}.", "Run railops.rdma.plan.") from exc
+        raise RdmaError(
+            f"The plan in {params['plan_dir']!r} cannot be read: {exc}.", "Run railops.rdma.plan. [plan_unread]"
+        ) from exc
     if len(templates) != 1:
-        fix = "Give the rails stable names (rdma_host), so that one template fits all nodes."
+        fix = "Give the rails stable names (rdma_host), so that one template fits all nodes. [templates_differ]"
         raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
     return indexed_job(params, templates[0]["template"], dict(pairs))
 

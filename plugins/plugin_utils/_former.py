@@ -163,8 +163,9 @@ BY_NAME = {name: row for row in FORMER for name in row.names}
 
 
 def former(kind: str, names: t.Iterable[str]) -> list[Former]:
-    """Return the rows of the names that went.
+    """Return the rows of the names that went; the fix ends with the error's id.
 
     :param kind: what the names are of: `variable`, `option MODULE`, `check`, ...
     """
-    return [BY_NAME[f"{kind} {name}"] for name in names if f"{kind} {name}" in BY_NAME]
+    rows = [BY_NAME[f"{kind} {name}"] for name in names if f"{kind} {name}" in BY_NAME]
+    return [row._replace(fix=f"{row.fix} [gone]") for row in rows]

@@ -41,7 +41,8 @@ def refuse_other_node(given: t.Any, host: str, node: str) -> None:
     if given not in (None, "", node):
         fail(
             f"rdma_host_node_name of {host} is {excerpt(str(given))}, and the plan calls its node {node}.",
-            f"Take it out and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan again.",
+            f"Take it out and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan "
+            "again. [node_name_differs]",
         )
 
 
@@ -76,7 +77,9 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
         node or slot is not plan.json's), when the node is retired, or when the schema is another one.
     """
     plan_dir = os.path.abspath(plan_dir)
-    again = f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again."
+    again = (
+        f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again. [host_plan_stale]"
+    )
     plan = read_plan(plan_dir)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
     what = f"host plan of {host!r}"
@@ -91,7 +94,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     if have.get("schema") != HOST_PLAN_SCHEMA:
         fail(
             f"The {what} {path!r} has schema {have.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
-            "Run the playbook railops.rdma.plan of the installed version again.",
+            "Run the playbook railops.rdma.plan of the installed version again. [host_plan_schema]",
         )
     if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
         fail(f"The host plan {path!r} is stale: its frozen_digest is not that of plan.json.", again)
@@ -102,7 +105,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     if entry.get("retired"):
         fail(
             f"Node {node!r} of host {host!r} is retired in the plan.",
-            "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again.",
+            "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again. [retired]",
         )
     if entry.get("slot") != have.get("slot"):
         fail(

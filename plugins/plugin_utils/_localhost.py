@@ -27,7 +27,7 @@ CLUSTER = "{{ fabric_kubeconfig | default('') }}"
 GATE = {"_taint": "false", "_bad": 2, "_good": 3, "_max_out": "'10%'", "_keep": 1, "_max_age": 7200, "_ignore": []}
 INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
-    "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it."
+    "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
 )
 ABSENT: t.Any = object()
 
@@ -107,7 +107,7 @@ class FabricAction(ActionBase):
         fail(
             told,
             f"Write {', '.join(found)} into group_vars/all (or give them with -e), where localhost sees them, and take "
-            "them out of hosts, other groups and the vars of plays and roles.",
+            "them out of hosts, other groups and the vars of plays and roles. [localhost_decides]",
         )
 
     def _execute_module(self, *args: t.Any, **more: t.Any) -> dict[str, t.Any]:

@@ -82,7 +82,7 @@ def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[s
     fail(
         f"Two declarations of lossless RoCE differ: {told}. Nothing was changed.",
         "Take the variables out, or put what the switches have into fabric_lossless and plan again: pods mark their"
-        " packets by the plan, and hosts and switches have to know that mark.",
+        " packets by the plan, and hosts and switches have to know that mark. [lossless_twice]",
     )
 
 
@@ -184,9 +184,12 @@ class ModuleAction(FabricAction):
         remote: str = shell.join_path(shell.tmpdir, _library.KEPT)
         if not SAFE_PATH.fullmatch(remote):
             # As a variable of the environment it would be a template.
-            fail(f"The host's temporary folder is called {shell.tmpdir!r}.", "Give it a plain name (remote_tmp).")
+            fail(
+                f"The host's temporary folder is called {shell.tmpdir!r}.",
+                "Give it a plain name (remote_tmp). [remote_tmp]",
+            )
         if not _library.wheel_at(WHEEL):
-            fail(f"{WHEEL} is missing, or was changed.", "Install the collection again.")
+            fail(f"{WHEEL} is missing, or was changed.", "Install the collection again. [collection_damaged]")
         self._transfer_file(WHEEL, remote)  # type: ignore[no-untyped-call]
         self._fixup_perms2((shell.tmpdir, remote))  # type: ignore[no-untyped-call]
         return remote

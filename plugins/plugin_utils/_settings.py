@@ -106,7 +106,7 @@ def tag_problems(asked: t.Iterable[str], own: bool = False) -> list[str]:
         return found
     for tag in sorted({*asked} - tags() - {"all", "always", "never", "tagged", "untagged"}):
         close = difflib.get_close_matches(tag, sorted(tags()), 1, 0)
-        found.append(f"{tag}: the nearest is {close[0]}. docs/day2.md lists them.")
+        found.append(f"{tag}: the nearest is {close[0]}. docs/day2.md lists them. [tag_unknown]")
     return found
 
 
@@ -149,7 +149,9 @@ def name_problems(names: t.Iterable[str]) -> list[str]:
         if name.startswith(("ansible_", "_")):
             continue
         if meant := near(name, sorted(known)):
-            found.append(f"{name}: no variable has this name, so it would do nothing. Write {meant}.")
+            found.append(
+                f"{name}: no variable has this name, so it would do nothing. Write {meant}. [variable_unknown]"
+            )
     return found
 
 
@@ -163,11 +165,11 @@ def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
         given = values.get(name)
         for item in given if isinstance(given, list) else [given] if name in values else []:
             if not pattern.fullmatch(str(item)):
-                found.append(f"{name} is {str(item)[:40]!r}: it is {words}.")
+                found.append(f"{name} is {str(item)[:40]!r}: it is {words}. [variable_value]")
     for name in sorted(set(values) & set(specs())):
         spec = {**specs()[name], "required": False, "default": None}
         result = ArgumentSpecValidator({name: spec}).validate({name: values[name]})
-        found += [f"{name}: {text[:300].rstrip('.')}." for text in result.error_messages]
+        found += [f"{name}: {text[:300].rstrip('.')}. [variable_value]" for text in result.error_messages]
     return found
 
 

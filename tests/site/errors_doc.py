@@ -24,7 +24,7 @@ WRITTEN = Path(__file__).with_name("errors.yml")
 # Fixes that several files have.
 SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
 # Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1}
+CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1, "Fault": 2}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 AREAS = (
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_host_plan")),
@@ -59,9 +59,10 @@ or lines above that result where there are several.
 Nothing is half-done after an error: either nothing was changed, or what was changed was taken
 back, or the next run goes on from there.
 
-Look for some words of the message; `...` stands for a name, a value or a limit. What people meet first stands first,
-then all others as the code has them. Deviations are not errors: a verdict names them with planned, observed, cause
-and fix ([verify](verify.md)).
+An error ends with its id in brackets, such as `[gateway_outside]`: search this page for it. Errors that are mended
+alike share an id; `...` stands for a name, a value or a limit. What people meet first stands first, then all others as
+the code has them. Deviations are not errors: a verdict names them with planned, observed, cause and fix
+([verify](verify.md)).
 
 This page is made by `python3 tests/site/errors_doc.py`.
 """
@@ -100,11 +101,17 @@ def named(tree: ast.Module) -> t.Callable[[str, int], str | None]:
     return text_at
 
 
+ID = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
+"""How a fix ends: with the error's id."""
+
+
 def errors(path: Path) -> t.Iterator[tuple[str, str]]:
-    """Return (problem, fix) of every error that a file raises with words of its own."""
+    """Return (problem, fix) of every error that a file raises; `...` for what another error hands on."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     here, shared = named(tree), named(ast.parse(SHARED.read_text(encoding="utf-8")))
     for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 3 and (row := text_of(node.elts[2])) and ID.search(row):
+            yield text_of(node.elts[1]) or "...", row  # of a table: pattern, problem, fix
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
@@ -116,8 +123,7 @@ def errors(path: Path) -> t.Iterator[tuple[str, str]]:
         for at, part in enumerate((problem, fix)):
             if isinstance(part, ast.Name):
                 words[at] = here(part.id, node.lineno) or (shared(part.id, 0) if part.id.isupper() else None)
-        if words[0] and words[0].strip(". "):
-            yield words[0], words[1] or "..."
+        yield words[0] or "...", words[1] or "..."
 
 
 # What roles, playbooks and their filters refuse with a sentence of their own.
@@ -128,6 +134,8 @@ NOTHING = "Nothing was changed."
 def parted(text: str) -> tuple[str, str] | None:
     """Return (problem, fix) of a refusal: the fix is its last sentence. None when it has no words of its own."""
     plain = " ".join(re.sub(r"\{\{.*?\}\}", "...", " ".join(text.split())).split())
+    named = match[0] if (match := ID.search(plain)) else ""
+    plain = plain.removesuffix(named)
     sentences = re.split(r"(?<=[.]) (?=[A-Z.a-z])", plain.removesuffix(NOTHING).strip())
     # A sentence begins with a capital, or with a command; what is computed ends none.
     whole: list[str] = []
@@ -138,7 +146,7 @@ def parted(text: str) -> tuple[str, str] | None:
             whole.append(sentence)
     if len(re.findall("[A-Za-z]{3,}", plain.removesuffix(NOTHING))) < 4:
         return None
-    return (" ".join(whole[:-1]), whole[-1]) if len(whole) > 1 else (plain, "...")
+    return (" ".join(whole[:-1]), whole[-1] + named) if len(whole) > 1 else (plain, "..." + named)
 
 
 def asserted(value: t.Any) -> t.Iterator[str]:
@@ -163,7 +171,7 @@ def refusals() -> t.Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 texts.append(text_of(node) or "")
-    yield from (made for made in map(parted, texts) if made and made[1] != "...")
+    yield from (made for made in map(parted, texts) if made and made[1].strip(". "))
 
 
 def cell(text: str) -> str:
@@ -186,35 +194,52 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
     Raises SystemExit where nothing says any more what an entry begins with, or no check has an entry's id.
     """
     written = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))
-    said = [" ".join(problem.split()) for found in rows.values() for problem, _fix in found]
-    begins = tuple(entry["says"] for entry in written["messages"])
-    ids = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))
-    lost = [text for text in begins if not any(problem.startswith(text) for problem in said)]
-    lost += [entry["id"] for entry in written["deviations"] if entry["id"] not in ids]
+    said = [(" ".join(problem.split()), ID.search(fix)) for found in rows.values() for problem, fix in found]
+    ids = {
+        entry["says"]: sorted({match[1] for problem, match in said if match and problem.startswith(entry["says"])})
+        for entry in written["messages"]
+    }
+    checks = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))
+    lost = [text for text, found in ids.items() if not found]
+    lost += [entry["id"] for entry in written["deviations"] if entry["id"] not in checks]
     if lost:
         raise SystemExit(f"Nothing says this any more. Mend {WRITTEN.name}: {'; '.join(lost)}")
-    lines = ["## What people meet first", "", "| it says | it means | do | it costs |", "| --- | --- | --- | --- |"]
-    lines += [f"| {cell(e['says'])} | {e['means']} | {e['do']} | {e['costs']} |" for e in written["messages"]]
+    lines = ["## What people meet first", "", "| id | it says | it means | do | it costs |"]
+    lines += ["| --- | --- | --- | --- | --- |"]
+    for entry in written["messages"]:
+        names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
+        lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
     lines += ["", "Checks of a verdict, by their ids; the verdict has the command with the host's name:", ""]
     lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
-    return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(begins)
+    return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))
+
+
+def rows_of(found: t.Iterable[tuple[str, str]]) -> list[str]:
+    """Return the rows of a table, by id. What another error hands on, fix and all, ends with the id of that one.
+
+    :raises SystemExit: for an error without an id.
+    """
+    rows = set()
+    for problem, fix in found:
+        if match := ID.search(fix):
+            rows.add((match[1], cell(problem), cell(fix[: match.start()])))
+        elif fix.strip(". "):
+            sys.exit(f"An error has no id, such as [gateway_outside], at the end of its fix: {problem} {fix}")
+    return [f"| `{name}` | {problem} | {fix} |" for name, problem, fix in sorted(rows)]
 
 
 def document() -> str:
     """Return the page."""
-    rows: dict[str, set[tuple[str, str]]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for path in sorted((CHECKOUT / "plugins").rglob("*.py")):
-        rows.setdefault(area_of(path), set()).update(errors(path))
-    rows[REFUSED] = set(refusals())
-    lines, known = first(rows)
+        found.setdefault(area_of(path), []).extend(errors(path))
+    found[REFUSED] = list(refusals())
+    lines, known = first(found)
     lines.insert(0, HEAD)
     for title in [REFUSED, *(area for area, _starts in AREAS), "Elsewhere"]:
-        found = sorted((cell(problem), cell(fix)) for problem, fix in rows.get(title, ()) if not known(problem))
-        if found:
-            lines += [f"## {title}", "", "| it says | do |", "| --- | --- |"]
-            lines += [f"| {problem} | {fix} |" for problem, fix in found]
-            lines.append("")
+        if rows := rows_of(row for row in found.get(title, ()) if not known(row[0])):
+            lines += [f"## {title}", "", "| id | it says | do |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 

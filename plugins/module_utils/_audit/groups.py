@@ -96,7 +96,7 @@ def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: 
             given[key] = [{sub: rail[sub] for sub in known if sub in rail} for rail in value] if known else value
     result = ArgumentSpecValidator(spec).validate(_given({**given, **request.settings.get(name, {})}))
     if result.error_messages:
-        fix = f"Mend the variables of the role; `ansible-doc railops.rdma.{documented or name}` has the options."
+        fix = f"Mend the role's variables; `ansible-doc railops.rdma.{documented or name}` lists them. [role_values]"
         raise InputError(Problem(f"settings.{name}", f"{text}.", fix) for text in result.error_messages)
     return dict(result.validated_parameters)
 
@@ -156,7 +156,9 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the first neighbour for an echo."""
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
     if "rail_ping" in request.settings:
-        raise InputError([Problem("settings.rail_ping", "this key has another name now.", "Call it ping.")])
+        raise InputError(
+            [Problem("settings.rail_ping", "this key has another name now.", "Call it ping. [ping_renamed]")]
+        )
     options = options_of("ping", ping.SPEC, request, "rail_audit")
     return ping.checks_of_rails(options, neighbours, answers_at), {}
 

@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
 TOOLS = ("mstconfig", "mlxconfig")
-MISSING_FIX = "Install the package mstflint on the managed node (role rdma_driver does), or MFT."
+MISSING_FIX = "Install the package mstflint on the managed node (role rdma_driver does), or MFT. [mstflint_missing]"
 
 
 class LinkTypeHost:
@@ -78,7 +78,7 @@ class LinkTypeHost:
         if missing := [value.name for value in after.values if not value.written]:
             raise RdmaError(
                 f"the tool said it had written {', '.join(missing)}, and the card does not have it",
-                "Run again; if it stays, update the card's firmware.",
+                "Run again; if it stays, update the card's firmware. [firmware_not_kept]",
             )
         if after.step is Step.DONE:
             return after

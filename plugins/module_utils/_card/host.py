@@ -42,7 +42,7 @@ def read_cards(
     if machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
         raise RdmaError(
             "This host has no program `rdma`: which card carries its own network or storage cannot be told.",
-            "Install iproute2.",
+            "Install iproute2. [iproute2_missing]",
         )
     roles = _roles(machine, tree, functions, kept)
     uses = standing(kept, prefixes)

@@ -73,58 +73,61 @@ FAULTS = (
     (
         r"doesn't support (?:the )?LINK_TYPE_P\d parameter",
         "The card has no link type to choose: it is an Ethernet-only (or InfiniBand-only) model.",
-        "Take the card out of the selection, or want the link type that it has.",
+        "Take the card out of the selection, or want the link type that it has. [card_one_type]",
     ),
     (
         r"Livefish mode",
         "The card is in livefish mode: its firmware did not start.",
-        "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host.",
+        "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host. [card_livefish]",
     ),
     (
         r"doesn't support any configuration changes",
         "The card's firmware takes no configuration.",
-        "Update its firmware, or take the card out of the selection.",
+        "Update its firmware, or take the card out of the selection. [card_no_configuration]",
     ),
     (
         r"[Rr]ead[- ]?[Oo]nly",
         "The card keeps this configuration read-only.",
-        "Unlock it (zero-trust or restricted host mode, or the vendor's lock) from the BMC or the DPU, then run again.",
+        "Unlock it (zero-trust or restricted host mode, or the vendor's lock) from the BMC or the DPU, then run "
+        "again. [card_locked]",
     ),
     (
         r"Unknown Parameter",
         "The tool does not know a parameter.",
-        "Install a newer mstflint (or MFT) and newer firmware.",
+        "Install a newer mstflint (or MFT) and newer firmware. [card_parameter]",
     ),
     (
         r"doesn't support (?:the )?\w+ parameter",
         "The card does not have a parameter.",
-        "Update its firmware, or do not ask for it on this card.",
+        "Update its firmware, or do not ask for it on this card. [card_lacks]",
     ),
     (
         r"(?i)capability exceeds device limits|illegal value",
         "The card cannot do that much.",
-        "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer.",
+        "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer. "
+        "[card_too_many]",
     ),
     (
         r"Unsupported device",
         "The tool does not support the card.",
-        "Install a newer mstflint (or MFT); cards before ConnectX-4 are not supported by this collection.",
+        "Install a newer mstflint (or MFT); cards before ConnectX-4 are not supported by this collection. [card_old]",
     ),
     (
         r"Failed to open (?:the )?device",
         "The tool cannot open the card.",
         "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
-        "kernel with fwctl.",
+        "kernel with fwctl. [card_closed]",
     ),
     (
         r"No devices found|mst might be stopped",
         "The tool found no card.",
-        "Give PCI addresses (this module does); if it still says so, run mst start once, or install mstflint.",
+        "Give PCI addresses (this module does); if it still says so, run mst start once, or install mstflint. "
+        "[card_not_found]",
     ),
     (
         r"Failed to query some of the TLVs|Failed to query",
         "The card did not answer for all of its parameters.",
-        "Run again; if it stays, update the firmware and reset or power-cycle the card.",
+        "Run again; if it stays, update the firmware and reset or power-cycle the card. [card_silent]",
     ),
 )
 """Messages of the tools that this collection knows: the pattern, what it means and what to do."""
@@ -157,10 +160,10 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
             return RdmaError(f"Card {card}: {meaning} ({said})", fix)
     if code == 5:
         problem = f"Card {card}: the tool does not understand {' '.join(argv)} ({said})."
-        return RdmaError(problem, "Install mstflint 4.16 or newer.")
+        return RdmaError(problem, "Install mstflint 4.16 or newer. [mstflint_old]")
     return RdmaError(
         f"Card {card}: {argv[0]} failed with exit code {code} and said: {said}.",
-        "Run the command by hand on the host; nothing was changed on this card by this step.",
+        "Run the command by hand on the host; nothing was changed on this card by this step. [mlxconfig_failed]",
     )
 
 
@@ -189,7 +192,7 @@ def parse_text(output: str) -> Configuration:
     if not columns:
         raise RdmaError(
             f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",
-            "Run the query by hand (mstconfig -d PCI -e q) and report its output.",
+            "Run the query by hand (mstconfig -d PCI -e q) and report its output. [mlxconfig_answer]",
         )
     return Configuration(labels.get("Device type", ""), labels.get("Name", ""), parameters)
 

@@ -90,7 +90,7 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
         Problem(
             f"rail {rail.name}",
             f"this host has no interface {rail.interface}, so which card carries the rail cannot be told.",
-            "Give its PCI address (fabric_rails[].pci or fabric_interfaces), or load the card's driver.",
+            "Give its PCI address (fabric_rails[].pci or fabric_interfaces), or load the card's driver. [card_unknown]",
         )
         for rail in rails
         if rail.address is None
@@ -122,7 +122,7 @@ def choose(
                 by, before, where = own.get(key, ("", value, ""))
                 if value is not None and by == kind and before != value:
                     text = f"card {card.name} is also selected by {where}, which wants it otherwise."
-                    problems.append(Problem(place, text, "Let one selection name it."))
+                    problems.append(Problem(place, text, "Let one selection name it. [card_twice]"))
                 elif value is not None:
                     own[key] = (kind, value, place)
     if problems:
@@ -146,7 +146,7 @@ def _of_rails(
             continue
         if (card.role or "").startswith(NO_NIC):
             text = f"card {card.name} {card.role}: a rail on it would take the switches from their manager."
-            fix = "Correct the rail's interface or PCI address in the inventory and plan again."
+            fix = "Correct the rail's interface or PCI address in the inventory and plan again. [card_excluded]"
             problems.append(Problem(f"rail {rail.name}", text, fix))
         found.append((card, [port_of(rail.address)]))
     return found
@@ -165,10 +165,14 @@ def _of_addresses(
         if card is None:
             text = f"there is no NVIDIA (Mellanox) network card at {address} on this host."
             there = ", ".join(card.address for card in cards) or "none"
-            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}."))
+            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}. [card_none]"))
             continue
         if card.role:
             text = f"card {card.name} {card.role}: it is never changed by this module."
-            problems.append(Problem(where, text, "Take it out of the list; change it from the console if it must be."))
+            problems.append(
+                Problem(
+                    where, text, "Take it out of the list; change it from the console if it must be. [card_untouchable]"
+                )
+            )
         found.append((card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]))
     return found

@@ -52,7 +52,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     cards = read_cards(machine, lambda: read_untouchable(module, machine), prefixes)
     by_rails = any(item["select"] == RAILS for item in module.params["cards"])
     if by_rails and module.params["rails"] is None:
-        raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails).")
+        raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
     rails = place_rails(machine, module.params["rails"] or []) if by_rails else ()
     problems = unplaced(rails, cards)
     if problems and not module.check_mode:

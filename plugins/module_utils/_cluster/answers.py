@@ -107,5 +107,5 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     elif code == 404:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
     elif code in (0, 429) or code >= 500:
-        fix = "The API is overloaded or failing: run again when it is well, the run goes on where this one ended."
+        fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
     return RdmaError(f"{what}: {said}.", fix, code=code)

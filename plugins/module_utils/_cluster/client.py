@@ -189,7 +189,7 @@ class Cluster:
         """
         resource, ref = self.resource(body["apiVersion"], body["kind"]), Ref.of(body)
         if resource is None:
-            raise RdmaError(f"{ref}: the API does not serve this kind yet.", "Run again.", code=404)
+            raise RdmaError(f"{ref}: the API does not serve this kind yet.", "Run again. [api_kind_late]", code=404)
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)
@@ -316,13 +316,14 @@ class Cluster:
         return RdmaError(
             f"The certificate of the API at {self.host} is not trusted: {str(exc.reason)[:300].rstrip('.')}.",
             "Name the certificate that signed it (certificate-authority in the kubeconfig); an expired one has to be "
-            "renewed.",
+            "renewed. [api_certificate]",
             code=0,
         )
 
     def _unreachable(self, exc: Exception) -> RdmaError:
         return RdmaError(
             f"The API at {self.host} does not answer: {str(exc)[:300].rstrip('.')}.",
-            "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended.",
+            "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one "
+            "ended. [api_no_answer]",
             code=0,
         )

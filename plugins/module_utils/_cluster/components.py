@@ -188,7 +188,7 @@ def taken_networks(networks: t.Iterable[Json], planned: t.Collection[str]) -> t.
                 f"NetworkAttachmentDefinition {name}",
                 f"It belongs to {owner_of(obj['metadata']).name}, and Spiderpool would overwrite it for the plan's "
                 f"{CONFIG} of that name.",
-                "Give the fabric another fabric_name or fabric_namespace and plan again, or delete it.",
+                "Give the fabric another fabric_name or fabric_namespace and plan again, or delete it. [foreign_name]",
             )
 
 
@@ -228,20 +228,20 @@ def states(
         if setting == ADOPT:
             if not rows:
                 text = f"The plan needs {title}, which is to be adopted, and there is none in the cluster."
-                wrong = Problem(place, text, "Install it, or leave this setting out.")
+                wrong = Problem(place, text, "Install it, or leave this setting out. [adopt_missing]")
         elif part == NV_IPAM or unset:
             text = f"This collection does not install {title} here."
-            wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out.")
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out. [component_unknown]")
         elif there and setting == MANAGED and there.sure == RUNS:
             text = f"{title} is there already ({there}): a second one would work against it."
-            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first.")
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first. [component_second]")
         elif there and not setting and there.sure > SERVED:
             asked.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
                 other = f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
             text = f"{title} is there already ({there}), and no note says that this collection made it."
-            wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}.")
+            wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_foreign]")
         if wrong:
             problems.append(wrong)
     return made, problems, asked
@@ -440,7 +440,7 @@ def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterat
             f"cluster_components.{part}",
             f"{TITLES[part]} is adopted, and does not serve the plan by its {row.what}: planned {shown(want)}, "
             f"found {text}.",
-            row.fix,
+            f"{row.fix} [adopted]",
         )
 
 

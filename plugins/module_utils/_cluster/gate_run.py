@@ -59,7 +59,9 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     except FileNotFoundError:
         pass
     except (OSError, ValueError, AttributeError, TypeError) as exc:
-        raise RdmaError(f"The verdict {path!r} cannot be read: {exc}.", "Run the playbook railops.rdma.audit.") from exc
+        raise RdmaError(
+            f"The verdict {path!r} cannot be read: {exc}.", "Run the playbook railops.rdma.audit. [gate_no_verdict]"
+        ) from exc
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
@@ -102,12 +104,12 @@ def policy_of(params: dict[str, t.Any], total: int) -> gate.GatePolicy:
     """
     for name, least in (("bad", 1), ("good", 1), ("keep", 0), ("max_age", 1)):
         if params[name] < least:
-            raise RdmaError(f"{name} is {params[name]}.", f"Give a number from {least} on.")
+            raise RdmaError(f"{name} is {params[name]}.", f"Give a number from {least} on. [gate_number]")
     try:
         most = gate.most_of(params["max_out"], total)
     except ValueError:
         raise RdmaError(
-            f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%."
+            f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%. [gate_max_out]"
         ) from None
     return gate.GatePolicy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
 

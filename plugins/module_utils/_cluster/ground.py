@@ -94,7 +94,7 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
         yield Problem(
             "cluster",
             f"This is {distribution.name}, which is not supported: {distribution.refused}.",
-            "See the table of distributions in docs/cluster.md.",
+            "See the table of distributions in docs/cluster.md. [distribution_unknown]",
         )
         return
     if values is None:
@@ -107,13 +107,13 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
         yield Problem(
             "spiderpool_values",
             f"This is {distribution.name}, whose CNI folders are others than the chart's.",
-            f"Set spiderpool_values: {{global: {{{pairs}}}}}.",
+            f"Set spiderpool_values: {{global: {{{pairs}}}}}. [cni_folders]",
         )
     if multus and distribution.own_multus:
         yield Problem(
             "cluster_components",
             f"This is {distribution.name}: {distribution.own_multus}.",
-            f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}.",
+            f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}. [own_multus]",
         )
 
 
@@ -138,7 +138,7 @@ def network_problems(
             "cluster",
             f"The cluster has no network of its own that this role knows ({', '.join(sorted(every))}). Spiderpool's "
             "rails are second interfaces.",
-            "Install Calico, Cilium or another CNI first, or name its DaemonSet in spiderpool_cni_daemonsets.",
+            "Install Calico, Cilium or another CNI first, or name its DaemonSet in spiderpool_cni_daemonsets. [no_cni]",
         )
     down = lost_nodes(nodes)
     configs = {item["metadata"].get("namespace"): item for item in cilium}
@@ -152,7 +152,7 @@ def network_problems(
             yield Problem(
                 "cluster",
                 f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}.",
-                f"See kubectl -n {place} get pods.",
+                f"See kubectl -n {place} get pods. [cni_not_ready]",
             )
         config = configs.get(place)
         # Without the key Cilium takes the folder for itself: its default.
@@ -161,7 +161,7 @@ def network_problems(
                 "cluster",
                 "Cilium would push Multus aside: it renames all other CNI configurations of a node (cni-exclusive).",
                 f'helm upgrade cilium with cni.exclusive=false (or cni-exclusive: "false" in ConfigMap {place}/'
-                f"{config['metadata']['name']}), and restart its agents.",
+                f"{config['metadata']['name']}), and restart its agents. [cilium_exclusive]",
             )
 
 
@@ -181,5 +181,5 @@ def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[Aggregate]) -> 
                 yield Problem(
                     f"node {node['metadata']['name']}",
                     f"Its Kubernetes address {address} lies on {rail}: its kubelet speaks over the fabric.",
-                    "Give the kubelet --node-ip with its management address and restart it.",
+                    "Give the kubelet --node-ip with its management address and restart it. [kubelet_on_fabric]",
                 )

@@ -197,7 +197,9 @@ def _now() -> str:
 
 def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
     if library.KUBERNETES_ERROR:
-        raise RdmaError("The Python library kubernetes is not there.", "Install it for the controller.", code=0)
+        raise RdmaError(
+            "The Python library kubernetes is not there.", "Install it for the controller. [kubernetes_missing]", code=0
+        )
     with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
         now = lease.take(report)

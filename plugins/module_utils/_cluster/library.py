@@ -49,7 +49,7 @@ def load(params: t.Mapping[str, t.Any]) -> t.Any:
         else:
             config.load_incluster_config(made)
     except (config.ConfigException, OSError, ValueError, TypeError) as exc:
-        fix = "Set kubeconfig (and context), or run inside of a pod with a service account."
+        fix = "Set kubeconfig (and context), or run inside of a pod with a service account. [cluster_no_way]"
         raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
     return made
 

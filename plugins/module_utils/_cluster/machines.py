@@ -53,13 +53,15 @@ def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None
     is_there = f"The cluster's node {name} is another machine" if node else f"The cluster has no node {name}"
     if other:
         problem = f"{is_there}, and this host is its node {other}."
-        return False, Problem(host["host"] or name, problem, f"Set fabric_node_name: {other} for this host.")
+        return False, Problem(
+            host["host"] or name, problem, f"Set fabric_node_name: {other} for this host. [node_name_differs]"
+        )
     fix = (
         "Set fabric_node_name to the node that this host is (kubectl get nodes -o wide); when it is none of them, "
         "fabric_kubeconfig or KUBECONFIG names another cluster."
     )
     if same:
-        fix = f"When it has just booted, run again as soon as {name} is Ready. {fix}"
+        fix = f"When it has just booted, run again as soon as {name} is Ready. {fix} [node_not_ready]"
     return False, Problem(host["host"] or name, f"{is_there}, and a {kubelet} runs on this host.", fix)
 
 

@@ -104,7 +104,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Begin or end the emptying of nodes; or label, wait and compare; or say which hosts are nodes."""
     params = module.params
     if not (params["drain"] or params["plan_dir"] or params["hosts"]):
-        raise RdmaError("plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts.")
+        raise RdmaError(
+            "plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts. [plan_dir_missing]"
+        )
     absent = params["state"] == "absent"
     want = read_request(params["plan_dir"], absent=absent) if params["plan_dir"] and not params["drain"] else None
     with Cluster(params) as cluster:

@@ -51,7 +51,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if params["prune"] and not fabric:
         raise RdmaError(
             f"prune needs to know the fabric: the objects carry no label {LABEL_FABRIC}, or several.",
-            "Set fabric. Nothing was changed.",
+            "Set fabric. Nothing was changed. [prune_no_fabric]",
         )
     options = ApplyOptions(
         fabric=fabric,
@@ -95,7 +95,8 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
         raise RdmaError(
             f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
             f"{lines}\n",
-            "Let the other owner give the field or object up (or delete it), or run with force: true to take it over.",
+            "Let the other owner give the field or object up (or delete it), or run with force: true to take it "
+            "over. [objects_conflict]",
             **facts,
         )
     kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]

@@ -124,7 +124,7 @@ class ApplyRun(Preflight):
         raise RdmaError(
             text,
             "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they are there, "
-            "they are of another version.",
+            "they are of another version. [crds_missing]",
             missing_kinds=missing,
         )
 
@@ -215,7 +215,9 @@ class ApplyRun(Preflight):
                     return False
                 version = live["metadata"].get("resourceVersion", "")
         raise RdmaError(
-            f"{step.ref} changes faster than it can be deleted.", "See who writes it, then run again.", code=409
+            f"{step.ref} changes faster than it can be deleted.",
+            "See who writes it, then run again. [object_changing]",
+            code=409,
         )
 
     def _wait_gone(self, refs: list[Ref]) -> None:

@@ -58,7 +58,7 @@ def files(source: str) -> list[str]:
         return [os.path.join(path, name) for name in names if name not in NOT_OBJECTS]
     raise RdmaError(
         f"There are no manifests: {source!r} does not exist.",
-        "Run the playbook railops.rdma.plan first, or name another file or folder.",
+        "Run the playbook railops.rdma.plan first, or name another file or folder. [manifests_missing]",
     )
 
 
@@ -81,7 +81,9 @@ def documents(path: str) -> t.Iterable[t.Any]:
                 elif document is not None:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
-        raise RdmaError(f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again.") from exc
+        raise RdmaError(
+            f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again. [manifest_unread]"
+        ) from exc
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:
@@ -101,17 +103,17 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
             or not document.get("apiVersion")
         ):
             text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
-            problems.append(Problem(place, text, "Give whole objects."))
+            problems.append(Problem(place, text, "Give whole objects. [object_incomplete]"))
             return
         ref = Ref.of(document)
         if ref in found:
-            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once."))
+            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once. [object_twice]"))
         try:
             # As the server will have it: dates, which YAML knows, become text.
             found[ref] = json.loads(json.dumps(document, default=_text))
         except (TypeError, ValueError) as exc:
             text = f"{ref} holds a value that JSON does not know: {exc}."
-            problems.append(Problem(place, text, "Write it as text, a number, a list or a map."))
+            problems.append(Problem(place, text, "Write it as text, a number, a list or a map. [object_value]"))
 
     for index, document in enumerate(definitions):
         take(f"definitions[{index}]", document)

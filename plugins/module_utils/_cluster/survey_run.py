@@ -268,7 +268,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
                     f"release {release}",
                     "It is not this collection's. Helm would bring it to the plan's values: "
                     f"{'; '.join(taken) or 'no value differs'}.",
-                    "Set spiderpool_take_over: true to take it over with these.",
+                    "Set spiderpool_take_over: true to take it over with these. [release_foreign]",
                 )
             )
     crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
@@ -279,7 +279,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         line = f" The line for all that is there: cluster_components: {{{setting}}}." if asked else ""
         raise RdmaError(
             f"{len(problems)} thing(s) of the cluster stand in the way of the plan:\n{lines}\n",
-            f"Nothing was changed. Mend what is listed and run again.{line}",
+            f"Nothing was changed. Mend what is listed and run again.{line} [cluster_in_the_way]",
             problems=[str(problem) for problem in problems],
         )
     beside = {
@@ -314,7 +314,7 @@ def unknown_kinds(cluster: Cluster, kinds: list[str], charts: list[Json]) -> lis
             f"The cluster does not know {', '.join(sorted(left))}.",
             "Install the operator that brings it first (Grafana's for GrafanaDashboard, Prometheus' for ServiceMonitor "
             "and PrometheusRule, cert-manager for Certificate), or leave that out: see spiderpool_grafana, "
-            "spiderpool_tls_method and spiderpool_values.",
+            "spiderpool_tls_method and spiderpool_values. [kind_unknown]",
         )
     ]
 

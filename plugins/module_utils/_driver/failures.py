@@ -16,40 +16,41 @@ FAILURES = (
     (
         r"(Unable to locate package|No match for argument:?|Unable to find a match:?) (linux-headers|kernel-devel)-",
         "No repository of the host has the headers of its running kernel, so DOCA-OFED's modules cannot be built.",
-        "Boot a kernel whose headers can be installed (the newest of the distribution), then run again.",
+        "Boot a kernel whose headers can be installed (the newest of the distribution), then run again. [no_headers]",
     ),
     (
         r"Could not get lock|is another process using it|waiting for process with pid",
         "Another package manager is running.",
-        "Wait until it has ended (unattended-upgrades?), then run again.",
+        "Wait until it has ended (unattended-upgrades?), then run again. [packages_busy]",
     ),
     (
         r"Failed to fetch|Could not resolve|Cannot download|Curl error|Failed to download|Could not connect"
         r"|Temporary failure resolving",
         "The package mirror does not answer.",
-        "Make the mirror reachable from this host, or point its sources to one that is.",
+        "Make the mirror reachable from this host, or point its sources to one that is. [no_mirror]",
     ),
     (
         r"Packages need to be removed but remove is disabled",
         "The packages would remove those of another driver; MLNX_OFED or DOCA-OFED may be installed by hand.",
-        "Set rdma_driver_source to doca, or uninstall that driver first (ofed_uninstall.sh), then run again.",
+        "Set rdma_driver_source to doca, or uninstall that driver first (ofed_uninstall.sh), then run again. "
+        "[other_driver]",
     ),
     (
         r"Unable to locate package|has no installation candidate|No match for argument|Unable to find a match"
         r"|No package .* available",
         "A package is in none of the host's repositories.",
         "Enable the repository that has it (universe on Ubuntu, CRB and AppStream on RHEL), or set"
-        " rdma_driver_packages to what there is.",
+        " rdma_driver_packages to what there is. [no_package]",
     ),
     (
         r"No space left on device",
         "The disk is full.",
-        "Free some space and run again.",
+        "Free some space and run again. [disk_full]",
     ),
     (
         r"unmet dependencies|held broken packages|nothing provides|conflicting requests|cannot install both",
         "The package manager cannot satisfy the dependencies.",
-        "Take out what conflicts (another OFED?), and see its output.",
+        "Take out what conflicts (another OFED?), and see its output. [dependencies]",
     ),
 )
 
@@ -62,6 +63,9 @@ def install_error(argv: t.Sequence[str], code: int, output: str) -> RdmaError:
     shown = "; ".join(line.strip() for line in lines[:3]) or output.strip()[-200:]
     problem, fix = next(
         ((f"{cause} {argv[0]} says: {shown}", fix) for pattern, cause, fix in FAILURES if re.search(pattern, output)),
-        (f"{argv[0]} ended with {code}: {shown}", "Run the command on the host and mend what it says."),
+        (
+            f"{argv[0]} ended with {code}: {shown}",
+            "Run the command on the host and mend what it says. [driver_command]",
+        ),
     )
     return RdmaError(problem, fix, command=list(argv), rc=code)

@@ -87,7 +87,8 @@ class Packages:
         if not self._machine.tool(argv[0]):
             raise RdmaError(
                 f"This host has no {argv[0]}.",
-                "Install the packages by what it has instead, and set rdma_driver_packages to an empty list.",
+                "Install the packages by what it has instead, and set rdma_driver_packages to an empty list. "
+                "[package_manager]",
             )
         done = self._machine.run(argv, DEBIAN_FRONTEND="noninteractive")
         if done.status and not ask:
@@ -143,7 +144,8 @@ def check_sum(path: str, expected: str) -> None:
     if f"sha256:{digest.hexdigest()}" != expected:
         raise RdmaError(
             f"The repository package {path} has sha256:{digest.hexdigest()}, not {expected}.",
-            "Fetch it again from the vendor, compare with the checksum it publishes, and only then change the pin.",
+            "Fetch it again from the vendor, compare with the checksum it publishes, and only then change the "
+            "pin. [checksum_differs]",
             expected=expected,
             found=f"sha256:{digest.hexdigest()}",
         )

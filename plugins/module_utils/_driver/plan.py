@@ -104,19 +104,19 @@ def want_problems(want: Want) -> t.Iterator[Problem]:
         yield Problem(
             "doca_version",
             "An upgrade of DOCA-OFED needs the version that it leads to.",
-            f"Give the version of the package {want.doca_profile}, as the package manager writes it.",
+            f"Give the version of the package {want.doca_profile}, as the package manager writes it. [doca_version]",
         )
     if not want.doca_repository:
         yield Problem(
             "doca_repository",
             "DOCA-OFED comes from a repository package, and none is named.",
-            "Give the address or the host's path of one doca-host package.",
+            "Give the address or the host's path of one doca-host package. [doca_package]",
         )
     if not CHECKSUM.fullmatch(want.doca_checksum or ""):
         yield Problem(
             "doca_checksum",
             f"{want.doca_checksum!r} is no pinned checksum.",
-            "Give sha256: and the 64 digits of that package.",
+            "Give sha256: and the 64 digits of that package. [checksum_missing]",
         )
 
 
@@ -127,7 +127,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
     if host.family not in INBOX and want.packages is None:
         raise RdmaError(
             f"The distribution {host.distribution!r} is not known: Debian, Ubuntu and the RHEL family are.",
-            "Name its packages in rdma_driver_packages.",
+            "Name its packages in rdma_driver_packages. [driver_distribution]",
             distribution=host.distribution,
         )
     if want.source == "doca":
@@ -135,7 +135,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
             raise RdmaError(
                 f"A containerised OFED driver serves this host ({host.container}); a second one would fight with it.",
                 "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
-                " driver container's node selector first.",
+                " driver container's node selector first. [driver_container]",
             )
         base = want.packages if want.packages is not None else (want.doca_profile, *BESIDE_DOCA)
     else:
@@ -156,7 +156,7 @@ def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
 
 CONTAINER_FIX = (
     "See its pod on this node: kubectl get pods -A -l nvidia.com/ofed-driver -o wide, and its log; the chart of "
-    "Spiderpool's guide calls it mofed-*."
+    "Spiderpool's guide calls it mofed-*. [driver_not_ready]"
 )
 
 

@@ -46,14 +46,15 @@ def fetch(module: AnsibleModule, source: str) -> str:
     if os.path.isabs(source):
         if not os.path.isfile(source):
             raise RdmaError(
-                f"There is no repository package {source} on the host.", "Copy it there, or give its address."
+                f"There is no repository package {source} on the host.",
+                "Copy it there, or give its address. [doca_file]",
             )
         return source
     response, info = fetch_url(module, source, timeout=60)
     if info["status"] != 200:
         raise RdmaError(
             f"The repository package {source} cannot be fetched: {info['msg']}.",
-            "Make its mirror reachable from this host, or copy the package there and give its path.",
+            "Make its mirror reachable from this host, or copy the package there and give its path. [doca_fetch]",
             url=source,
         )
     path = os.path.join(module.tmpdir, source.rsplit("/", 1)[-1])
@@ -96,14 +97,14 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if left := [name for name in plan.packages if name not in after.installed]:
             raise RdmaError(
                 f"The package manager reported success, but {', '.join(left)} is not installed.",
-                "Look at its log on the host.",
+                "Look at its log on the host. [package_not_there]",
                 missing=left,
             )
         if want.upgrade and (other := planning.differing(want, after)):
             raise RdmaError(
                 "The package manager reported success, but "
                 + "; ".join(f"{name} is {after.installed[name]}, not {version}" for name, version in other.items()),
-                "Look at its log on the host, and whether the repository has that version.",
+                "Look at its log on the host, and whether the repository has that version. [package_version]",
                 other=other,
             )
     reasons = planning.reboot_reasons(want, after, plan)

@@ -24,8 +24,8 @@ FACTS = "facts.json"
 KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
-RESTORE = "Restore it from version control (git log shows its history); never write it by hand."
-NEWER = "A newer version of railops.rdma wrote this; install that or newer."
+RESTORE = "Restore it from version control (git log shows its history); never write it by hand. [plan_damaged]"
+NEWER = "A newer version of railops.rdma wrote this; install that or newer. [plan_newer]"
 HOST_PLAN_SCHEMA = 2
 """Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
 PARTS = ("cluster", "hosts", "switch", "workload")
@@ -54,7 +54,7 @@ NAMES = {
 FORMER = {"cluster": ("networks.json",), "workload": ("topology.yaml",)}
 """Files of earlier versions: of their plans they are a part, and the next `plan` removes them."""
 
-AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan."
+AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan. [plan_unfinished]"
 OLDER = f"The plan in %r was made by an older version: it has no {FACTS}."
 
 
@@ -148,7 +148,9 @@ def load_lock(folder: str) -> PlanFile:
     except FileNotFoundError:
         raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
     except (OSError, UnicodeDecodeError) as exc:
-        raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Mend that and run again.") from None
+        raise RdmaError(
+            f"The plan {place!r} cannot be read: {exc}.", "Mend that and run again. [plan_unread]"
+        ) from None
     except InputError as exc:
         (one,) = exc.problems
         raise RdmaError(f"The plan {place!r} cannot be used: {one.problem}", one.fix) from None
@@ -168,7 +170,7 @@ def read_lock(folder: str) -> PlanFile:
             f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} was changed by hand or merged: its digest is not"
             " that of its content.",
             "Restore it from version control. After a merge that you have checked, plan once with "
-            "fabric_accept_lock=true.",
+            "fabric_accept_lock=true. [plan_by_hand]",
         )
     return lock
 
@@ -198,7 +200,7 @@ def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
                 texts[path] = stream.read().decode("utf-8", "replace")
     except OSError as exc:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
-        raise RdmaError(problem, "Mend that and run again.") from None
+        raise RdmaError(problem, "Mend that and run again. [plan_parts_unread]") from None
     if part_digests(texts) != {key: value for key, value in wanted.items() if key == part}:
         raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
     return str(lock["digest"]), texts

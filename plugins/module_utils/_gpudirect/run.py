@@ -121,18 +121,19 @@ def apply(machine: Machine, plan: Plan) -> None:
         if said := done.reported():
             raise RdmaError(
                 f"Access control of bridge {address} cannot be written: {said}.",
-                "Kernel lockdown (Secure Boot) forbids it: use the kernel argument pci=disable_acs_redir= or the BIOS.",
+                "Kernel lockdown (Secure Boot) forbids it: use the kernel argument pci=disable_acs_redir= or the "
+                "BIOS. [acs_locked]",
                 bridge=address,
             )
         raise RdmaError(
             f"Bridge {address} did not keep the access control bits.",
-            "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=.",
+            "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=. [acs_not_kept]",
             bridge=address,
         )
     if plan.load_peermem and (done := machine.run(["modprobe", "nvidia_peermem"])).status:
         raise RdmaError(
             f"nvidia_peermem cannot be loaded: {done.err.strip()}",
-            "It needs the peer-memory interface of DOCA-OFED; DMA-BUF (gpudirect_mode: dmabuf) does not.",
+            "It needs the peer-memory interface of DOCA-OFED; DMA-BUF (gpudirect_mode: dmabuf) does not. [peermem_off]",
         )
 
 
@@ -145,7 +146,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     plan = make_plan(params, tree, host, recorded)
     lacking = any(note.endswith(NO_SETPCI) for note in plan.notes) or (bool(recorded) and not host.setpci)
     if lacking and not module.check_mode:
-        fix = "Install the package pciutils (role rdma_driver does)."
+        fix = "Install the package pciutils (role rdma_driver does). [pciutils_missing]"
         raise RdmaError(f"Access control of bridges cannot be changed: {NO_SETPCI}", fix)
     writes = machine.changes(wanted_files(plan, host, recorded), {LINK: UNIT if plan.bridges else None})
     changes = [

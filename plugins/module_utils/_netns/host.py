@@ -82,12 +82,14 @@ class NetnsHost:
         if not done.status:
             raise RdmaError(
                 f"The kernel took the mode {plan.wanted} and still says {now}.",
-                "Read the kernel's log (dmesg); something else may be setting the mode.",
+                "Read the kernel's log (dmesg); something else may be setting the mode. [netns_not_kept]",
                 current=now,
             )
         if os.geteuid():
             said = excerpt((done.err or done.out).strip())
-            raise RdmaError(f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true.")
+            raise RdmaError(
+                f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true. [netns_refused]"
+            )
         return plan.ended(live=False)
 
     def _support(self) -> tuple[Support, bool]:

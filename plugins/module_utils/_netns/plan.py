@@ -255,7 +255,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
         return Problem(
             "host",
             "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
-            "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot.",
+            "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot. [rdma_missing]",
         )
     if not want.mode:
         return None
@@ -263,13 +263,15 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
         return Problem(
             "host",
             f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
-            "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them.",
+            "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them. "
+            "[rdma_no_kernel]",
         )
     if have.support is Support.TOO_OLD and wanted == "exclusive":
         return Problem(
             "host",
             f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
-            "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared.",
+            "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared. "
+            "[netns_unknown]",
         )
     if persistent == wanted:
         return None
@@ -277,19 +279,21 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
         return Problem(
             "host",
             f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
-            f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and reboot.",
+            f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and "
+            "reboot. [netns_cmdline]",
         )
     if have.builtin:
         return Problem(
             "host",
             f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
-            f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot.",
+            f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot. "
+            "[netns_built_in]",
         )
     winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
     return Problem(
         "host",
         f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
-        f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it.",
+        f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it. [netns_modprobe]",
     )
 
 

@@ -57,7 +57,8 @@ class Host(Rooted):
             found = self.pci_interfaces(pci)
             if not found:
                 raise RdmaError(
-                    f"There is no interface at the PCI address {pci}.", "Look with `lspci -D | grep -i ethernet`."
+                    f"There is no interface at the PCI address {pci}.",
+                    "Look with `lspci -D | grep -i ethernet`. [pci_no_interface]",
                 )
             return found[0]
         if self.live:
@@ -149,14 +150,18 @@ class Host(Rooted):
             # All of them, also where some lie on another file system: it is little.
             needed = sum(size // 4096 + 1 for size in sizes.values()) * 4096
             if have.f_flag & os.ST_RDONLY:
-                found.append(Problem(folder, "is on a file system that is read-only.", "Mount it writable."))
+                found.append(
+                    Problem(folder, "is on a file system that is read-only.", "Mount it writable. [disk_read_only]")
+                )
             elif not os.access(place, os.W_OK | os.X_OK):
-                found.append(Problem(folder, "may not be written to.", "Run the task with become: true."))
+                found.append(
+                    Problem(folder, "may not be written to.", "Run the task with become: true. [disk_no_right]")
+                )
             elif free < needed or inodes < len(sizes):
                 text = f"has room for {free} bytes and {inodes} files; {needed} bytes in {len(sizes)} files are needed."
-                found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`."))
+                found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`. [disk_full]"))
         for path in sorted(path for path in sizes if self.is_folder(path) and self.link(path) is None):
-            fix = "Move what is in it to files of your own (with netplan: to 10-netplan-IF.network.d), and remove it."
+            fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
             found.append(Problem(path, "is a folder, and a file of ours belongs there.", fix))
         return found
 

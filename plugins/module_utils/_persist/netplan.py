@@ -61,7 +61,7 @@ class Netplan(Manager):
         if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
                 "netplan with the renderer NetworkManager cannot express the exclusion rule of default_route.",
-                "Use fabric_policy: prefixes (the default), which needs no exclusion rule.",
+                "Use fabric_policy: prefixes (the default), which needs no exclusion rule. [netplan_exclusion]",
             )
 
     def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
@@ -144,7 +144,7 @@ class Netplan(Manager):
             if done.status:
                 raise RdmaError(
                     f"netplan refuses the files, and nothing was written: {done.reported(root)}",
-                    "Mend the host's other files in /etc/netplan if the message is about them.",
+                    "Mend the host's other files in /etc/netplan if the message is about them. [netplan_refuses]",
                 )
             folders = (_systemd.FOLDERS[1], networkmanager.RUN, networkmanager.CONF[1])
             paths = [f"{folder}/{name}" for folder in folders for name in made.names(folder)]

@@ -119,7 +119,7 @@ class NetworkManager(Manager):
                 if done.status:
                     raise RdmaError(
                         f"NetworkManager refuses {file.path}, and nothing was written: {done.reported()}",
-                        "Report this profile as a bug of the collection.",
+                        "Report this profile as a bug of the collection. [nm_refuses]",
                         profile=file.text,
                     )
 
@@ -134,13 +134,14 @@ class NetworkManager(Manager):
             done = host.run(["nmcli", "connection", "load", path])
             if done.status or "could not" in f"{done.out}{done.err}".lower():
                 raise RdmaError(
-                    f"NetworkManager does not load {path}: {done.reported()}", "Look at `journalctl -u NetworkManager`."
+                    f"NetworkManager does not load {path}: {done.reported()}",
+                    "Look at `journalctl -u NetworkManager`. [nm_not_loaded]",
                 )
         done = host.run(["nmcli", "connection", "reload"]) if removed else Ran(0, "", "")
         if done.status:
             raise RdmaError(
                 f"NetworkManager does not reload its profiles: {done.reported()}",
-                "Run `nmcli connection reload` on the host.",
+                "Run `nmcli connection reload` on the host. [nm_not_reloaded]",
             )
 
     def _running(self, host: Rooted) -> bool:

@@ -52,7 +52,7 @@ def manager_of(host: Rooted) -> str:
         raise RdmaError(
             "This host's network is managed by ifupdown (/etc/network/interfaces), which has no policy rules.",
             "Move the host to systemd-networkd, NetworkManager or netplan, or run rail_network with"
-            " rail_network_persist: false and at every boot.",
+            " rail_network_persist: false and at every boot. [ifupdown]",
             manager="ifupdown",
         )
     for name, manager in MANAGERS.items():
@@ -60,7 +60,7 @@ def manager_of(host: Rooted) -> str:
             return name
     raise RdmaError(
         "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use.",
-        "Install and enable one of them, or name it with the option manager.",
+        "Install and enable one of them, or name it with the option manager. [manager_missing]",
         manager="",
     )
 

@@ -36,7 +36,9 @@ def make_key() -> tuple[bytes, bytes]:
     """
     program = shutil.which("ssh-keygen")
     if program is None:
-        raise RdmaError("There is no ssh-keygen here.", "Install openssh-client where the module runs.")
+        raise RdmaError(
+            "There is no ssh-keygen here.", "Install openssh-client where the module runs. [ssh_keygen_missing]"
+        )
     with tempfile.TemporaryDirectory(prefix="railops-rdma-") as folder:
         path = os.path.join(folder, "id")
         # Nothing of it reaches the output or the log of the module.
@@ -116,7 +118,8 @@ class Collective:
             f"The log of pod {pod['metadata']['name']} is not whole, so nothing was measured: the kubelet rotated it."
         )
         raise RdmaError(
-            text, "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet."
+            text,
+            "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet. [pod_log_cut]",
         )
 
     def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
@@ -127,14 +130,14 @@ class Collective:
                 log = last_lines(self._cluster.log(pod))
                 text += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {log}"
                 break
-        fix = "Mend what the pod says; where its time was up, set seconds (accept_collective_timeout)."
+        fix = "Mend what the pod says; where its time was up, set seconds (accept_collective_timeout). [job_failed]"
         return RdmaError(f"{text.rstrip('.')}.", fix)
 
     def _not_started(self, pods: list[Json]) -> RdmaError:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)
         where = f"{len(pods)} of {self._count} pods of the Job {self._name} are there"
         if late is None:
-            fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job."
+            fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job. [job_stuck]"
             return RdmaError(f"{where} after {collective.START_SECONDS} s.", fix)
         found = trouble(late, self._cluster.events(late))
         return RdmaError(f"{where}, and {late['metadata']['name']} does not run: {found.text}.", found.fix)

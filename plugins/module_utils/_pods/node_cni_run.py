@@ -151,6 +151,7 @@ def started(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
         raise RdmaError(
             f"On {len(pods.why)} of {len(chosen)} nodes no plain pod starts within {params['timeout']} s: "
             f"{listed(pods.why)}. {told}.",
-            f"See on the node which file of {params['configurations']} is the first, and that its network's pods run.",
+            f"See on the node which file of {params['configurations']} is the first, and that its network's pods "
+            "run. [plain_pod_stuck]",
         )
     return {"changed": False, "left": [], "why": {}}

@@ -61,7 +61,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return {"changed": False, "checks": [skipped("pod_application", "verify_pods is none")]}
     for name, least in (("timeout", 1), ("iterations", 1), ("parallel", 1), ("nodes", 0), ("peers", 1)):
         if params[name] < least:
-            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}.")
+            raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}. [probe_number]")
     nodes = read_nodes(params["plan_dir"])
     with CommandCluster(params) as cluster:
         checks = Pods(cluster, nodes, params).checks(check_mode=module.check_mode)

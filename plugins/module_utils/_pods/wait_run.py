@@ -70,7 +70,7 @@ def api_lost(stderr: str) -> RdmaError | None:
         return None
     return RdmaError(
         f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}.",
-        "See why its server ended or cannot be reached, and run again.",
+        "See why its server ended or cannot be reached, and run again. [api_went_away]",
     )
 
 
@@ -234,7 +234,9 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, 
     try:
         command = Command(argv, stdin)
     except OSError as exc:
-        raise RdmaError(f"{argv[0]} cannot be started: {exc.strerror}.", "Install it, or name its path.") from exc
+        raise RdmaError(
+            f"{argv[0]} cannot be started: {exc.strerror}.", "Install it, or name its path. [helm_missing]"
+        ) from exc
     try:
         outcome = waiting.until_ready(command.over)
     finally:

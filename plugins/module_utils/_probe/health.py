@@ -38,7 +38,9 @@ def look(
     """
     sysfs = options.get("sysfs") or Sysfs()
     if unknown := sorted(set(options.get("limits") or {}) - set(LIMITS)):
-        raise RdmaError(f"There are no limits for {', '.join(unknown)}.", f"Known are {', '.join(LIMITS)}.")
+        raise RdmaError(
+            f"There are no limits for {', '.join(unknown)}.", f"Known are {', '.join(LIMITS)}. [limit_unknown]"
+        )
     boot = sysfs.boot_id
     known = ports(sysfs)
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}

@@ -101,7 +101,9 @@ def schedule(
     :raises RdmaError: for an unknown mode, or when the ports do not suffice.
     """
     if mode not in MODES:
-        raise RdmaError(f"The schedule {mode!r} does not exist.", f"Choose one of {', '.join(MODES)}.")
+        raise RdmaError(
+            f"The schedule {mode!r} does not exist.", f"Choose one of {', '.join(MODES)}. [schedule_unknown]"
+        )
     order = tuple(sorted(set(hosts)))
     if mode == "auto":
         mode = "full" if len(order) <= FULL_UP_TO else "ring" if len(order) <= RING_UP_TO else "sample"
@@ -109,7 +111,7 @@ def schedule(
     if first_port < 1 or first_port + made.pairs_per_host - 1 > LAST_PORT:
         raise RdmaError(
             f"The tests need {made.pairs_per_host} TCP ports from {first_port}: the last port is {LAST_PORT}.",
-            "Choose a lower first port, or the schedule ring.",
+            "Choose a lower first port, or the schedule ring. [ports_too_few]",
         )
     return made
 

@@ -50,7 +50,7 @@ class Servers:
         if not TOKEN.fullmatch(token):
             raise RdmaError(
                 f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
-                "Set token to a word such as by-hand.",
+                "Set token to a word such as by-hand. [token_not_a_word]",
             )
         self._folder = os.path.join(folder, token)
 
@@ -159,7 +159,8 @@ def help_text(program: str) -> str:
     if shutil.which(program) is None:
         raise RdmaError(
             f"The program {program} is not installed.",
-            "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping.",
+            "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping. "
+            "[perftest_missing]",
             cause="perftest is not installed",
         )
     return measure([program, "--help"], 10)[1]

@@ -88,7 +88,8 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     if not seen:
         raise RdmaError(
             f"Rail {rail!r} ({interface}): this host shows no RDMA device.",
-            "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev show).",
+            "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev "
+            "show). [rdma_no_device]",
             cause="no RDMA device",
         )
     if network == "infiniband":
@@ -96,14 +97,15 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
         if port is None:
             raise RdmaError(
                 f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
-                "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role nic_mode.",
+                "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role "
+                "nic_mode. [ib_no_port]",
                 cause="no port behind the interface",
             )
         if port.state != "ACTIVE":
             fix = (
-                "Look for the subnet manager of the fabric: the port has none."
+                "Look for the subnet manager of the fabric: the port has none. [ib_no_sm]"
                 if not port.sm_lid
-                else "Look at the cable and the switch port."
+                else "Look at the cable and the switch port. [ib_not_active]"
             )
             raise RdmaError(
                 f"Rail {rail!r}: port {port.device}/{port.number} is {port.state or 'without state'}, not ACTIVE.",
@@ -117,7 +119,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     raise RdmaError(
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
         "Look whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
-        "(cat /sys/class/infiniband/*/ports/*/gid_attrs/types/*).",
+        "(cat /sys/class/infiniband/*/ports/*/gid_attrs/types/*). [gid_missing]",
         cause="no RoCE v2 GID for the address",
     )
 

@@ -108,7 +108,7 @@ def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
     try:
         extra = {int(one): int(two) for one, two in (params.get("dscp_map") or {}).items()}
     except (TypeError, ValueError):
-        fix = "Map DSCPs 0 to 63 to priorities 0 to 7."
+        fix = "Map DSCPs 0 to 63 to priorities 0 to 7. [dscp_map]"
         raise InputError([Problem("dscp_map", "It has something that is no number.", fix)]) from None
     policy = QosPolicy(
         priority=priority,
@@ -131,38 +131,46 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
     named = {"priority": policy.priority, "cnp_priority": policy.cnp_priority}
     for place, value in [*named.items(), *(("pfc_priorities", value) for value in policy.pfc)]:
         if not 0 <= value <= 7:
-            yield Problem(place, f"{value} is no priority.", "Give a number from 0 to 7.")
+            yield Problem(place, f"{value} is no priority.", "Give a number from 0 to 7. [priority_range]")
     for place, value in (("dscp", policy.dscp), ("cnp_dscp", policy.cnp_dscp)):
         if not 0 <= value <= 63:
-            yield Problem(place, f"{value} is no DSCP.", "Give a number from 0 to 63: the ToS byte divided by 4.")
+            yield Problem(
+                place, f"{value} is no DSCP.", "Give a number from 0 to 63: the ToS byte divided by 4. [dscp_range]"
+            )
     for dscp, priority in policy.extra:
         if not (0 <= dscp <= 63 and 0 <= priority <= 7):
-            yield Problem("dscp_map", f"{dscp}: {priority} is out of range.", "Map DSCPs 0 to 63 to priorities 0 to 7.")
+            yield Problem(
+                "dscp_map", f"{dscp}: {priority} is out of range.", "Map DSCPs 0 to 63 to priorities 0 to 7. [dscp_map]"
+            )
         elif policy.entries.get(dscp) != priority:
             yield Problem(
-                "dscp_map", f"DSCP {dscp} already has priority {policy.entries[dscp]}.", "Leave it out of the map."
+                "dscp_map",
+                f"DSCP {dscp} already has priority {policy.entries[dscp]}.",
+                "Leave it out of the map. [dscp_taken]",
             )
     if policy.dscp == policy.cnp_dscp and policy.priority != policy.cnp_priority:
         yield Problem(
             "cnp_dscp",
             f"DSCP {policy.dscp} cannot have both priority {policy.priority} and {policy.cnp_priority}.",
-            "Give congestion notifications a DSCP of their own.",
+            "Give congestion notifications a DSCP of their own. [cnp_dscp]",
         )
     if policy.ets is not None and not 1 <= policy.ets <= 99:
-        yield Problem("ets_bandwidth", f"{policy.ets} is no share.", "Give the percent for RoCE, from 1 to 99.")
+        yield Problem(
+            "ets_bandwidth", f"{policy.ets} is no share.", "Give the percent for RoCE, from 1 to 99. [ets_share]"
+        )
     if policy.ets is not None and (
         0 in (policy.priority, policy.cnp_priority) or policy.priority == policy.cnp_priority
     ):
         yield Problem(
             "ets_bandwidth",
             "RoCE, congestion notifications and all other traffic (class 0) need classes of their own.",
-            "Give RoCE and its notifications priorities of their own above 0, or leave ets_bandwidth out.",
+            "Give RoCE and its notifications priorities of their own above 0, or leave ets_bandwidth out. [ets_class]",
         )
     if policy.priority not in policy.pfc:
         yield Problem(
             "pfc_priorities",
             f"RoCE has priority {policy.priority}, which gets no flow control.",
-            f"Add {policy.priority}, or leave the list out.",
+            f"Add {policy.priority}, or leave the list out. [pfc_missing]",
         )
 
 

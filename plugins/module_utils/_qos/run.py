@@ -69,7 +69,7 @@ class QosRun:
         named = [] if self.source == AWAY else params["rails"] or []
         self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in named}
         if self.source != AWAY and not self.rails:
-            raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails.")
+            raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         self.sysfs = sysfs
         self.files = files
         # What we set earlier and the fabric no longer has goes back to what it was.
@@ -95,7 +95,7 @@ class QosRun:
                 self.plans[name] = plan_nic(self.policy, values)
                 if (limit := values.get("pfc_cap")) and len(self.policy.pfc) > limit:
                     problem = f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}."
-                    raise RdmaError(problem, "Shorten pfc_priorities.", interface=name)
+                    raise RdmaError(problem, "Shorten pfc_priorities. [pfc_too_many]", interface=name)
             else:
                 self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
@@ -127,7 +127,7 @@ class QosRun:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
-                "Take it out of the fabric's interfaces, or set force to true.",
+                "Take it out of the fabric's interfaces, or set force to true. [qos_untouchable]",
                 interfaces=taken,
             )
 
@@ -207,7 +207,7 @@ class QosRun:
                 return  # a wish: what counts is what is read back
             raise RdmaError(
                 f"{exc}.",
-                "Look at the kernel log; run with backend vendor or kernel to use the other way.",
+                "Look at the kernel log; run with backend vendor or kernel to use the other way. [qos_refused]",
                 interface=nic.interface,
             ) from exc
 
@@ -217,7 +217,7 @@ class QosRun:
             raise RdmaError(
                 f"{name} did not keep what was set: {listed}.",
                 "Stop who else sets it: lldpad, the firmware's DCBX (LLDP_NB_DCBX_P1 and DCBX_WILLING_P1 of mlxconfig),"
-                " or a script from another guide (rdma-qos.service).",
+                " or a script from another guide (rdma-qos.service). [qos_not_kept]",
                 interface=name,
                 differences={key: {"wanted": wanted, "found": found} for key, (wanted, found) in bad.items()},
             )

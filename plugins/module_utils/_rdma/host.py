@@ -70,7 +70,7 @@ class Host:
                 raise RdmaError(
                     f"Kernel module {name} cannot be loaded: {(done.err or done.out).strip()}",
                     "Read the kernel's log (dmesg): an unsigned module needs Secure Boot's MOK, one of another kernel "
-                    "a reboot into that kernel.",
+                    "a reboot into that kernel. [module_not_loaded]",
                     module=name,
                 )
         self.change_names(plan.add_names, plan.drop_names)
@@ -83,7 +83,8 @@ class Host:
                 if done.status:
                     raise RdmaError(
                         f"The alternative name {name} of {interface} cannot be changed: {done.err.strip()}.",
-                        "See with ip link show whether another interface has it; kernels before 5.5 have none.",
+                        "See with ip link show whether another interface has it; kernels before 5.5 have none. "
+                        "[altname_refused]",
                         interface=interface,
                     )
 

@@ -141,7 +141,7 @@ def _modules(plan: Plan) -> dict[str, str]:
         "host",
         f"kernel {have.kernel} has no module {', '.join(missing)}",
         "Install the kernel's RDMA modules (Ubuntu: linux-modules-extra of this kernel) or the vendor's driver "
-        "(role rdma_driver); or name the modules there are in rdma_host_modules.",
+        "(role rdma_driver); or name the modules there are in rdma_host_modules. [module_missing]",
     )
     plan.problems += [problem] if missing else []
     cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
@@ -208,7 +208,8 @@ def _name_taken(rail: Rail, pci: str, have: Have) -> Problem | None:
     return Problem(
         rail.name,
         f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {pci}",
-        "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card.",
+        "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card. "
+        "[name_taken]",
     )
 
 
@@ -227,7 +228,7 @@ def _in_use(rail: Rail, device: Netdev, have: Have) -> Problem | None:
         rail.name,
         f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
         f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
-        f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced}",
+        f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced} [name_lost]",
     )
 
 
@@ -239,7 +240,8 @@ def _ruled(rail: Rail, device: Netdev, have: Have) -> Problem | None:
         rail.name,
         f'a rule in {path} says NAME="{name}" for {device.name}, which counts before any .link file: it would not be '
         f"{rail.interface}",
-        f"Take that rule out of {path}, or call the rail {name} (fabric_interfaces), or set rdma_host_naming: none.",
+        f"Take that rule out of {path}, or call the rail {name} (fabric_interfaces), or set rdma_host_naming: "
+        "none. [name_by_rule]",
     )
 
 
@@ -248,15 +250,23 @@ def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> 
         return None
     if others.name < name:
         problem = f"{others.path} comes before {name} and would decide the name of {rail.interface}"
-        return Problem(rail.name, problem, "Give it a name that sorts behind (10-...), or set rdma_host_naming: none.")
+        return Problem(
+            rail.name,
+            problem,
+            "Give it a name that sorts behind (10-...), or set rdma_host_naming: none. [name_by_link]",
+        )
     if fits(others, device):
         if SECRET not in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
             return None
         folder = f"{LINK_FOLDER}/{name}.d"
         problem = f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody"
-        return Problem(rail.name, problem, f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600).")
+        return Problem(
+            rail.name,
+            problem,
+            f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600). [link_file_secret]",
+        )
     problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
-    fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none."
+    fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
     return Problem(rail.name, f"{problem}, and its settings would be lost", fix)
 
 
@@ -268,7 +278,7 @@ def _ipoib(plan: Plan, rail: Rail) -> None:
     limit = ipoib_mtu_limit(device.ipoib_mode, device.port_mtu)
     good, mode = rail.mtu <= limit, device.ipoib_mode or "datagram"
     cause = f"an MTU of {rail.mtu} is more than {device.name} can carry: {limit} in IPoIB mode {mode}"
-    fix = f"Set fabric_mtu to {limit} or less (2044 on a fabric of 2 KiB, 4092 on one of 4 KiB) and plan again."
+    fix = f"Set fabric_mtu to {limit} or less (fabrics of 2 KiB: 2044, of 4 KiB: 4092) and plan again. [ipoib_mtu]"
     plan.problems += [] if good else [Problem(rail.name, cause, fix)]
     seen = f"at most {limit}"
     plan.checks.append(compared("rdma_ipoib_mtu", str(rail.mtu), seen, cause, fix, good=good, rail=rail.name))

@@ -91,7 +91,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     for index, name in enumerate(params["modules"] or ()):
         if not MODULE_NAME.fullmatch(name):
             problem = f"{name[:40]!r} is no name of a kernel module: letters, digits, '_' and '-'."
-            raise InputError([Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib.")])
+            raise InputError(
+                [Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib. [module_name]")]
+            )
     want = Want(
         network=params["network"],
         rdma_mode=params["rdma_mode"] or "",

@@ -295,7 +295,7 @@ def refuse(found: list[str]) -> None:
         raise RdmaError(
             f"The record still has something real in {len(found)} places: {'; '.join(found[:10])}.",
             "Nothing was kept. Run again: each run draws other stand-ins, and one may equal a real value. If it stays,"
-            " report these places.",
+            " report these places. [record_leaks]",
         )
 
 

@@ -33,10 +33,10 @@ MOST_NAMES = 5
 # What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.
 PORTS = frozenset({"", "ipoib", "veth", "dummy", "netdevsim"})
 INSTEAD = {
-    "bond": "Make each port a rail of its own, with its own leaf and subnets.",
-    "team": "Make each port a rail of its own, with its own leaf and subnets.",
-    "bridge": "Take the rail's port out of the bridge and name that.",
-    "vlan": "Name the port below, and give the VLAN as fabric_vlan (or fabric_rails[].vlan).",
+    "bond": "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
+    "team": "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
+    "bridge": "Take the rail's port out of the bridge and name that. [rail_in_bridge]",
+    "vlan": "Name the port below, and give the VLAN as fabric_vlan (or fabric_rails[].vlan). [rail_is_vlan]",
 }
 
 
@@ -58,7 +58,9 @@ def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
     for key, _value in want.sysctls if want.present else ():
         if key not in host.snapshot.sysctls:
             yield Problem(
-                f"sysctls[{key}]", f"/proc/sys/{key} does not exist on this host.", "Mend the interface or the name."
+                f"sysctls[{key}]",
+                f"/proc/sys/{key} does not exist on this host.",
+                "Mend the interface or the name. [sysctl_missing]",
             )
 
 
@@ -73,13 +75,13 @@ def _rail_problems(
     """
     if link is None:
         text = f"this host has no interface {rail.asked!r}."
-        fix = "Look with `ip -br link`; declare the name or PCI address for this host in fabric_interfaces."
+        fix = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
         if want.present:
             yield Problem("interface", text, fix)
         return
     if seen.setdefault(link.name, rail.name) != rail.name:
         text = f"{rail.asked!r} is {link.name}, which is {seen[link.name]} already."
-        yield Problem("interface", text, "Give each rail an interface of its own.")
+        yield Problem("interface", text, "Give each rail an interface of its own. [rail_twice]")
     if not want.present:
         return
     if link.made not in PORTS:
@@ -88,7 +90,8 @@ def _rail_problems(
     if link.master and not forced:
         text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
         fix = (
-            f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is meant so."
+            f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is "
+            "meant so. [rail_is_a_port]"
         )
         yield Problem("interface", text, fix)
     yield from _mtu_problems(want, rail, link, host)
@@ -96,7 +99,7 @@ def _rail_problems(
     if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
         is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
         text = f"{own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}."
-        yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`.")
+        yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`. [rail_other_vlan]")
 
 
 def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Iterator[Problem]:
@@ -104,7 +107,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Itera
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
         text = f"{link.name} is an {have} link, and the fabric is {want.network}."
-        fix = f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network."
+        fix = f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network. [rail_link_type]"
         yield Problem("interface", text, fix)
         return
     if rail.mtu is None:
@@ -116,18 +119,20 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Itera
     text = f"{link.name} cannot carry an MTU of {rail.mtu}."
     if limit and rail.mtu > limit:
         mode = f" in {link.mode} mode" if link.mode else ""
-        yield Problem("mtu", text, f"Its driver{mode} allows at most {limit}: declare that or less as fabric_mtu.")
+        yield Problem(
+            "mtu", text, f"Its driver{mode} allows at most {limit}: declare that or less as fabric_mtu. [mtu_too_large]"
+        )
     standing = standing_on(link, host, rail.mtu)
     if standing and not want.take_over & {rail.asked, link.name}:
         names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
         lost = f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it: {names}."
         fix = (
             f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
-            " rail_network_take_over (policy_route: take_over)."
+            " rail_network_take_over (policy_route: take_over). [mtu_lowers_others]"
         )
         yield Problem("mtu", lost, fix)
     if rail.mtu < link.min_mtu:
-        yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}.")
+        yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}. [mtu_too_small]")
 
 
 def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
@@ -140,7 +145,7 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
             yield Problem(
                 "rdma_prefixes",
                 f"Ansible's connection comes from {peer}, inside of {prefix}: its answers would leave by a rail.",
-                "Connect from another address of the controller, or plan another supernet.",
+                "Connect from another address of the controller, or plan another supernet. [ssh_over_fabric]",
             )
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
     nets = [ipaddress.ip_network(prefix) for prefix in sorted(mine.prefixes)]
@@ -151,7 +156,7 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
             yield Problem(
                 "rails",
                 f"the planned address {item.address} is held by {item.interface}.",
-                f"Take it away there (`ip address del {item}`), or plan another.",
+                f"Take it away there (`ip address del {item}`), or plan another. [address_elsewhere]",
             )
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
@@ -162,7 +167,7 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
                     f"{', '.join(map(str, ipaddress.collapse_addresses(clash)))} overlaps {have},"
                     f" which {item.interface} has on this host.",
                     "Move that network (Docker: `bip` and `default-address-pools` in daemon.json) or plan another"
-                    f" supernet; list {item.interface} in force if it is meant so.",
+                    f" supernet; list {item.interface} in force if it is meant so. [prefix_overlaps]",
                 )
     yield from _match_problems(want, host, mine)
 
@@ -177,7 +182,7 @@ def _match_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
             yield Problem(
                 "rdma_prefixes",
                 f"{prefix} is routed elsewhere on this host: {route}.",
-                "Take that route away, or plan another supernet.",
+                "Take that route away, or plan another supernet. [prefix_routed]",
             )
 
 
@@ -195,13 +200,13 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
-                f"Make it with other numbers where it comes from; to remove it: `{gone}`.",
+                f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_foreign]",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
                 f"the rule `{rule}` stands where the exclusion rule belongs.",
-                "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`).",
+                "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`). [rule_exclusion]",
             )
     for route in sorted(host.snapshot.routes - mine.routes):
         in_table = route.table in TABLES
@@ -215,5 +220,5 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
             yield Problem(
                 "routes",
                 f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours.",
-                f"{fix}; to remove it: `{Op('delete', route)}`.",
+                f"{fix}; to remove it: `{Op('delete', route)}`. [route_foreign]",
             )

@@ -40,7 +40,7 @@ Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
 # Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
 ROOM = 256 * 1024
-MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout."
+MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout. [rollback_no_room]"
 
 
 # --- whole or not at all ----------------------------------------------------------------------------------------------
@@ -64,7 +64,8 @@ def settle(kernel: Kernel, host: Host, target: Snapshot, token: str) -> None:
     if left := steps(now, toward(now, host.snapshot, target)):
         raise RdmaError(
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
-            "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client).",
+            "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client). "
+            "[network_unsettled]",
         )
 
 
@@ -76,7 +77,7 @@ def _while_armed(phases: tuple[Phase, ...], token: str) -> t.Iterator[Phase]:
             raise RdmaError(
                 "The change took longer than the rollback timer waits, and is taken back.",
                 "Find out what held this host up (`dmesg`, its load), or give a longer confirm_timeout"
-                " (rail_network_confirm_timeout), and run again.",
+                " (rail_network_confirm_timeout), and run again. [rollback_too_late]",
             )
         yield phase
 
@@ -149,7 +150,8 @@ def _left(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list
 def _signals_raise() -> t.Iterator[None]:
     def stop(number: int, _frame: t.Any) -> None:
         raise RdmaError(
-            f"The change was interrupted by {signal.Signals(number).name} and taken back.", "Run the task again."
+            f"The change was interrupted by {signal.Signals(number).name} and taken back.",
+            "Run the task again. [change_interrupted]",
         )
 
     old = {}
@@ -265,7 +267,9 @@ def confirm(token: str) -> None:
     """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
     folder = f"{timers_folder()}/{token}"
     if not token.isalnum():
-        raise RdmaError(f"{token!r} is not a token of policy_route.", "Give the token that the change returned.")
+        raise RdmaError(
+            f"{token!r} is not a token of policy_route.", "Give the token that the change returned. [token_unknown]"
+        )
     try:
         os.rename(f"{folder}/armed", f"{folder}/confirmed")
     except OSError as exc:
@@ -275,7 +279,7 @@ def confirm(token: str) -> None:
             raise _fired(folder) from exc
         raise RdmaError(
             f"There is no change with the token {token!r} on this host.",
-            "Run the change again: a reboot or a later run may have ended that one.",
+            "Run the change again: a reboot or a later run may have ended that one. [token_gone]",
         ) from exc
 
 
@@ -290,13 +294,13 @@ def _fired(folder: str) -> RdmaError:
     if not left:
         return RdmaError(
             "The confirmation came too late: the rollback timer has taken the change back.",
-            "Find out why the new connection took so long, or give a longer confirm_timeout.",
+            "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_late]",
             taken_back=True,
         )
     return RdmaError(
         "The confirmation came too late: the rollback timer has fired, and the host is not as it was before:"
         f" `{left[0]}`{f' and {len(left) - 1} more' if left[1:] else ''} would lead there.",
-        "Run the playbook again; look for another program that manages these interfaces.",
+        "Run the playbook again; look for another program that manages these interfaces. [confirm_fired]",
         taken_back=False,
         left=left,
     )
@@ -349,7 +353,7 @@ def _await_ready(folder: str) -> None:
         if time.monotonic() > end:
             raise RdmaError(
                 f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.",
-                "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout.",
+                "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]",
             )
         time.sleep(0.01)
 
@@ -364,12 +368,16 @@ def undo(token: str, seconds: int, command: Command | None = None) -> str:
     except (OSError, ValueError, KeyError) as exc:
         raise RdmaError(
             f"What was before the change with the token {token!r} is not known any more.",
-            "Take the rails away with state: absent (rail_network_state), or run again.",
+            "Take the rails away with state: absent (rail_network_state), or run again. [rollback_no_state]",
         ) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds, command)
         if left := take_back(kernel, host, before, after):
-            raise RdmaError("The change could not be taken back whole.", f"Do the rest: {'; '.join(left)}", left=left)
+            raise RdmaError(
+                "The change could not be taken back whole.",
+                f"Do the rest: {'; '.join(left)} [rollback_partial]",
+                left=left,
+            )
     return new
 
 

@@ -27,7 +27,7 @@ from .want import Want, asked, parse_want
 
 INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
-    " below /var/lib/railops-rdma. Or install python3-pyroute2 there."
+    " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
 )
 # A rollback timer that is so late does not run any more; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
@@ -81,12 +81,13 @@ def still_waiting(timer: RollbackTimer) -> RdmaError:
     if timer.seconds_left > -OVERDUE_SECONDS:
         return RdmaError(
             f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation.",
-            f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again.",
+            f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]",
             token=timer.token,
         )
     return RdmaError(
         "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?).",
-        f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over.",
+        f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over. "
+        "[confirm_abandoned]",
         token=timer.token,
     )
 
@@ -105,7 +106,7 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     if silent and required:
         raise RdmaError(
             f"The change is not confirmed, and the rollback timer takes it back. Not so: {'; '.join(silent)}.",
-            "Look at links, VLANs and the switch's addresses, or do not require the gateways.",
+            "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]",
             checks=checks,
         )
     if not check_mode and required:

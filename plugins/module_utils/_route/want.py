@@ -20,7 +20,7 @@ IPOIB_DATAGRAM_MTU = 4092
 IPOIB_CONNECTED_MTU = 65520
 IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
-    " what the group has as fabric_mtu."
+    " what the group has as fabric_mtu. [ipoib_group]"
 )
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280
@@ -151,7 +151,7 @@ def asked(params: t.Mapping[str, t.Any]) -> Want:
     :raises InputError: for all that is wrong.
     """
     if params["state"] == "present" and not params.get("rails"):
-        fix = "Name all rails of the host in one call, or give plan_dir. To take everything away say state: absent."
+        fix = "Name all rails of the host in one call, or give plan_dir. To take all away say state: absent. [no_rails]"
         raise InputError([Problem("rails", "There is none, and state is present.", fix)])
     return parse_want(params)
 
@@ -177,7 +177,9 @@ def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.
         try:
             yield ipaddress.ip_network(value)
         except ValueError as exc:
-            problems.append(Problem(f"rdma_prefixes[{number}]", f"{exc}.", "Write a network in CIDR notation."))
+            problems.append(
+                Problem(f"rdma_prefixes[{number}]", f"{exc}.", "Write a network in CIDR notation. [network_form]")
+            )
 
 
 def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> WantRail:
@@ -206,15 +208,17 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         subnet = ipaddress.ip_network(raw["subnet"])
         gateway = ipaddress.ip_address(raw["gateway"]) if raw.get("gateway") else None
     except ValueError as exc:
-        problems.append(Problem(place, f"{exc}.", "Write an address and the network (CIDR) that it is in."))
+        problems.append(
+            Problem(place, f"{exc}.", "Write an address and the network (CIDR) that it is in. [address_form]")
+        )
         return
     for key, value in (("address", address), ("gateway", gateway)):
         if value is not None and value not in subnet:
             text = f"{value} is outside of the subnet {subnet}."
-            problems.append(Problem(f"{place}.{key}", text, "Take one inside of it."))
+            problems.append(Problem(f"{place}.{key}", text, "Take one inside of it. [gateway_outside]"))
     if gateway == address:
         text = f"{gateway} is the host's own address."
-        problems.append(Problem(f"{place}.gateway", text, "Name the switch's address."))
+        problems.append(Problem(f"{place}.gateway", text, "Name the switch's address. [gateway_is_own]"))
     yield WantAddress(
         family=address.version,
         address=str(address),
@@ -228,31 +232,35 @@ def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
     for key, value, allowed in (("table", rail.table, TABLES), ("rule_priority", rail.priority, PRIORITIES)):
         if value not in allowed:
             text = f"{value} is outside of {allowed[0]} to {allowed[-1]}, the numbers that are this collection's."
-            fix = f"Leave it out: rail {rail.index} has {allowed[0] - 1 + rail.index} then."
-            yield Problem(f"{place}.{key}", text, fix if rail.index < 100 else "A host has at most 99 rails.")
+            fix = f"Leave it out: rail {rail.index} has {allowed[0] - 1 + rail.index} then. [number_of_ours]"
+            yield Problem(
+                f"{place}.{key}", text, fix if rail.index < 100 else "A host has at most 99 rails. [too_many_rails]"
+            )
     if not rail.asked:
-        yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is.")
+        yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is. [rail_unnamed]")
     if rail.interface and not INTERFACE.match(rail.interface):
-        yield Problem(f"{place}.interface", f"{rail.interface!r} is no interface name.", "Mend the name.")
+        yield Problem(
+            f"{place}.interface", f"{rail.interface!r} is no interface name.", "Mend the name. [interface_name]"
+        )
     if not 0 <= rail.vlan <= 4094:
-        yield Problem(f"{place}.vlan", f"{rail.vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged.")
+        yield Problem(f"{place}.vlan", f"{rail.vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged. [vlan_range]")
     elif rail.vlan and not 0 < len(rail.interface) <= IFNAME_MAX - len(f".{rail.vlan}"):
         text = f"the name {rail.device!r} is longer than {IFNAME_MAX} characters."
-        fix = "Give the rail's interface a shorter name (rdma_host_naming: name)."
+        fix = "Give the rail's interface a shorter name (rdma_host_naming: name). [vlan_name]"
         yield Problem(f"{place}.vlan", text if rail.interface else "needs the interface's name.", fix)
     if rail.mtu is not None and any(item.family == 6 for item in rail.addresses) and rail.mtu < IPV6_MIN_MTU:
-        fix = f"Declare {IPV6_MIN_MTU} or more, or no IPv6."
+        fix = f"Declare {IPV6_MIN_MTU} or more, or no IPv6. [mtu_ipv6]"
         yield Problem(f"{place}.mtu", f"{rail.mtu} is too small for IPv6.", fix)
     for family in (4, 6):
         if sum(item.family == family for item in rail.addresses) > 1:
             text = f"has more than one IPv{family} address."
-            yield Problem(f"{place}.addresses", text, "A rail has one address per family.")
+            yield Problem(f"{place}.addresses", text, "A rail has one address per family. [address_second]")
 
 
 def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:
     for key in keys:
         if not SYSCTL.match(key) or ".." in key:
-            fix = "Write it like net/ipv4/conf/ens1np0/arp_ignore."
+            fix = "Write it like net/ipv4/conf/ens1np0/arp_ignore. [sysctl_form]"
             yield Problem(f"sysctls[{key!r}]", "is not a network setting in slash notation.", fix)
 
 
@@ -265,7 +273,7 @@ def _distinct_problems(want: Want) -> t.Iterator[Problem]:
         for key, value in own:
             place = f"rails[{number}].{key}"
             if (first := seen.setdefault((key, value), place)) != place:
-                yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own.")
+                yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own. [value_taken]")
 
 
 def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
@@ -281,7 +289,7 @@ def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
                 "policy",
                 f"default_route needs exactly one IPv{family} RDMA prefix, and there are {count}: the exclusion"
                 " rule `not to PREFIX lookup main` of each would catch the traffic of the others.",
-                "Use the policy prefixes (the default), or one supernet per family.",
+                "Use the policy prefixes (the default), or one supernet per family. [default_route_one]",
             )
 
 
@@ -294,5 +302,5 @@ def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str
         f"{place}.interface",
         f"{rail.name}: {interface} carries {carried}.",
         "Name the rail's own interface; take that away where it comes from (a second default route: `ip route del`, and"
-        " the router or daemon that sends it); or list this one in force if it really is a rail.",
+        " the router or daemon that sends it); or list this one in force if it really is a rail. [port_in_use]",
     )

@@ -53,16 +53,28 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
         place = f"fabric_rename.{old}"
         if old not in lock.nodes:
             if new not in lock.nodes:
-                check.add(place, f"Neither {old} nor {new} is in plan.json.", "Mend the name, or take the line out.")
+                check.add(
+                    place,
+                    f"Neither {old} nor {new} is in plan.json.",
+                    "Mend the name, or take the line out. [rename_unknown]",
+                )
             continue
         if old in names:
-            check.add(place, f"{old} is still in the inventory.", f"Call it {new} there (fabric_node_name).")
+            check.add(
+                place,
+                f"{old} is still in the inventory.",
+                f"Call it {new} there (fabric_node_name). [rename_still_there]",
+            )
         elif new in lock.nodes:
             check.add(
-                place, f"{new} has a slot of its own in plan.json.", "Give another name, or retire that node first."
+                place,
+                f"{new} has a slot of its own in plan.json.",
+                "Give another name, or retire that node first. [rename_has_slot]",
             )
         elif new not in names:
-            check.add(place, f"{new} is not in the inventory.", f"Call {old} so there (fabric_node_name).")
+            check.add(
+                place, f"{new} is not in the inventory.", f"Call {old} so there (fabric_node_name). [rename_not_there]"
+            )
         else:
             nodes[new] = nodes.pop(old)
             done.append(f"{old} to {new}")
@@ -139,9 +151,15 @@ class _Allocator:
         for name in sorted(released, key=natural):
             place = f"fabric_release[{self.options.release.index(name)}]"
             if name in self.candidates:
-                self.check.add(place, f"{name} is in the inventory.", "Take it out of the list, or out of the group.")
+                self.check.add(
+                    place,
+                    f"{name} is in the inventory.",
+                    "Take it out of the list, or out of the group. [retire_present]",
+                )
             elif name in self.locked and name not in retired:
-                self.check.add(place, f"{name} is not retired.", "Name it in fabric_retire first.")
+                self.check.add(
+                    place, f"{name} is not retired.", "Name it in fabric_retire first. [release_not_retired]"
+                )
             else:
                 # In the run that releases it, too: a warning that came later would make another report.
                 self.warnings.append(f"fabric_release names {name}, which holds no slot: take it out of the list.")
@@ -154,7 +172,7 @@ class _Allocator:
                 "fabric_group",
                 f"{len(gone)} node(s) of the plan are no longer in the inventory: {shortened(gone, 50)}.",
                 "Put them back, or name them in fabric_retire to keep their slots empty. Of a new name, say "
-                "fabric_rename: {old: new}.",
+                "fabric_rename: {old: new}. [nodes_missing]",
             )
 
     def _keep(self, retired: set[str]) -> None:
@@ -167,7 +185,7 @@ class _Allocator:
                 if zone < 0 and self.moves:
                     zone = self.moves.same_zone(entry)
                 if zone < 0:
-                    fix = f"Name {name} in fabric_release, or bring the zone back."
+                    fix = f"Name {name} in fabric_release, or bring the zone back. [zone_gone]"
                     problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is gone."
                     self.check.add("fabric_zones", problem, fix)
                     continue
@@ -192,7 +210,9 @@ class _Allocator:
         self.slots[name] = (zone, slot)
         if other != name:
             where = f"slot {slot}" + (f" of zone {self.fabric.zones[zone].name!r}" if self.fabric.zoned else "")
-            self.check.add(place, f"{name} and {other} both want {where}.", "Give each a slot of its own.")
+            self.check.add(
+                place, f"{name} and {other} both want {where}.", "Give each a slot of its own. [slot_wanted_twice]"
+            )
         if slot >= limit:
             place = "fabric_max_nodes" if place == LOCK else place
             self.check.add_counted(
@@ -217,7 +237,7 @@ class _Allocator:
                     self.check.add(
                         place,
                         f"{one.pin} is not the slot that {name} has in plan.json: {slot}.",
-                        f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node.",
+                        f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node. [slot_differs]",
                     )
                     continue
                 # All who move leave theirs first: two may want each other's slots.
@@ -260,10 +280,10 @@ class _Allocator:
                     place,
                     too_few,
                     f"Raising it to {need} would change addresses that are in use: When the slots run out, in "
-                    f"docs/growth.md, says what to do instead{release}",
+                    f"docs/growth.md, says what to do instead{release} [slots_grow]",
                 )
             else:
-                self.check.add(place, too_few, f"Raise it to {need} or more{release}")
+                self.check.add(place, too_few, f"Raise it to {need} or more{release} [slots_too_few]")
 
     def _would_renumber(self, zone: int, slots: int) -> bool:
         """Whether so many slots in the zone would move anybody, or make pods' addresses the nodes'."""

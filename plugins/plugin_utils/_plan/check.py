@@ -87,7 +87,7 @@ def still_templates(place: str, value: object) -> list[Problem]:
         return [found for part in value for found in still_templates(place, part)]
     if isinstance(value, str) and TEMPLATE.search(value):
         problem = f"It cannot be resolved: {excerpt(value)} is still a template after Ansible has resolved it."
-        return [Problem(place, problem, "Mend it; no name has {{, {% or {#.")]
+        return [Problem(place, problem, "Mend it; no name has {{, {% or {#. [template_left]")]
     return []
 
 
@@ -115,7 +115,11 @@ class Checker:
         """Raise everything that was found, at once."""
         for kind, count in self._kinds.items():
             if count > SHOWN:
-                self.add(kind, f"{count - SHOWN} more nodes have the same problem.", "Mend them in the same way.")
+                self.add(
+                    kind,
+                    f"{count - SHOWN} more nodes have the same problem.",
+                    "Mend them in the same way. [more_nodes]",
+                )
         self._kinds.clear()
         if self.problems:
             raise InputError(self.problems)
@@ -130,10 +134,12 @@ class Checker:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value.strip()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.add(place, f"{shown(value)} is not a whole number.", f"Give a number from {low} to {high}.")
+            self.add(
+                place, f"{shown(value)} is not a whole number.", f"Give a number from {low} to {high}. [number_range]"
+            )
             return default
         if not low <= value <= high:
-            self.add(place, f"{value} is out of range.", f"Give a number from {low} to {high}.")
+            self.add(place, f"{value} is out of range.", f"Give a number from {low} to {high}. [number_range]")
             return default
         return value
 
@@ -147,7 +153,11 @@ class Checker:
         if isinstance(value, str) and value in choices:
             return value
         listed = ", ".join(choices)
-        self.add(place, f"{shown(value)} is not one of: {listed}{why}.", f"Give {listed.replace(', ', ' or ')}.")
+        self.add(
+            place,
+            f"{shown(value)} is not one of: {listed}{why}.",
+            f"Give {listed.replace(', ', ' or ')}. [choice_unknown]",
+        )
         return choices[0]
 
     def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
@@ -160,7 +170,7 @@ class Checker:
         if isinstance(value, str) and pattern.fullmatch(value):
             return str(value)
         why = " YAML reads no, yes, on and off as booleans: put it in quotes." if isinstance(value, bool) else ""
-        self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.{why}")
+        self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.{why} [type_differs]")
         return default
 
     def listing(self, place: str, value: object, of: str) -> list[t.Any]:
@@ -169,7 +179,7 @@ class Checker:
             return []
         if isinstance(value, (list, tuple)):
             return list(value)
-        self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}.")
+        self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}. [not_a_list]")
         return []
 
     def mapping(self, place: str, value: object, known: t.Iterable[str], example: str) -> dict[str, t.Any]:
@@ -180,14 +190,14 @@ class Checker:
         :param example: of what may be given.
         """
         if not isinstance(value, dict):
-            self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}.")
+            self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}. [not_a_dict]")
             return {}
         names = list(known)
         for key in value:
             if key not in names:
                 close = difflib.get_close_matches(str(key), names, 1)
                 fix = f"Write {close[0]!r}." if close else f"Take it out; known are: {', '.join(names)}."
-                self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", fix)
+                self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", f"{fix} [key_unknown]")
         return {key: item for key, item in value.items() if key in names and item is not None}
 
     def unique(self, place: t.Callable[[int], str], values: t.Sequence[str | None], what: str) -> None:
@@ -198,7 +208,9 @@ class Checker:
                 continue
             if value in first:
                 self.add(
-                    place(index), f"{what} {value!r} is already taken by {place(first[value])}.", "Give each its own."
+                    place(index),
+                    f"{what} {value!r} is already taken by {place(first[value])}.",
+                    "Give each its own. [value_taken]",
                 )
             first.setdefault(value, index)
 
@@ -206,7 +218,7 @@ class Checker:
         """Check that the name of the interface that a VLAN gets is one that the kernel takes."""
         name = vlan_interface(interface, vlan)
         if vlan and len(name) > IFNAME_MAX:
-            fix = f"Give the rail a stable name of at most {IFNAME_MAX - len(name) + len(interface)} characters."
+            fix = f"Give the rail a name of at most {IFNAME_MAX - len(name) + len(interface)} characters. [vlan_name]"
             self.add(place, f"Its VLAN's interface would be {name!r}, longer than {IFNAME_MAX} characters.", fix)
 
     def address(self, place: str, value: object) -> tuple[int, int] | None:
@@ -219,7 +231,11 @@ class Checker:
                 pass
             else:
                 return family, int(parsed)
-        self.add(place, f"{shown(value)} is not an IP address.", "Give an address such as 172.17.0.1 or fd00::1.")
+        self.add(
+            place,
+            f"{shown(value)} is not an IP address.",
+            "Give an address such as 172.17.0.1 or fd00::1. [address_not_ip]",
+        )
         return None
 
     def prefix(self, place: str, value: object, *, rail: bool = True) -> Prefix | None:
@@ -227,7 +243,11 @@ class Checker:
         text = value.strip() if isinstance(value, str) else ""
         head, slash, tail = text.partition("/")
         if not slash or not re.fullmatch(r"[0-9]{1,3}", tail):
-            self.add(place, f"{shown(value)} is not a network in CIDR form.", "Give one such as 172.17.0.0/16.")
+            self.add(
+                place,
+                f"{shown(value)} is not a network in CIDR form.",
+                "Give one such as 172.17.0.0/16. [network_not_cidr]",
+            )
             return None
         found = self.address(place, head)
         if found is None:
@@ -236,12 +256,18 @@ class Checker:
         length = int(tail)
         if length > WIDTH[family]:
             limit = WIDTH[family]
-            self.add(place, f"{text!r} has a prefix length above {limit}.", f"Give a length from 1 to {limit}.")
+            self.add(
+                place,
+                f"{text!r} has a prefix length above {limit}.",
+                f"Give a length from 1 to {limit}. [prefix_length]",
+            )
             return None
         canonical = netaddr.IPNetwork((number, length), version=family).cidr
         if int(canonical.network) != number:
             self.add(
-                place, f"{text!r} has host bits set, so the API would refuse it.", f"Write the network as {canonical}."
+                place,
+                f"{text!r} has host bits set, so the API would refuse it.",
+                f"Write the network as {canonical}. [network_host_bits]",
             )
             return None
         prefix = Prefix(family, number, length)
@@ -250,7 +276,11 @@ class Checker:
     def _usable(self, place: str, prefix: Prefix) -> bool:
         for network, length, what in UNUSABLE[prefix.family]:
             if prefix.overlaps(Prefix(prefix.family, network, length)):
-                self.add(place, f"{prefix} has {what} addresses.", "Give a private or global unicast network.")
+                self.add(
+                    place,
+                    f"{prefix} has {what} addresses.",
+                    "Give a private or global unicast network. [network_not_usable]",
+                )
                 return False
         return True
 
@@ -266,10 +296,14 @@ class Checker:
         if low is None or high is None:
             return None
         if low[0] != high[0]:
-            self.add(place, f"{text!r} mixes IPv4 and IPv6.", "Give both ends in one family.")
+            self.add(place, f"{text!r} mixes IPv4 and IPv6.", "Give both ends in one family. [range_families]")
             return None
         if high[1] < low[1]:
-            self.add(place, f"{text!r} ends before it begins.", f"Write it as {tail.strip()}-{head.strip()}.")
+            self.add(
+                place,
+                f"{text!r} ends before it begins.",
+                f"Write it as {tail.strip()}-{head.strip()}. [range_reversed]",
+            )
             return None
         return low[0], low[1], high[1]
 
@@ -299,10 +333,12 @@ def unknown_variables(
                 continue
             if name in NEWER:
                 problem = "It is known to a newer version of railops.rdma only, and would do nothing here."
-                problems.append(Problem(places[name], problem, "Install that version or newer, or take it out."))
+                problems.append(
+                    Problem(places[name], problem, "Install that version or newer, or take it out. [option_of_later]")
+                )
             elif near:
                 problem = "No option has this name, so it would do nothing."
-                fix = f"Write {prefix}{near[0]}, or give a variable of your own another name."
+                fix = f"Write {prefix}{near[0]}, or give a variable of your own another name. [option_unknown]"
                 problems.append(Problem(places[name], problem, fix))
             else:
                 alike = difflib.get_close_matches(rest, rests, 1, ALIKE)

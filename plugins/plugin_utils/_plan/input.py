@@ -80,7 +80,9 @@ def read_options(raw: t.Mapping[str, t.Any]) -> Options:
         )
     place = PLACE + "rename"
     if not isinstance(given["rename"], dict):
-        check.add(place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}.")
+        check.add(
+            place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}. [rename_form]"
+        )
         given["rename"] = {}
     pairs = tuple(given["rename"].items())
     for pair in pairs:
@@ -89,9 +91,11 @@ def read_options(raw: t.Mapping[str, t.Any]) -> Options:
     check.unique(lambda index: f"{place}.{pairs[index][0]}", [str(new) for _old, new in pairs], "The name")
     for key in BOOLEANS:
         if not isinstance(given[key], bool):
-            check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false.")
+            check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false. [not_boolean]")
     if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
-        check.add("fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan.")
+        check.add(
+            "fabric_plan_dir", f"{shown(given['plan_dir'])} is not a path.", "Give a folder, such as plan. [not_a_path]"
+        )
     check.raise_any()
     return Options(names["retire"], names["release"], pairs, given["allow_renumber"], given["accept_lock"])
 
@@ -106,14 +110,18 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         check.add(
             "fabric_mode",
             "It is required.",
-            "Give shared, exclusive or flat, in group_vars/all where localhost sees it.",
+            "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]",
         )
         given["mode"] = "exclusive"
     mode = _choice(check, given, "mode")
     network = _choice(check, given, "network")
     attachment = _attachment(check, given, network)
     if mode == "flat" and network == "roce":
-        check.add("fabric_mode", "'flat' is for InfiniBand, and fabric_network is 'roce'.", "Give shared or exclusive.")
+        check.add(
+            "fabric_mode",
+            "'flat' is for InfiniBand, and fabric_network is 'roce'.",
+            "Give shared or exclusive. [flat_on_roce]",
+        )
     rails = read_rails(check, given, name)
     _check_pkey(check, given["pkey"])
     zones = read_zones(check, given)
@@ -166,34 +174,44 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
     """Check what belongs to one kind of network only, and what needs addresses."""
     for rail in fabric.rails:
         if rail.vlan and fabric.network == "infiniband":
-            check.add("fabric_vlan", f"{rail.vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's.")
+            check.add(
+                "fabric_vlan", f"{rail.vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's. [vlan_on_ib]"
+            )
             break
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
             check.add(
                 f"fabric_zones[{index}].leaves" if fabric.zoned else "fabric_leaves",
                 f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
-                "Name one leaf per rail, one for all, or none.",
+                "Name one leaf per rail, one for all, or none. [leaves_count]",
             )
     if fabric.name == "zone" or fabric.name.startswith("leaf-"):
-        fix = "Give the fabric another name."
+        fix = "Give the fabric another name. [label_taken]"
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
     for key in ("rail_prefix", "node_prefix"):
         if fabric.families == (6,) and given[key] is not None and not isinstance(given[key], dict):
             problem = f"{shown(given[key])} is a length of IPv4, and the fabric has IPv6 alone."
-            check.add(PLACE + key, problem, "Write it as {ipv6: 64}.")
+            check.add(PLACE + key, problem, "Write it as {ipv6: 64}. [prefix_ipv6_only]")
     if fabric.families or check.problems:
         return
     if fabric.network == "roce":
-        check.add("fabric_supernets", "It is empty, and RoCE needs addresses.", "Give a network such as 172.17.0.0/16.")
+        check.add(
+            "fabric_supernets",
+            "It is empty, and RoCE needs addresses.",
+            "Give a network such as 172.17.0.0/16. [supernet_missing]",
+        )
     elif fabric.attached.needs_addresses:
         check.add(
             "fabric_supernets",
             f"It is empty, and attachment {fabric.attachment} needs addresses.",
-            "Give a network, or use attachment ib-sriov for LID only.",
+            "Give a network, or use attachment ib-sriov for LID only. [supernet_missing]",
         )
     if fabric.inject:
-        check.add("fabric_inject", "Injection needs pools, and LID only has none.", "Take it out, or give supernets.")
+        check.add(
+            "fabric_inject",
+            "Injection needs pools, and LID only has none.",
+            "Take it out, or give supernets. [injection_no_pools]",
+        )
 
 
 def _check_backend(check: Checker, fabric: Fabric) -> None:
@@ -206,14 +224,16 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
     ):
         if value not in can:
             problem = f"{value!r} cannot be said where {place}: it knows {' and '.join(can)}."
-            check.add(PLACE + key, problem, "Change one of the two; docs/backends.md has the table.")
+            check.add(PLACE + key, problem, "Change one of the two; docs/backends.md has the table. [backend_cannot]")
     if fabric.inject and not backend.injects:
         check.add(
-            "fabric_inject", f"Nobody adds rails to pods where {place}.", "Take it out: pods name their networks."
+            "fabric_inject",
+            f"Nobody adds rails to pods where {place}.",
+            "Take it out: pods name their networks. [injection_backend]",
         )
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
         problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
-        fix = f"Give the namespace that its controller looks into, such as {backend.namespace}."
+        fix = f"Give the namespace that its controller looks into, such as {backend.namespace}. [namespace_backend]"
         check.add("fabric_namespace", problem, fix)
 
 
@@ -244,7 +264,9 @@ def read_gateway(check: Checker, place: str, value: object) -> str | int:
     if value in ("first", "last", "none"):
         return str(value)
     if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,9}", value):
-        check.add(place, f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those.")
+        check.add(
+            place, f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those. [gateway_form]"
+        )
         return "first"
     return check.integer(place, value, -(1 << 30), 1 << 30, default=1)
 
@@ -254,7 +276,11 @@ def _check_pkey(check: Checker, value: object) -> None:
     if value not in (None, ""):
         problem = f"{shown(value)} would do nothing: Spiderpool hands it to ib-kubernetes with UFM alone, which this "
         problem += "collection does not set up. Pods would be in the default partition."
-        check.add("fabric_pkey", problem, "Take it out; partition by the subnet manager, with the ports of the hosts.")
+        check.add(
+            "fabric_pkey",
+            problem,
+            "Take it out; partition by the subnet manager, with the ports of the hosts. [pkey_ufm]",
+        )
 
 
 def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
@@ -272,10 +298,10 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     place = "fabric_lossless"
     given = check.mapping(place, value, OPTIONS["lossless"].keys, "{priority: 3, dscp: 26, cnp: 48}")
     if network == "infiniband":
-        check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out.")
+        check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out. [lossless_on_ib]")
     for key in ("priority", "dscp"):
         if isinstance(value, dict) and key not in given:
-            check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE.")
+            check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE. [lossless_missing]")
     return Lossless(
         check.integer(f"{place}.priority", given.get("priority", 0), 0, 7),
         check.integer(f"{place}.dscp", given.get("dscp", 0), 0, 63),
@@ -287,7 +313,11 @@ def _meet(check: Checker, value: object) -> bool | None:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if value is not None and not isinstance(value, bool):
-        check.add("fabric_rails_meet", f"{shown(value)} is not a boolean.", "Give true or false, or take it out.")
+        check.add(
+            "fabric_rails_meet",
+            f"{shown(value)} is not a boolean.",
+            "Give true or false, or take it out. [not_boolean]",
+        )
         return None
     return value
 

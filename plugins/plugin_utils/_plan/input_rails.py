@@ -25,7 +25,7 @@ def read_group(check: Checker, place: str, value: object) -> str:
     """Return the name of an inventory group."""
     if isinstance(value, str) and value.strip():
         return value
-    check.add(place, f"{shown(value)} is not the name of an inventory group.", "Give a group's name.")
+    check.add(place, f"{shown(value)} is not the name of an inventory group.", "Give a group's name. [group_name]")
     return "gpu_nodes"
 
 
@@ -49,7 +49,7 @@ def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ..
             check.add(
                 f"{place}[{index}]",
                 f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
-                "Give at most one per family; more room means a shorter prefix.",
+                "Give at most one per family; more room means a shorter prefix. [family_twice]",
             )
         found.setdefault(prefix.family, prefix)
     return tuple(found[family] for family in sorted(found))
@@ -59,9 +59,17 @@ def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Ra
     """Return the rails in order; what is wrong goes to `check`."""
     items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
     if not items:
-        check.add("fabric_rails", "There is no rail.", "Give a list such as [{name: rail1, interface: ens1np0}].")
+        check.add(
+            "fabric_rails",
+            "There is no rail.",
+            "Give a list such as [{name: rail1, interface: ens1np0}]. [no_rails]",
+        )
     if len(items) > MAX_RAILS:
-        check.add("fabric_rails", f"There are {len(items)} rails.", f"Give at most {MAX_RAILS}: a table each.")
+        check.add(
+            "fabric_rails",
+            f"There are {len(items)} rails.",
+            f"Give at most {MAX_RAILS}: a table each. [rails_too_many]",
+        )
         items = items[:MAX_RAILS]
     digits = len(str(len(items)))
     vlan = check.integer("fabric_vlan", given["vlan"], 0, 4094)
@@ -87,7 +95,11 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         what = "an interface name (1 to 15 of letters, digits, dot, dash, underscore)"
         interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
     elif isinstance(item, dict):
-        check.add(f"{place}.interface", "It is required.", "Give the name of the rail's interface, such as ens1np0.")
+        check.add(
+            f"{place}.interface",
+            "It is required.",
+            "Give the name of the rail's interface, such as ens1np0. [interface_missing]",
+        )
     resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
     what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
     pci = given.get("pci")
@@ -98,7 +110,11 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
     check.vlan_interface(f"{place}.interface", interface, vlan)
     if BOND_DEVICE.match(str(given.get("device", ""))):
         problem = f"{given['device']!r} is a bond; the plan does not know rails on bonds or two ports."
-        check.add(f"{place}.interface", problem, "Make each port a rail of its own, with its own leaf and subnets.")
+        check.add(
+            f"{place}.interface",
+            problem,
+            "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
+        )
     device = given.get("device")
     if device is not None:
         device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
@@ -122,12 +138,12 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     slots = read_optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
     if not items:
         if slots is None:
-            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later."
+            fix = "Give the number of nodes that the fabric will ever have: subnets cannot change later. [no_max_nodes]"
             check.add("fabric_max_nodes", "It is required.", fix)
         leaves = _leaves(check, "fabric_leaves", given["leaves"])
         return (Zone("", read_group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
     if given["leaves"]:
-        check.add("fabric_leaves", "It is set beside fabric_zones.", "Give each zone its own leaves.")
+        check.add("fabric_leaves", "It is set beside fabric_zones.", "Give each zone its own leaves. [zone_leaves]")
     zones = tuple(_zone(check, index, item, supernets, slots) for index, item in enumerate(items))
     check.unique(lambda i: f"fabric_zones[{i}].name", [zone.name for zone in zones], "Zone name")
     check.unique(lambda i: f"fabric_zones[{i}].group", [zone.group for zone in zones], "Group")
@@ -137,7 +153,7 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
             check.add(
                 f"fabric_zones[{index}].supernets",
                 f"The families differ from those of zone {zones[0].name!r}.",
-                "Give every zone a supernet of the same families.",
+                "Give every zone a supernet of the same families. [zone_families]",
             )
     return zones
 
@@ -150,7 +166,11 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
     if "max_nodes" in given:
         own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
     if own is None:
-        check.add(f"{place}.max_nodes", "It is required, here or as fabric_max_nodes.", "Give the slots of the zone.")
+        check.add(
+            f"{place}.max_nodes",
+            "It is required, here or as fabric_max_nodes.",
+            "Give the slots of the zone. [zone_slots]",
+        )
     nets = read_networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
     group = read_group(check, f"{place}.group", given.get("group", name))
     return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))
@@ -160,5 +180,7 @@ def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
     leaves = check.listing(place, value, "leaf names")
     for number, leaf in enumerate(leaves):
         if not is_switch_name(leaf):
-            check.add(f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters.")
+            check.add(
+                f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters. [text_form]"
+            )
     return tuple(str(leaf) for leaf in leaves)

@@ -179,7 +179,11 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         problem = f"Its digest is {shown(data.get('digest'))}, its content makes {lock_digest(data)!r}: it was changed"
         fix = RESTORE + " After a merge that you have checked (every node on its slot), run once with "
         raise InputError(
-            [Problem(f"{place}: digest", problem + " by hand or merged.", fix + "fabric_accept_lock=true.")]
+            [
+                Problem(
+                    f"{place}: digest", problem + " by hand or merged.", fix + "fabric_accept_lock=true. [plan_by_hand]"
+                )
+            ]
         )
     return Lock(thaw(frozen, place), nodes)
 
@@ -205,7 +209,7 @@ def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
                 where,
                 f"{name} and {other} both have slot {entry['slot']}" + (f" of zone {zone}." if zone else "."),
                 "A merge brought two nodes to one slot: take the younger one out of plan.json's nodes and run again "
-                "with fabric_accept_lock=true; it gets a free slot.",
+                "with fabric_accept_lock=true; it gets a free slot. [slot_merged]",
             )
         entries[name] = Entry(zone, entry["slot"], entry["retired"])
     check.raise_any()

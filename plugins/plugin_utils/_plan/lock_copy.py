@@ -58,7 +58,7 @@ class LockCopy:
             return None
         have = self._found["metadata"].get("labels") or {}
         if any(have.get(name) != value for name, value in labels(self._fabric).items()):
-            fix = "Give it another name, or give the fabric another one (fabric_name)."
+            fix = "Give it another name, or give the fabric another one (fabric_name). [copy_foreign]"
             raise InputError([Problem(self.place, "It is not of this fabric: it does not have our labels.", fix)])
         try:
             packed = base64.b64decode((self._found.get("binaryData") or {})[KEY], validate=True)
@@ -87,7 +87,7 @@ class LockCopy:
     @property
     def _fix(self) -> str:
         return f"Delete it once you know that your plan.json is the newest: kubectl -n {self._namespace} delete " + (
-            f"configmap {name_of(self._fabric)}. The playbook railops.rdma.cluster makes it again."
+            f"configmap {name_of(self._fabric)}. The playbook railops.rdma.cluster makes it again. [copy_damaged]"
         )
 
     def wanted(self, text: str) -> Json:
@@ -114,7 +114,7 @@ class LockCopy:
             fix = (
                 "Your checkout is older than the cluster: update it, or plan with -e fabric_plan_from_cluster=true. "
                 "Of nodes that were released or renamed, keep the names in fabric_release or fabric_rename until the "
-                "cluster was brought to that plan."
+                "cluster was brought to that plan. [checkout_old]"
             )
             found.append(Problem(self.place, text, fix))
         zones = {zone.name: index for index, zone in enumerate(lock.fabric.zones)}
@@ -124,7 +124,7 @@ class LockCopy:
             text = f"The cluster was brought to a plan with other addresses of {count} node(s). {' | '.join(moved)}."
             fix = (
                 "Your checkout is older than the cluster, or its plan.json was made anew: restore it, or plan with "
-                "-e fabric_plan_from_cluster=true. To renumber on purpose, set fabric_allow_renumber=true."
+                "-e fabric_plan_from_cluster=true. To renumber on purpose, set fabric_allow_renumber=true. [renumbered]"
             )
             found.append(Problem(self.place, text, fix))
         return found
@@ -139,7 +139,7 @@ class LockCopy:
         if copied is None:
             raise RdmaError(
                 f"The cluster has no copy of plan.json: {self.place} does not exist.",
-                "Plan without fabric_plan_from_cluster; the playbook railops.rdma.cluster makes the copy.",
+                "Plan without fabric_plan_from_cluster; the playbook railops.rdma.cluster makes the copy. [no_copy]",
             )
         entries = here.nodes if here else {}
         ahead = [
@@ -153,6 +153,6 @@ class LockCopy:
             raise RdmaError(
                 f"{path!r} is not older than the copy in the cluster: the copy does not have what it says of "
                 f"{', '.join(sorted(ahead, key=natural)[:SHOWN])}. Nothing was changed.",
-                "Plan without fabric_plan_from_cluster, or move that file away if it is the wrong one.",
+                "Plan without fabric_plan_from_cluster, or move that file away if it is the wrong one. [copy_newer]",
             )
         return copied

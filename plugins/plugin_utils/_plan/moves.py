@@ -73,7 +73,7 @@ class Moves:
                 "fabric_*",
                 f"What changed would renumber {count} node(s). {' | '.join(lines)}.",
                 "Undo the change of fabric_* (git diff of the inventory shows it), or set fabric_allow_renumber=true "
-                "and plan for the outage.",
+                "and plan for the outage. [renumber_refused]",
             )
         return tuple(lines)
 

@@ -40,7 +40,9 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
     listed = check.listing("nodes", nodes, "nodes such as {host: node1}")
     if not listed and not check.problems:
         check.add(
-            "fabric_group", f"Group {fabric.group!r} has no hosts.", "Name a group of the inventory that has some."
+            "fabric_group",
+            f"Group {fabric.group!r} has no hosts.",
+            "Name a group of the inventory that has some. [group_empty]",
         )
     found: list[Candidate] = []
     names: dict[str, str] = {}

@@ -150,7 +150,11 @@ def problems(plan: FabricPlan) -> list[Problem]:
             text = (
                 f"Its offset in {pool['metadata']['name']} would be {index}; nv-ipam knows offsets up to {MOST_INDEX}."
             )
-            found.append(Problem("fabric_gateway", text, "Give first or none, or a longer IPv6 fabric_node_prefix."))
+            found.append(
+                Problem(
+                    "fabric_gateway", text, "Give first or none, or a longer IPv6 fabric_node_prefix. [nv_ipam_offset]"
+                )
+            )
         rows = [{**row, "gateway": row["prefix"]} for row in pool["spec"]["staticAllocations"] if "nodeName" in row]
         size = len(json.dumps([pool, rows], separators=(",", ":")))
         if size > MOST_BYTES:
@@ -158,7 +162,9 @@ def problems(plan: FabricPlan) -> list[Problem]:
                 f"{pool['metadata']['name']} would have {size:,} bytes with its status, for {len(plan.nodes):,} nodes; "
             )
             text += f"{MOST_BYTES:,} fit."
-            found.append(Problem("fabric_ipam", text, "Make two fabrics of it, or give the nodes shorter names."))
+            found.append(
+                Problem("fabric_ipam", text, "Make two fabrics of it, or give the nodes shorter names. [nv_ipam_size]")
+            )
     return found
 
 

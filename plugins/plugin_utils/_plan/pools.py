@@ -131,11 +131,15 @@ def name_problems(plan: FabricPlan) -> list[Problem]:
                 Problem(
                     place,
                     f"Pool names begin with {stem!r}, {len(stem)} characters; shortened names keep {KEPT}.",
-                    f"Make fabric_name or the rail's name {len(stem) - KEPT} characters shorter.",
+                    f"Make fabric_name or the rail's name {len(stem) - KEPT} characters shorter. [pool_name_long]",
                 )
             )
         problems.extend(
-            Problem(place, f"The wildcard {stem}* would catch the pools of {other}.", "Rename one of the two rails.")
+            Problem(
+                place,
+                f"The wildcard {stem}* would catch the pools of {other}.",
+                "Rename one of the two rails. [pool_wildcard]",
+            )
             for other in stems
             if other != stem and other.startswith(stem)
         )
@@ -151,7 +155,7 @@ def name_problems(plan: FabricPlan) -> list[Problem]:
                         Problem(
                             f"node {node.name}",
                             f"Its pool would be {name!r}, as that of node {owners[name]}.",
-                            "Give one of the two another fabric_node_name.",
+                            "Give one of the two another fabric_node_name. [pool_name_twice]",
                         )
                     )
     return problems

@@ -83,7 +83,8 @@ def run(
         raise RdmaError(
             f"The inventory gives another plan than {store.lock_path!r}, which is locked"
             f" ({changes_text(summary, change, numbers=numbers)}). Nothing was changed.",
-            "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run.",
+            "Run railops.rdma.plan, review, commit. On purpose, -e fabric_plan_locked=false plans in this run. "
+            "[plan_locked]",
             summary=summary,
         )
     if not check_mode:
@@ -152,7 +153,7 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
     found: list[Foreign] = []
     for index, path in enumerate(check.listing("fabric_foreign_plans", paths, "paths of plan.json files")):
         place = f"fabric_foreign_plans[{index}]"
-        fix = "Give the path of the other cluster's plan.json, relative to the working directory."
+        fix = "Give the path of the other cluster's plan.json, relative to the working directory. [other_cluster]"
         if not isinstance(path, str) or not path or "\0" in path:
             check.add(place, f"{shown(path)} is not a path.", fix)
             continue

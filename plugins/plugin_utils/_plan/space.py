@@ -53,19 +53,23 @@ def _check_rails(check: Checker, fabric: Fabric) -> None:
         place = f"fabric_rails[{index}].subnets"
         explicit = {prefix.family for prefix in rail.subnets}
         if rail.subnets and fabric.mode == "flat":
-            check.add(place, "A flat fabric has one subnet for all rails.", "Take it out and set fabric_supernets.")
+            check.add(
+                place,
+                "A flat fabric has one subnet for all rails.",
+                "Take it out and set fabric_supernets. [flat_one_subnet]",
+            )
         if rail.subnets and len(fabric.zones) > 1:
             check.add(
                 place,
                 f"{rail.subnets[0]} would be in {len(fabric.zones)} zones at once.",
-                "Take it out and give each zone its supernets, or plan each zone as a fabric of its own.",
+                "Take it out and give each zone its supernets, or plan each zone as a fabric of its own. [zone_nets]",
             )
         for zone in fabric.zones:
             for family in sorted(set(fabric.families) - explicit - {prefix.family for prefix in zone.supernets}):
                 check.add(
                     place,
                     f"Rail {rail.name!r} has no IPv{family} network, but others of the fabric do.",
-                    f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet.",
+                    f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet. [rail_family]",
                 )
 
 
@@ -91,7 +95,7 @@ def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, fami
         check.add(
             supernet_place(fabric, index),
             f"{supernet} is too small: {blocks} rail blocks of {each} need {need} addresses, it has {supernet.size}.",
-            f"{fix}, or a longer prefix per {'node' if fabric.mode == 'exclusive' else 'rail'}.",
+            f"{fix}, or a longer prefix per {'node' if fabric.mode == 'exclusive' else 'rail'}. [supernet_small]",
         )
 
 
@@ -106,7 +110,11 @@ def _check_shapes(check: Checker, fabric: Fabric) -> None:
             size = 1 << (WIDTH[family] - length)
             if size < 4 and (fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]):
                 why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
-                check.add(place, f"A /{length} has no address for pods, which {why}.", "Give a shorter prefix.")
+                check.add(
+                    place,
+                    f"A /{length} has no address for pods, which {why}.",
+                    "Give a shorter prefix. [prefix_no_pods]",
+                )
             else:
                 _check_gateway(check, fabric, family, size)
 
@@ -138,14 +146,16 @@ def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix)
             f"fabric_rails[{index}].subnets",
             f"{subnet} is too small: {fabric.zones[0].max_nodes} subnets of /{length} need {need} addresses and it has "
             f"{subnet.size}.",
-            f"Give a /{fitting} or larger.",
+            f"Give a /{fitting} or larger. [subnet_small]",
         )
 
 
 def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> None:
     spec = fabric.gateway[family]
     if size == 2 and spec not in ("first", "none"):
-        check.add("fabric_gateway", f"{spec!r} does not suit a link of two addresses.", "Give first or none.")
+        check.add(
+            "fabric_gateway", f"{spec!r} does not suit a link of two addresses.", "Give first or none. [gateway_on_p2p]"
+        )
     if isinstance(spec, str) or size == 2:
         return
     window = size
@@ -156,7 +166,7 @@ def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> No
         check.add(
             "fabric_gateway",
             f"Offset {spec} is no host address in an IPv{family} subnet of which {window} addresses are used.",
-            f"Give one from 1 to {window - 2}, or from -{window - 1} to -2.",
+            f"Give one from 1 to {window - 2}, or from -{window - 1} to -2. [gateway_offset]",
         )
 
 
@@ -191,7 +201,7 @@ def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> No
             fix = "Give a smaller number or a shorter prefix."
         elif fabric.backend.pool_per_node and len(block.pools(0)) > MAX_SUBNET_POOLS:
             problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
-            fix = "Limit them with fabric_node_pods, or give a longer prefix."
+            fix = "Limit them with fabric_node_pods, or give a longer prefix. [pools_too_many]"
         if problem:
             seen.add(key)
             check.add(place, problem, fix)
@@ -222,7 +232,7 @@ def _check_policy(check: Checker, fabric: Fabric) -> None:
                 "fabric_policy",
                 f"default_route needs exactly one RDMA prefix per family, and IPv{family} has {len(own)}: "
                 f"{', '.join(own[:4])}. With two, every destination matches the exclusion rule of the other.",
-                "Use fabric_policy prefixes, or one supernet that holds all rails and zones.",
+                "Use fabric_policy prefixes, or one supernet that holds all rails and zones. [default_route_one]",
             )
 
 
@@ -241,7 +251,7 @@ def check_overlaps(check: Checker, fabric: Fabric, foreign: list[Foreign]) -> No
             check.add(
                 place,
                 f"{what} overlaps {hit.aggregate}, the network of {where}.",
-                "Move the fabric with fabric_supernets or fabric_first_block.",
+                "Move the fabric with fabric_supernets or fabric_first_block. [subnet_overlaps]",
             )
 
 
@@ -265,7 +275,7 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
             check.add(
                 place,
                 f"{block.aggregate} of rail {names[1]} overlaps {top.aggregate} of rail {names[0]}.",
-                "Give each rail and zone a network of its own.",
+                "Give each rail and zone a network of its own. [rails_overlap]",
             )
         if block.aggregate.last > top.aggregate.last:
             top = block

@@ -174,20 +174,22 @@ class PlanStore:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 busy = f"Another run is writing the plan in {self.folder!r}."
-                raise RdmaError(busy, "Wait for it and plan again.") from None
+                raise RdmaError(busy, "Wait for it and plan again. [plan_being_written]") from None
             yield
 
     def _check_unchanged(self) -> None:
         """Refuse to write by a lock that another run has replaced meanwhile: it may have given away the same slots."""
         if self._seen != self._read(LOCK):
-            raise RdmaError(f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again.")
+            raise RdmaError(
+                f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again. [plan_changed]"
+            )
 
     def _check_layout(self) -> None:
         for part in PARTS:
             path = os.path.join(self.folder, part)
             if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
                 problem = "It is not a folder of the plan's own (a link, or a file)."
-                raise InputError([Problem(path, problem, "Move it away and plan again.")])
+                raise InputError([Problem(path, problem, "Move it away and plan again. [plan_folder_odd]")])
 
     def _read(self, path: str) -> str | None:
         full = os.path.join(self.folder, path)
@@ -198,7 +200,9 @@ class PlanStore:
             return None
         except UnicodeDecodeError:
             if path == LOCK:
-                raise InputError([Problem(full, "It is not UTF-8 text.", "Restore it from version control.")]) from None
+                raise InputError(
+                    [Problem(full, "It is not UTF-8 text.", "Restore it from version control. [plan_not_text]")]
+                ) from None
             return ""
         except OSError as exc:
             raise self._error(exc) from None
@@ -216,6 +220,6 @@ class PlanStore:
         state = "the plan is marked as unfinished, so that nobody uses it" if half else "nothing was half done"
         return RdmaError(
             f"The plan folder {self.folder!r} cannot be used: {exc.strerror or exc} ({place}).",
-            f"{state[0].upper()}{state[1:]}: {what}, and plan again.",
+            f"{state[0].upper()}{state[1:]}: {what}, and plan again. [plan_folder_bad]",
             errno=exc.errno,
         )

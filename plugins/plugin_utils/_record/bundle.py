@@ -76,5 +76,5 @@ def refuse_secrets(found: t.Iterable[tuple[str, str]]) -> None:
     if places:
         raise RdmaError(
             f"There is what looks like a secret in {len(places)} places of plan and verdict: {'; '.join(places[:10])}.",
-            "Nothing was kept. Take it out of the inventory and plan again, or give record other folders.",
+            "Nothing was kept. Take it out of the inventory and plan again, or give record other folders. [has_secret]",
         )

@@ -215,7 +215,9 @@ def with_verdict(page: str, verdict: Verdict | None) -> str:
     """
     match = DATA.search(page)
     if match is None or not SLOT.search(page):
-        raise RdmaError("This file is no report.html of this collection.", "Run the plan playbook to write one.")
+        raise RdmaError(
+            "This file is no report.html of this collection.", "Run the plan playbook to write one. [report_not_ours]"
+        )
     contents = _contents(verdict, json.loads(match[1])) if verdict else {}
     contents.setdefault("data", NO_VERDICT)
     return SLOT.sub(lambda found: slot(found[1], contents.get(found[1], "")), page)

@@ -66,17 +66,21 @@ class MergedVerdict:
             kinds = fitting(measured(verdict.get("ports") or []), [PORT], "ports")
             ports = PortKinds({key: kind[key] for key in PORT if kind.get(key)} for kind in kinds)
         except Nonsense as exc:
-            fix = "Name what verify or audit has written."
+            fix = "Name what verify or audit has written. [merge_not_ours]"
             self.refuse(name, f"it is no verdict.json of this collection: {exc}.", fix)
             return
         if (schema := verdict.get("schema")) not in range(1, SCHEMA + 1):
-            fix = "Merge with the version of this collection that wrote it."
+            fix = "Merge with the version of this collection that wrote it. [merge_schema]"
             said = schema if isinstance(schema, int) else excerpt(schema)
             self.refuse(name, f"it has schema {said}; this collection reads 1 to {SCHEMA}.", fix)
             return
         if (other := verdict.get("plan_digest")) != self._digest:
             problem = f"it is of the plan {excerpt(other)}, and the plan at hand is {str(self._digest)[:12]}."
-            self.refuse(name, problem, "Run verify or audit for that part again, with the plan that is merged with.")
+            self.refuse(
+                name,
+                problem,
+                "Run verify or audit for that part again, with the plan that is merged with. [merge_other_plan]",
+            )
             return
         sections = {part: self._in(section_of(t.cast("Verdict", verdict), part), schema) for part in SECTIONS}
         blind = not _looked(sections["cluster"])

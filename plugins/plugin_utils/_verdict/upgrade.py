@@ -66,7 +66,7 @@ def refuse_others(begun: t.Iterable[str], hosts: t.Collection[str], folder: str)
         raise RdmaError(
             f"The upgrade of {', '.join(left)} was begun and is not ended, so no other node is touched.",
             f"Mend what that run said and run the playbook upgrade again with {left[0]} among its hosts; remove the"
-            f" host's file in {folder} when it is no longer part of the fabric.",
+            f" host's file in {folder} when it is no longer part of the fabric. [upgrade_begun]",
         )
 
 

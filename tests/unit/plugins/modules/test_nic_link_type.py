@@ -352,7 +352,7 @@ def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
     monkeypatch.setattr(card_run.AnsibleModule, "get_bin_path", lambda *_dummy, **_more: None)
     result = run_module(cards=RAILS_ETH)
     assert result["msg"].startswith("This host has no program `ip`")
-    assert result["fix"] == "Install iproute2."
+    assert result["fix"] == "Install iproute2. [iproute2_missing]"
     assert not machine.cards.calls("set")
 
 
@@ -558,7 +558,7 @@ def test_more_virtual_functions_than_the_card_can_is_said_in_plain_words(machine
 
 
 def test_without_rails_nothing_can_be_selected_by_them(machine, run_module):
-    assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails)."
+    assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails). [cards_none_given]"
 
 
 def test_rails_on_cards_of_others_are_named(machine, run_module):

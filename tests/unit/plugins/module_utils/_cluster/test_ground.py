@@ -107,8 +107,9 @@ def test_k3s_needs_no_daemonset_and_its_own_folders_and_multus():
     programs, configurations = k3s.programs, k3s.configurations
     assert folders.fix == (
         f"Set spiderpool_values: {{global: {{cniBinHostPath: {programs}, cniConfHostPath: {configurations}}}}}."
+        " [cni_folders]"
     )
-    assert multus.fix.endswith("set cluster_components: {multus: adopt}.")
+    assert multus.fix.endswith("set cluster_components: {multus: adopt}. [own_multus]")
     values = {"global": {"cniBinHostPath": programs, "cniConfHostPath": configurations}}
     assert list(unsuited(k3s, values, multus=False)) == []
     assert list(unsuited(k3s, None, multus=False)) == [], (
