@@ -40,7 +40,11 @@ def run(argv: t.Sequence[str], folder: Path, codes: t.Container[int] = (0,), **e
         process = subprocess.Popen(
             argv, cwd=folder, env={**os.environ, **ANSIBLE, **environ}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-        _pid, status, usage = os.wait4(process.pid, 0)
+        try:
+            _pid, status, usage = os.wait4(process.pid, 0)
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in codes:
             log.seek(0)
