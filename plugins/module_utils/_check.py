@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ._errors import Problem
+
 STRANGE = "strange_addresses"
 """A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
@@ -71,21 +73,12 @@ def by_role(role: str, cost: str = "") -> str:
 
 
 def _made(
-    name: str,
-    status: str,
-    planned: t.Any,
-    observed: t.Any,
-    cause: str = "",
-    fix: str = "",
-    *,
-    rail: str | None = None,
-    peers: t.Sequence[str] = (),
-    **where: t.Any,
+    name: str, status: str, planned: t.Any, observed: t.Any, cause: str = "", fix: str = "", **where: t.Any
 ) -> Check:
-    """Return a check. `where`: family, node, object; it has only what is set."""
-    found = {"id": name, "rail": rail, "status": status, "planned": planned, "observed": observed}
-    more = {**where, "peers": list(peers) or None}
-    found.update(cause=cause, fix=fix, **{key: value for key, value in more.items() if value is not None})
+    """Return a check. `where`: rail, family, node, object, peers; of all but the rail it has only what is set."""
+    found = {"id": name, "rail": where.pop("rail", None), "status": status, "planned": planned, "observed": observed}
+    where["peers"] = list(where.get("peers", ())) or None
+    found.update(cause=cause, fix=fix, **{key: value for key, value in where.items() if value is not None})
     return t.cast("Check", found)
 
 
@@ -108,6 +101,14 @@ def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **
     :param name: the check's id.
     """
     return _made(name, WARNING, planned, observed, cause, fix, **where)
+
+
+def in_the_way(name: str, problem: Problem) -> Check:
+    """Return a problem as a check that deviates.
+
+    :param name: the check's id.
+    """
+    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix)
 
 
 def skipped(

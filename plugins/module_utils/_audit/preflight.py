@@ -19,7 +19,7 @@ from dataclasses import replace
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
-from .._check import deviation
+from .._check import deviation, in_the_way
 from .._errors import Problem, RdmaError
 from .._files import Sysfs
 from .._persist import run as persist_run
@@ -27,7 +27,7 @@ from .._rdma import host_run
 from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
-from .._route.checks import leaving_checks, problem_check
+from .._route.checks import leaving_checks
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.own import Mine
@@ -162,7 +162,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
-    return [*map(problem_check, problems), *leaving_checks(want, host)], {}
+    return [*(in_the_way("network_preflight", row) for row in problems), *leaving_checks(want, host)], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import typing as t
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from .._check import Check, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
@@ -30,16 +30,12 @@ IFUPDOWN = "/etc/network/interfaces"
 DROPS = re.compile(r"(Bridge|Bond|VRF|port of) .+|ActivationPolicy=(?!(always-)?up$).+|Unmanaged=yes")
 
 
-@dataclass
-class Found:
-    """The checks, and the files that have to give way with the port for which they do."""
-
-    checks: list[Check] = field(default_factory=list)
-    aside: dict[str, str] = field(default_factory=dict)
-
-
-def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], files: t.Sequence[File]) -> Found:
+def judged(
+    host: Host, manager: str, want: Want, names: t.Mapping[str, str], files: t.Sequence[File]
+) -> tuple[list[Check], dict[str, str]]:
     """Return what the next boot would make of the rails' ports with our files, compared with what it makes without.
+
+    With the checks come the files that have to give way, each with the port for which it does.
 
     :param manager: one of MANAGERS, and `files` all that are wanted.
     :param names: the interface name of each rail.
@@ -50,7 +46,7 @@ def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], fil
     before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
     if before is None or after is None:
         cause = f"what {manager} makes of the files is known on the running host alone"
-        return Found([skipped("persist_wins", cause, rail=rail.name) for rail in want.rails])
+        return [skipped("persist_wins", cause, rail=rail.name) for rail in want.rails], {}
     for file in files:
         if file.mode == LINK:
             target = os.path.join(os.path.dirname(file.path), file.text)
@@ -60,7 +56,7 @@ def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], fil
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
-    judge = Judge(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, Found())
+    judge = Judge(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, [], {})
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
@@ -80,10 +76,10 @@ def judged(host: Host, manager: str, want: Want, names: t.Mapping[str, str], fil
             text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or what that names)."
             fix = f"Take {port} out of {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
             where = {"rail": rail.name, "object": port}
-            judge.found.checks.append(deviation("persist_foreign", [], [IFUPDOWN], text, fix, **where))
+            judge.checks.append(deviation("persist_foreign", [], [IFUPDOWN], text, fix, **where))
     settings = "".join(file.text for file in files if file.path == SYSCTL_FILE)
-    judge.found.checks += _outranked(host, want, names, settings)
-    return judge.found
+    judge.checks += _outranked(host, want, names, settings)
+    return judge.checks, judge.aside
 
 
 def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:
@@ -123,7 +119,8 @@ class Judge:
     after: list[Profile]
     running: set[str]
     taken: set[str]
-    found: Found
+    checks: list[Check]
+    aside: dict[str, str]
 
     def add(self, rail: str, port: str, device: Port, planned: set[str], files: t.Sequence[str]) -> None:
         """Add the checks of one interface of a rail: its port, or the VLAN's on that.
@@ -140,7 +137,7 @@ class Judge:
             text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
             text += f" with {', '.join(beside)}." if beside else "."
             fix = "Mend the [Match] there." if beside else "Report it as a bug."
-            self.found.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
+            self.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
         first = [item for item in first if item.matches(device) and item not in ours]
@@ -159,11 +156,11 @@ class Judge:
             fix = MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)
             fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
             fix += f". {TAKE.format(port=port)}"
-            self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
+            self.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
         elif ignored:
             text = f"{device.name}: by {ignored} NetworkManager leaves it alone, so the next boot does not bring it up."
             fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
-            self.found.checks.append(deviation("persist_wins", own, [ignored], text, fix, **where))
+            self.checks.append(deviation("persist_wins", own, [ignored], text, fix, **where))
         elif missing or drops:
             last = os.path.basename(own)
             seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
@@ -174,10 +171,10 @@ class Judge:
             text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
             fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
             fix = f"Take {', '.join(drops)} out there." if drops else fix
-            self.found.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
+            self.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
         else:
-            self.found.checks.append(ok("persist_wins", own, own, **where))
-            self.found.aside.update(dict.fromkeys(aside, port))
+            self.checks.append(ok("persist_wins", own, own, **where))
+            self.aside.update(dict.fromkeys(aside, port))
         self.compare(port, device, mine, aside, where)
         # An MTU of netplan's makes a .link file, and udev takes the first that matches.
         sides = [
@@ -192,7 +189,7 @@ class Judge:
         if old and new and lost and port not in self.taken:
             text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would not have that any more."
             fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"
-            self.found.checks.append(deviation("persist_foreign", [], [old.path], text, fix, **where))
+            self.checks.append(deviation("persist_foreign", [], [old.path], text, fix, **where))
 
     def compare(self, port: str, device: Port, mine: Profile, aside: t.Sequence[str], where: dict[str, str]) -> None:
         """Add what others have for an interface, and what of it ours does not keep.
@@ -209,21 +206,21 @@ class Judge:
         lost += [f"DHCP's address {device.lease}"] if dhcp and device.lease else []
         names, name = ", ".join(files), device.name
         if len(before) <= 1 and not lost and not dhcp:
-            self.found.checks.append(ok("persist_foreign", [], files, **where))
+            self.checks.append(ok("persist_foreign", [], files, **where))
         elif not lost:
             text = f"{name}: {names} is for it too, and loses nothing."
-            self.found.checks.append(warning("persist_foreign", [], files, text, "", **where))
+            self.checks.append(warning("persist_foreign", [], files, text, "", **where))
         elif port in self.taken:
             text = f"{name} is taken over: the next boot has {', '.join(lost)} of {names} no more."
             text += f" {', '.join(aside)} is kept as a copy, and teardown puts it back." if aside else ""
-            self.found.checks.append(warning("persist_foreign", [], files, text, "", **where))
+            self.checks.append(warning("persist_foreign", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
             keeps = MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
                 keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
-            self.found.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
+            self.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
 
     def rivals(self, mine: Profile, device: Port) -> list[Profile]:
         """Return what another manager that is at work would make of an interface as well."""

@@ -11,13 +11,13 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, warning
+from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in_the_way, warning
 from .._errors import InputError, Problem, RdmaError
 from .._files import Sysfs, temporary
 from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
-from .foreign import Found, judged
+from .foreign import judged
 from .host import KEPT, Host, State
 from .model import LINK, File
 from .plan import MANAGERS, files_of, manager_of
@@ -53,18 +53,18 @@ def converge(
     :param stage: whether the files are written beside their places alone, for a later call to give them their names.
     """
     files: tuple[File, ...] = ()
-    found, names = Found(), dict[str, str]()
+    checks, aside, names = list[Check](), dict[str, str](), dict[str, str]()
     if want.present:
         manager = manager_of(host) if manager == "auto" else manager
         names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
         MANAGERS[manager].refuse(want, host)
         own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
         files = MANAGERS[manager].fitted(host, files_of(named(want, own), names, manager))
-        found = judged(host, manager, want, names, files)
+        checks, aside = judged(host, manager, want, names, files)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)
     kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names.values()}
-    moves = {path: f"{KEPT}/{port}{path}" for path, port in found.aside.items()}
+    moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
     remove = [path for path in have if path not in wanted]
@@ -73,7 +73,7 @@ def converge(
     lacking = host.no_room(sizes)
     refused = [
         Problem(check["rail"] or check.get("object", ""), check["cause"], check["fix"])
-        for check in found.checks
+        for check in checks
         if check["status"] == DEVIATION
     ]
     refused += lacking
@@ -103,8 +103,8 @@ def converge(
         "after": {file.path: f"{file.mode:04o}" for file in files},
         "checks": [
             *_checks(files, have),
-            *found.checks,
-            *_preflight(lacking),
+            *checks,
+            *(in_the_way("persist_preflight", row) for row in lacking),
             *_stale([*remove, *left]),
             *_left(kept, moves),
             *_beside(host, remove, moves),
@@ -172,11 +172,6 @@ def _stale(paths: list[str]) -> t.Iterator[Check]:
         yield deviation("persist_stale", "", path, cause, FIX)
 
 
-def _preflight(problems: t.Iterable[Problem]) -> t.Iterator[Check]:
-    for row in problems:
-        yield deviation("persist_preflight", row.place, row.problem, row.problem, row.fix)
-
-
 def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
     """Yield what others have beside files of ours that go: nothing would read it any more."""
     folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
@@ -224,5 +219,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             raise
         found = exc.problems if isinstance(exc, InputError) else (Problem("rail_persist", exc.problem, exc.fix),)
         problems = [asdict(row) for row in found]
-        checks = list(_preflight(found))
+        checks = [in_the_way("persist_preflight", row) for row in found]
         return {"changed": False, "before": {}, "after": {}, "checks": checks, "problems": problems, "diff": []}

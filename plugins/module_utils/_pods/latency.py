@@ -17,7 +17,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._intake import ADDRESS, INTERFACE, line
-from .._probe.perftest import Failure, explain, judge, parse
+from .._probe.perftest import explain, judge, parse
 from .._probe.schedule import HostPair, schedule
 from .checks import PodNode, attached, check, left_out
 from .place import DOWN, fix_of
@@ -81,34 +81,27 @@ exec timeout "$seconds" "$@" ${peer:+"$peer"}
 # What `timeout` ends with when the time is up: that of coreutils, and that of busybox.
 _TIME_UP = (124, 128 + signal.SIGTERM)
 
-_TAKEN = "Couldn't listen to port"
-# What pods say of themselves, with cause and fix, and whether it says nothing of the rail. Without iproute2 the address
-# is not found either.
+_TAKEN, _NO_TIMEOUT = "Couldn't listen to port", "timeout: not found"
+# What pods say of themselves, with cause and fix. Without iproute2 the address is not found either.
 _MESSAGES = (
     *(
         (
-            Failure(
-                said,
-                f"the image of the test application has no {program}",
-                f"Give an image with {package} (rail_objects_test_image).",
-            ),
-            skipped,
+            said,
+            f"the image of the test application has no {program}",
+            f"Give an image with {package} (rail_objects_test_image).",
         )
-        for said, program, package, skipped in (
-            ("timeout: not found", "timeout", "coreutils", True),
-            ("the image has no ib_read_lat", "ib_read_lat", "perftest", False),
-            ("ip: not found", "ip", "iproute2", False),
+        for said, program, package in (
+            (_NO_TIMEOUT, "timeout", "coreutils"),
+            ("the image has no ib_read_lat", "ib_read_lat", "perftest"),
+            ("ip: not found", "ip", "iproute2"),
         )
     ),
-    (Failure(_TAKEN, "another run tests in the same pods", "Run again when that has ended."), True),
+    (_TAKEN, "another run tests in the same pods", "Run again when that has ended."),
     (
-        Failure(
-            "no RDMA device has the address",
-            "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
-            "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
-            "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
-        ),
-        False,
+        "no RDMA device has the address",
+        "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
+        "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
+        "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
     ),
 )
 _NO_RESULT_FIX = (
@@ -120,14 +113,15 @@ _NOT_YET = re.compile("onnect to |onnection refused")
 
 @dataclass(frozen=True)
 class LatencyOutcome:
-    """What came of a test: the latency, or why there is none.
+    """What came of a test: the latency, or the cause that there is none, or not a good one.
 
-    `skipped`: the failure is none of the rail or of the other end, so nothing was measured.
+    `skipped`: that is no fault of the rail or of the other end, so nothing was measured.
     """
 
     pair: HostPair
     latency_us: float | None = None
-    failure: Failure | None = None
+    cause: str = ""
+    fix: str = ""
     skipped: bool = False
 
 
@@ -209,22 +203,23 @@ def read(pair: HostPair, client: Ended, server: Ended, max_latency_us: float) ->
     :param max_latency_us: the latency that passes; 0: any.
     """
     if (measured := parse(TEST, client.output)) is not None and client.code == 0:
-        failure = judge(TEST, measured, {"max_latency_us": max_latency_us})
-        return LatencyOutcome(pair, measured["latency_us"], failure)
-    for known, skipped in _MESSAGES:
+        slow = judge(TEST, measured, {"max_latency_us": max_latency_us})
+        return LatencyOutcome(pair, measured["latency_us"], *((slow.cause, slow.fix) if slow else ()))
+    for text, cause, fix in _MESSAGES:
         # A port that is taken has somebody who listens: that a client does not reach it is the rail's fault.
-        unreached = known.line == _TAKEN and too_early(client)
-        if not unreached and (known.line in client.output or known.line in server.output):
-            return LatencyOutcome(pair, None, known, skipped)
+        unreached = text == _TAKEN and too_early(client)
+        if not unreached and (text in client.output or text in server.output):
+            return LatencyOutcome(pair, None, cause, fix, skipped=text in (_TAKEN, _NO_TIMEOUT))
     code = None if client.code in _TIME_UP else client.code
-    failure = explain(client.output, code)
     if code == 0:
         shown = next((row for text in reversed(client.output.splitlines()) if (row := line(text))), "nothing")
         cause = f"what the client printed holds no result of ib_read_lat (last line: {shown[:120]})"
-        failure = Failure(shown, cause, _NO_RESULT_FIX)
-    elif not failure.line and code is not None:
-        failure = Failure("", f"ib_read_lat ended with exit code {code} and printed nothing", _NO_RESULT_FIX)
-    return LatencyOutcome(pair, None, failure)
+        return LatencyOutcome(pair, None, cause, _NO_RESULT_FIX)
+    failure = explain(client.output, code)
+    if not failure.line and code is not None:
+        cause = f"ib_read_lat ended with exit code {code} and printed nothing"
+        return LatencyOutcome(pair, None, cause, _NO_RESULT_FIX)
+    return LatencyOutcome(pair, None, failure.cause, failure.fix)
 
 
 def without_address(pair: HostPair, end: str) -> LatencyOutcome:
@@ -233,23 +228,21 @@ def without_address(pair: HostPair, end: str) -> LatencyOutcome:
     :param end: `client` or `server`.
     """
     cause = f"the {end}'s pod on {getattr(pair, end)} has no address on {pair.rail}"
-    return LatencyOutcome(pair, None, Failure("", cause, _NO_ADDRESS_FIX))
+    return LatencyOutcome(pair, None, cause, _NO_ADDRESS_FIX)
 
 
 def not_run(pair: HostPair, node: str, problem: str) -> LatencyOutcome:
     """Return a test of which one end could not be run: that says nothing of the other end."""
     cause = f"no command can be run in the pod on {node}: {problem}"
-    return LatencyOutcome(
-        pair, None, Failure("", cause, f"Look at the kubelet of {node} and at the pod."), skipped=True
-    )
+    return LatencyOutcome(pair, None, cause, f"Look at the kubelet of {node} and at the pod.", skipped=True)
 
 
 def excused(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
     """Return an outcome; a failure with a node that is down by now is none, but not measured."""
     name = next((name for name in (outcome.pair.client, outcome.pair.server) if name in down), "")
-    if not name or outcome.failure is None:
+    if not name or not outcome.cause:
         return outcome
-    return LatencyOutcome(outcome.pair, None, Failure("", f"{name} {DOWN}", fix_of(DOWN)), skipped=True)
+    return LatencyOutcome(outcome.pair, None, f"{name} {DOWN}", fix_of(DOWN), skipped=True)
 
 
 def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
@@ -259,11 +252,11 @@ def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
         groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
     checks = []
     for (node, rail), every in groups.items():
-        for why in dict.fromkeys(item.failure for item in every if item.skipped and item.failure):
-            checks.append(left_out(CHECK, node, why.cause, why.fix, rail))
+        for why in dict.fromkeys((item.cause, item.fix) for item in every if item.skipped):
+            checks.append(left_out(CHECK, node, *why, rail))
         if not (members := [item for item in every if not item.skipped]):
             continue
-        bad = [item for item in members if item.failure is not None]
+        bad = [item for item in members if item.cause]
         peers = ", ".join(dict.fromkeys(item.pair.server for item in members))
         shown = "; ".join(
             f"{item.latency_us:g} us with a pod on {item.pair.server}"
@@ -271,10 +264,7 @@ def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
             else f"nothing from {item.pair.server}"
             for item in (bad or members)[:4]
         )
-        failure = bad[0].failure if bad else None
-        cause_and_fix = (failure.cause, failure.fix) if failure else ("", "")
+        cause, fix = (bad[0].cause, bad[0].fix) if bad else ("", "")
         ends = tuple(dict.fromkeys(item.pair.server for item in bad))
-        checks.append(
-            check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, *cause_and_fix, peers=ends)
-        )
+        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, cause, fix, ends))
     return checks

@@ -143,7 +143,7 @@ class Pods:
             for now in latency.rounds(todo, params["parallel"]):
                 for came in pool.map(lambda pairs: [self._test(pair, alive) for pair in pairs], now):
                     outcomes += came
-        if any(outcome.failure for outcome in outcomes):
+        if any(outcome.cause for outcome in outcomes):
             # A node that went down meanwhile is its own fault alone.
             down = lost_nodes(self._cluster.nodes().values()) & set(chosen)
             found += map(_down, sorted(down))

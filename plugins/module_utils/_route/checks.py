@@ -9,13 +9,12 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._check import Check, by_role, compared, deviation, warning
+from .._check import Check, by_role, compared, warning
 from .model import KINDS, Host, Link, Snapshot, link_of, of_all, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
 
 if t.TYPE_CHECKING:
-    from .._errors import Problem
     from .want import Want, WantRail
 
 FIX = by_role("rail_network")
@@ -23,11 +22,6 @@ FIX = by_role("rail_network")
 
 def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX) -> Check:
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail)
-
-
-def problem_check(problem: Problem, name: str = "network_preflight") -> Check:
-    """Return a problem as a check that deviates."""
-    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix)
 
 
 def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[Check]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
+from .._check import in_the_way
 from .._errors import InputError
 from .._fabric.numbers import METRICS, TABLES
-from .checks import checks_of, problem_check
+from .checks import checks_of
 from .model import Host, Phase, Snapshot, as_text, render, steps, toward
 from .own import Mine, exactly, in_metrics
 from .problems import problems_of
@@ -64,7 +65,7 @@ def decide(want: Want, host: Host) -> RoutePlan:
     want = named(want, host.names)
     mine = Mine(want, host)
     if problems := problems_of(want, host, mine):
-        raise InputError(problems, checks=[problem_check(item) for item in problems])
+        raise InputError(problems, checks=[in_the_way("network_preflight", item) for item in problems])
     now = host.snapshot
     aim = wanted(want, host) if want.present else nothing(want, host)
     stale = _stale(want, host, mine, aim)

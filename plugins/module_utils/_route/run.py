@@ -11,11 +11,11 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._errors import InputError, Problem, RdmaError
+from .._check import deviation, in_the_way
+from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._library import drop
 from .._untouchable import Untouchable, read_untouchable
-from .checks import problem_check
 from .decode import pyroute2_problem
 from .echo import Sweep
 from .kernel import Kernel
@@ -125,7 +125,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     params = module.params
     try:
         if problem := pyroute2_problem():
-            check = problem_check(Problem("pyroute2", problem, INSTALL), "network_library")
+            check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
             raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
         if params["undo"] and not params["confirm"]:
             token = undo(params["undo"], params["confirm_timeout"] or UNDO_SECONDS, module.run_command)
@@ -143,7 +143,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     except RdmaError as exc:
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):
-            checks = [problem_check(item) for item in exc.problems]
+            checks = [in_the_way("network_preflight", item) for item in exc.problems]
         if checks is None or not module.check_mode or params["on_problem"] != "report":
             raise
         problems = exc.facts.get("problems") or [{"place": "host", "problem": exc.problem, "fix": exc.fix}]

@@ -113,18 +113,8 @@ def utc(seconds: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds)) if seconds else ""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One card of the page: hosts without an answer, a deviation or a warning, put together where they are equal."""
-
-    status: str
-    times: int
-    where: str
-    check: t.Mapping[str, t.Any]
-
-
-def findings(verdict: Verdict) -> list[Finding]:
-    """Return every host without an answer, deviation and warning; what is equal is one."""
+def findings(verdict: Verdict) -> list[tuple[int, str, t.Mapping[str, t.Any]]]:
+    """Return every host without an answer, deviation and warning; what is equal is one: how many, where, and what."""
     entries = _named(verdict)
     silent: dict[tuple[str, str], list[str]] = {}
     for name, entry in entries:
@@ -133,14 +123,14 @@ def findings(verdict: Verdict) -> list[Finding]:
             # What an unreachable host's ssh said is its own; that it did not answer is the same for all.
             text = "It did not answer." if status == "unreachable" else _text(entry["error"])
             silent.setdefault((status, text), []).append(name)
-    found = [
-        Finding(status, len(names), folded(names, 12), {"cause": text if len(names) > 1 else _error(entries, names[0])})
-        for (status, text), names in silent.items()
-    ]
+    found: list[tuple[int, str, t.Mapping[str, t.Any]]] = []
+    for (status, text), names in silent.items():
+        cause = text if len(names) > 1 else _error(entries, names[0])
+        found.append((len(names), folded(names, 12), {"status": status, "cause": cause}))
     for status in ("deviation", "warning"):
         checks = [(name, row) for name, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
         for group in equal(checks):
-            found.append(Finding(status, len(group.places), group.summary, {**group.check, "cause": group.cause}))
+            found.append((len(group.places), group.summary, {**group.check, "cause": group.cause}))
     return found
 
 
@@ -148,13 +138,12 @@ def _error(entries: t.Sequence[tuple[str, t.Mapping[str, t.Any]]], name: str) ->
     return next(_text(entry["error"]) for other, entry in entries if other == name)
 
 
-def _card(found: Finding) -> str:
+def _card(count: int, where: str, check: t.Mapping[str, t.Any]) -> str:
     """Return a card: where and what, then cause and fix, then what differs."""
-    check = found.check
     planned, observed = (_text(value) for value in differing(check.get("planned"), check.get("observed")))
-    times = f' <span class="sub">{found.times:,} times</span>' if found.times > 1 else ""
-    name = e(check.get("id") or found.status)
-    head = f'<h3>{e(found.where)} <span class="{e(found.status)}">{name}</span>{times}</h3>'
+    times = f' <span class="sub">{count:,} times</span>' if count > 1 else ""
+    name, status = e(check.get("id") or check["status"]), e(check["status"])
+    head = f'<h3>{e(where)} <span class="{status}">{name}</span>{times}</h3>'
     cause, fix = (e(_text(check.get(key))) for key in ("cause", "fix"))
     lines = f"<p>{cause}</p>" if cause else ""
     lines += f'<p class="fix">{fix}</p>' if fix else ""
@@ -164,7 +153,7 @@ def _card(found: Finding) -> str:
             f'<p class="mono {kind}">{sign} {kind} {e(shorten(text or "nothing", 600))}</p>'
             for sign, kind, text in rows
         )
-    return f'<article class="card {e(found.status)}">{head}{lines}</article>'
+    return f'<article class="card {status}">{head}{lines}</article>'
 
 
 def host_states(entry: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> tuple[str, ...]:
@@ -281,7 +270,7 @@ def _findings_html(verdict: Verdict) -> str:
     where = "".join(f"<li>{e(line)}</li>" for line in places(verdict)[:SHOWN_PLACES])
     rows = findings(verdict)
     body = f'<ul class="where">{where}</ul>' if where and rows else ""
-    body += "".join(map(_card, rows[:SHOWN_FINDINGS]))
+    body += "".join(_card(*row) for row in rows[:SHOWN_FINDINGS])
     body = body or '<p class="ok">Everything that was looked at is as planned.</p>'
     if len(rows) > SHOWN_FINDINGS:
         body += f'<p class="note">{len(rows) - SHOWN_FINDINGS:,} more are in verdict.json.</p>'

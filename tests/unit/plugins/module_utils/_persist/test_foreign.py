@@ -157,8 +157,8 @@ def judged(tmp_path, monkeypatch):
         host = PlayedHost(str(tmp_path), lambda argv, text: Ran(0, json.dumps(links), ""))
         want = parse_want({"rails": [{**RAIL1, **rail}]})
         names = {item.name: item.interface for item in want.rails}
-        found = foreign.judged(host, "networkd", want, names, persist.files_of(want, names, "networkd"))
-        return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in found.checks}
+        checks, _aside = foreign.judged(host, "networkd", want, names, persist.files_of(want, names, "networkd"))
+        return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in checks}
 
     return judge
 
@@ -239,9 +239,11 @@ def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_pat
     def told(name, theirs=theirs):
         machines.put(tmp_path, f"etc/systemd/network/{name}", theirs)
         names = {"rail1": "ens1np0"}
-        found = foreign.judged(Host(str(tmp_path)), "netplan", want, names, persist.files_of(want, names, "netplan"))
+        checks, _aside = foreign.judged(
+            Host(str(tmp_path)), "netplan", want, names, persist.files_of(want, names, "netplan")
+        )
         (tmp_path / f"etc/systemd/network/{name}").unlink()
-        return [check["cause"] for check in found.checks if check["status"] == "deviation"]
+        return [check["cause"] for check in checks if check["status"] == "deviation"]
 
     assert told("05-rings.link") == []
     (cause,) = told("50-rings.link")

@@ -62,15 +62,15 @@ def node(name, *rails):
 def test_what_is_printed_means(log, code, server, latency_us, cause):
     text = printed(log) if log and (PRINTED / f"{log}.txt").exists() else log
     outcome = latency.read(PAIR, Ended(text, code), Ended(server, 4), LIMIT)
-    assert (outcome.latency_us, outcome.failure is None) == (latency_us, cause is None)
+    assert (outcome.latency_us, not outcome.cause) == (latency_us, cause is None)
     if cause:
-        assert cause in outcome.failure.cause
-        assert outcome.failure.fix
+        assert cause in outcome.cause
+        assert outcome.fix
 
 
 def test_a_result_counts_only_when_the_program_ended_well():
     outcome = latency.read(PAIR, Ended(printed("read_lat_client"), 1), Ended(), LIMIT)
-    assert (outcome.latency_us, bool(outcome.failure)) == (None, True)
+    assert (outcome.latency_us, bool(outcome.cause)) == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_threshold_is_that_of_hosts():
     slow = printed("read_lat_client").replace("2.31", "9.5")
     outcome = latency.read(PAIR, Ended(slow, 0), Ended(), LIMIT)
     assert outcome.latency_us == 9.5
-    assert "above the limit of 8 us" in outcome.failure.cause
+    assert "above the limit of 8 us" in outcome.cause
     (check,) = latency.latency_checks([outcome])
     assert (check["status"], check["rail"], check["node"]) == ("deviation", "rail1", "node1")
     assert check["observed"] == "9.5 us with a pod on node2"
@@ -227,7 +227,7 @@ class Machine:
 
     def cause(self, code):
         """Return what is told of a client that ends with this code."""
-        return latency.read(PAIR, Ended(self.run("172.17.0.35", code), code), Ended(), LIMIT).failure.cause
+        return latency.read(PAIR, Ended(self.run("172.17.0.35", code), code), Ended(), LIMIT).cause
 
 
 V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"
