@@ -21,7 +21,7 @@ from .._files import HostFiles
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._rdma import busy, host_run
-from .groups import Checks, Facts, Request, RoleModule, options_of
+from .groups import OWN, Checks, Facts, Request, RoleModule, options_of, plays
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
@@ -36,7 +36,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
 
 def look_at_work(request: Request) -> tuple[Checks, Facts]:
     """Return what would be disturbed, and as fact `node` the host's identity."""
-    run = request.settings.get("preflight", {})
+    run = request.settings.get(OWN, {})
     found = busy.read(HostFiles(busy.ROOT))
     facts = {
         "node": {**{key: run.get(key) for key in ("host", "node")}, **{key: found[key] for key in IDENTITY}},
@@ -66,13 +66,12 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
 def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list[str]]:
     """Return why the run would reboot the host, and what it would change of it at once.
 
-    :param run: the run's own settings: its `roles`, whether it may `reboot`.
+    :param run: the run's own settings: whether it may `reboot`.
     """
-    roles = run.get("roles")
     reboots: list[str] = []
     at_once: list[str] = []
     for role, name, door in CHANGES:
-        if roles is not None and role not in roles:
+        if not plays(request, role):
             continue
         try:
             result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
@@ -81,7 +80,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         reboots += result.get("reboot_reasons") or ()
         at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
         at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []
-    if roles is None or "rail_network" in roles:
+    if plays(request, "rail_network"):
         at_once += [
             f"the MTU of {rail['interface']} changes from {have} to {rail['mtu']}"
             for rail in request.params.get("rails") or ()

@@ -48,6 +48,8 @@ Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
 # How long a program may take to print the host's filters.
 FILTERS_SECONDS = 2.0
+OWN = "preflight"
+"""The key of the run's own settings."""
 NFT_MODULE = "nf_tables"
 
 
@@ -106,6 +108,12 @@ def _given(value: t.Any) -> t.Any:
     if isinstance(value, dict):
         return {key: _given(item) for key, item in value.items() if item is not None}
     return [_given(item) for item in value] if isinstance(value, list) else value
+
+
+def plays(request: Request, role: str) -> bool:
+    """Whether the run plays a role; the empty name stands for any."""
+    roles = request.settings.get(OWN, {}).get("roles")
+    return not role or roles is None or role in roles
 
 
 def of_module(name: str, door: t.Any, *facts: str) -> Look:

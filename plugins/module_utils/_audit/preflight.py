@@ -36,13 +36,12 @@ from .._route.want import WantRail, named, parse_want
 from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_work
-from .groups import Checks, Facts, Look, Request, of_module, options_of
+from .groups import OWN, Checks, Facts, Look, Request, of_module, options_of, plays
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
 CNI = "/opt/cni/bin"
 # The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
-OWN = "preflight"
 
 
 def only(look: Look, *ids: str) -> Look:
@@ -56,12 +55,6 @@ def only(look: Look, *ids: str) -> Look:
         return [check for check in checks if check["id"] in ids], facts
 
     return some
-
-
-def plays(request: Request, role: str) -> bool:
-    """Whether the run plays a role; the empty name stands for any."""
-    roles = request.settings.get(OWN, {}).get("roles")
-    return not role or roles is None or role in roles
 
 
 def before(role: str, name: str, look: Look) -> Look:

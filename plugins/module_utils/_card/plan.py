@@ -53,14 +53,9 @@ class Value(Parameter):
     in_force: int | None = None  # the current value, or what the kernel shows where the firmware tells none
 
     @property
-    def next_number(self) -> int | None:
-        """What the next start brings, as a number."""
-        return number(self.next)
-
-    @property
     def written(self) -> bool:
         """Whether the next start brings the wish."""
-        return self.next_number == self.wanted
+        return number(self.next) == self.wanted
 
     @property
     def active(self) -> bool:
@@ -223,9 +218,8 @@ def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
     ]
 
 
-def checks(plans: t.Iterable[CardPlan]) -> list[Check]:
-    """Return each card against its wish."""
-    found = []
+def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
+    """Yield each card against its wish."""
     for plan in plans:
         good = plan.step is Step.DONE
         fix = {
@@ -238,13 +232,11 @@ def checks(plans: t.Iterable[CardPlan]) -> list[Check]:
         cause = plan.note or not_in_force(plan, "not written")
         wanted, have = _wanted_text(plan), _observed_text(plan)
         if plan.step is Step.SKIPPED:
-            check = skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
+            yield skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
         elif good and plan.fix:
-            check = warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)
+            yield warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)
         else:
-            check = compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
-        found.append(check)
-    return found
+            yield compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
 
 
 def _wanted_text(plan: CardPlan) -> str:

@@ -18,6 +18,7 @@ from .._module import rails_spec
 from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards
+from .mlxconfig import number
 from .model import RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
 from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 
@@ -74,7 +75,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
         "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
-        "checks": checks(before if module.check_mode else after) + [_unplaced(problem) for problem in problems],
+        "checks": [*checks(before if module.check_mode else after), *map(_unplaced, problems)],
         "problems": [asdict(problem) for problem in problems],
         "warnings": [
             f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix
@@ -141,6 +142,6 @@ def _card(plan: CardPlan) -> dict[str, t.Any]:
 def _shown(plans: list[CardPlan]) -> dict[str, t.Any]:
     # Numbers, since the words around them are the tool's: ETH(2) after the write is 2 in the prediction.
     return {
-        plan.card.name: {value.name: {"current": value.in_force, "next": value.next_number} for value in plan.values}
+        plan.card.name: {value.name: {"current": value.in_force, "next": number(value.next)} for value in plan.values}
         for plan in plans
     }

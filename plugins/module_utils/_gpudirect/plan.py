@@ -61,16 +61,11 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def kernel_version(text: str) -> tuple[int, ...]:
-    """Return the numbers of a kernel release."""
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-
-
 def open_paths(tree: PciTree, host: Host) -> dict[str, str | None]:
     """Return each way with None when it is open, else with what is missing."""
     vendors = {gpu.vendor for gpu in tree.gpus}
     dmabuf: str | None = None
-    if kernel_version(host.kernel) < DMABUF_KERNEL:
+    if tuple(map(int, re.findall(r"\d+", host.kernel)[:2])) < DMABUF_KERNEL:
         dmabuf = f"kernel {host.kernel} is older than 5.12"
     elif VENDOR_NVIDIA in vendors and host.nvidia is None:
         dmabuf = "the NVIDIA driver is not loaded"

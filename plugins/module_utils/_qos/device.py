@@ -201,9 +201,8 @@ class Dcb:
         """Return the IEEE settings and the DCBX mode (a set of DCB_CAP_DCBX bits, or None)."""
         found = ieee_reply(self._query(RTM_GETDCB, CMD_IEEE_GET, interface))
         found["dcbx"] = None
-        with contextlib.suppress(OSError):
-            reply = dict(attributes(self._query(RTM_GETDCB, CMD_GDCBX, interface)))
-            found["dcbx"] = reply[ATTR_DCBX][0] if ATTR_DCBX in reply else None
+        with contextlib.suppress(OSError, KeyError):
+            found["dcbx"] = dict(attributes(self._query(RTM_GETDCB, CMD_GDCBX, interface)))[ATTR_DCBX][0]
         return found
 
     def set_dcbx(self, interface: str, mode: int) -> None:
@@ -239,8 +238,8 @@ def parse_mlnx_qos(text: str) -> Values:
     return found
 
 
-class KernelQos:
-    """Flow control and the DSCP map by DCB over netlink, as the kernel's drivers offer it."""
+class Backend:
+    """What reads and writes flow control and the DSCP map of an interface."""
 
     writes_trust = False  # a word of its own for trust
     set_replaces = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
@@ -248,7 +247,16 @@ class KernelQos:
     def __init__(self, interface: str, dcb: Dcb) -> None:
         self._interface = interface
         self._dcb = dcb
-        self._delay = 0
+
+    def read(self) -> Values:
+        """Return what is there; raise QosError when nothing is offered."""
+        raise NotImplementedError
+
+
+class KernelQos(Backend):
+    """The same by DCB over netlink, as the kernel's drivers offer it."""
+
+    _delay = 0
 
     def read(self) -> Values:
         """Return what the driver has; raise QosError when it has none of it."""
@@ -293,15 +301,11 @@ class KernelQos:
         self._dcb.set(self._interface, ets_request(was, value))
 
 
-class VendorQos:
+class VendorQos(Backend):
     """The same by the vendor's `mlnx_qos`."""
 
     writes_trust = True
     set_replaces = True
-
-    def __init__(self, interface: str, dcb: Dcb) -> None:
-        self._interface = interface
-        self._dcb = dcb
 
     def read(self) -> Values:
         """Return what the tool prints; raise QosError when it is not there, or does not know the interface."""
@@ -361,8 +365,7 @@ class VendorQos:
         self._tool("-p", rows[0], "-s", algorithms, "-t", rows[1])
 
 
-Backend = t.Union[KernelQos, VendorQos]  # evaluated on Python 3.9
-# What reads and writes flow control and the DSCP map, in the order in which they are tried.
+# In the order in which they are tried.
 BACKENDS: dict[str, type[Backend]] = {"kernel": KernelQos, "vendor": VendorQos}
 
 

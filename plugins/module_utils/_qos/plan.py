@@ -365,13 +365,12 @@ CHECKS = {
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
 
 
-def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> list[Check]:
-    """Return the checks of one interface, from the plan that would change it.
+def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> t.Iterator[Check]:
+    """Yield the checks of one interface, from the plan that would change it.
 
     What it does not offer is skipped; with `strict` the essential settings deviate then.
     """
     before, after = view(plan.before), view(plan.after)
-    found = []
     for name, keys in CHECKS.items():
         if name == "roce_ets" and not plan.ets:
             continue
@@ -380,12 +379,10 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
         if not planned and strict and name in ESSENTIAL:
             cause = f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}."
             mend = "Install a driver with DCB by the role rdma_driver."
-            check = deviation(name, planned, observed, cause, mend, rail=rail)
+            yield deviation(name, planned, observed, cause, mend, rail=rail)
         elif not planned:
-            check = skipped(name, f"{interface} does not offer this setting.", rail=rail)
+            yield skipped(name, f"{interface} does not offer this setting.", rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
             mend = f"{by_role('lossless_roce')}; see who else writes them (lldpad, firmware DCBX, a script)."
-            check = compared(name, planned, observed, cause, mend, rail=rail)
-        found.append(check)
-    return found
+            yield compared(name, planned, observed, cause, mend, rail=rail)
