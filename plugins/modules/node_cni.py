@@ -50,6 +50,12 @@ options:
     description: What nodes had, as RV(record) was returned.
     type: str
     default: ""
+  known:
+    description:
+      - With O(state=noted), what hosts have said of themselves, by their nodes. No pod is started on these.
+      - It is what the pod would say, the names of both folders with V(/) behind each of them, one on each line.
+    type: dict
+    default: {}
   fresh:
     description: With O(state=noted), that nothing of ours is on the nodes yet. Else only that they were asked is noted.
     type: bool

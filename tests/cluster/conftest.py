@@ -417,7 +417,7 @@ class Playbook:
     def shipped(self, name: str, *arguments: str, ok: bool = True, **values: t.Any) -> Ran:
         """Run a playbook of the collection."""
         base = {"fabric_kubeconfig": str(self.kubeconfig), **self.values, **values}
-        return self._ran([f"railops.rdma.{name}", "-e", json.dumps(base), *arguments], ok=ok)
+        return self._ran([name if "/" in name else f"railops.rdma.{name}", "-e", json.dumps(base), *arguments], ok=ok)
 
     def _ran(self, words: list[str], *, ok: bool) -> Ran:
         done = subprocess.run(

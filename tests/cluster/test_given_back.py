@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import typing as t
 
 import pytest
 from api_double import ApiDouble
 from conftest import Live, Playbook
-from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders
+from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders, write
 from plays import SPIDERPOOL, empty, from_, use
 
 if t.TYPE_CHECKING:
@@ -85,3 +86,23 @@ def test_a_cluster_of_b0302bd_a_node_that_is_silent_and_a_second_fabric(
         assert f"{PROGRAMS}/multus" not in files
         assert f"{PROGRAMS}/spiderpool" in files
     assert "calico" not in json.dumps(double.objects("ConfigMap").get(NOTE, {}).get("data", {}))
+
+
+@pytest.mark.only_double("a node's folders are played")
+def test_the_fabrics_hosts_are_asked_over_ssh_and_pods_look_at_the_others(
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]
+) -> None:
+    """The hosts are this machine, whose folders of CNI lie where spiderpool_values says: it lacks their rails."""
+    use(playbook, plans("exclusive"), "exclusive")
+    for name in ("conf/10-calico.conflist", "bin/macvlan", "bin/own"):
+        write(playbook.folder / name, "")
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    hosts = {"gpu_nodes": {"hosts": {"node1": local, "node2": local}}}
+    (playbook.folder / "hosts.yml").write_text(json.dumps({"all": {"children": hosts}}), encoding="utf-8")
+    books = [{"import_playbook": f"railops.rdma.{name}"} for name in ("preflight", "cluster")]
+    (playbook.folder / "both.yml").write_text(json.dumps(books), encoding="utf-8")
+    folders = {"cniConfHostPath": str(playbook.folder / "conf"), "cniBinHostPath": str(playbook.folder / "bin")}
+    given = {"spiderpool_values": {"global": folders}}
+    words = ("-i", "hosts.yml", "--check", "--tags", "preflight,spiderpool")
+    ran = said(playbook.shipped(str(playbook.folder / "both.yml"), *words, **given).text)
+    assert "what they have of CNI is not known: node[3-8]. A preview starts no pods." in ran

@@ -122,6 +122,21 @@ def test_what_nodes_lack_is_named_and_who_does_not_answer_is_no_fault(
     assert unpacked(later["record"])["node5"] == Had(None, None), "it may have things of ours by then"
 
 
+def test_who_was_asked_over_ssh_gets_no_pod(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    looked = ask("noted", fresh=True)
+    said = "10-calico.conflist\n/\nmacvlan\nown\n/\n"
+    nonsense = {"node3": ["/\n"] * 3, "node4": "\n".join(["x" * 5000, "/", "macvlan", "/", ""])}
+    nodes.asked.clear()
+    noted = ask("noted", fresh=True, needs=["tuning"], known={"node1": said, "elsewhere": said, **nonsense})
+    assert sorted(nodes.asked) == [f"node{number}" for number in range(2, 9)]
+    assert noted["lacking"] == {"node1": ["tuning"]}
+    had = unpacked(noted["record"])
+    assert had.pop("node1") == Had(("10-calico.conflist",), ("macvlan", "own"))
+    assert had == {node: row for node, row in unpacked(looked["record"]).items() if node != "node1"}
+    seen = ask("noted", check=True, fresh=True, known=dict.fromkeys(had, said))
+    assert seen["left"] == ["node1"], "the preview names who was not looked at"
+
+
 def test_a_preview_starts_nothing(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
     before = double.writes()
     seen = ask("noted", check=True, fresh=True)

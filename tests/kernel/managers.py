@@ -19,6 +19,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+import ansible
+import pyroute2
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -60,11 +62,16 @@ needs_managers = pytest.mark.skipif(bool(WHY_NOT := why_not()), reason=WHY_NOT)
 def in_managers(argv: list[str], shown: Path) -> list[str]:
     """Return the command that runs another one there, with a folder of this machine as /mnt and the collection."""
     collections = "/srv/ansible_collections/railops/rdma"
+    python = {"PYTHONPATH": f"/srv:{collections}/tests/tools:/run/core", "PYTHONDONTWRITEBYTECODE": "1"}
     return roots.entering(
         roots.Room(
             root=folder(),
-            binds=((str(shown), "/mnt", True), (str(CHECKOUT), collections, False)),
-            environ={"PYTHONPATH": "/srv", "PYTHONDONTWRITEBYTECODE": "1"},
+            binds=(
+                (str(shown), "/mnt", True),
+                (str(CHECKOUT), collections, False),
+                *((str(Path(one.__file__).parent), f"/run/core/{one.__name__}", False) for one in (ansible, pyroute2)),
+            ),
+            environ=python,
             writable=False,
             grace=0,
         ),

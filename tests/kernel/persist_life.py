@@ -190,9 +190,20 @@ def record(step: dict) -> dict:
     return {"record": Recorder(Sysfs(), execute, step["key"], step["names"]).record()}
 
 
+def audit(step: dict) -> dict:
+    """Return what an audit finds, after some commands of somebody's."""
+    from ansible_collections.railops.rdma.plugins.modules import rail_audit
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module
+
+    for argv in step["after"]:
+        subprocess.run(argv, check=True)
+    return call_module(rail_audit, step["params"], diff=False)
+
+
 def main() -> None:
     prepare()
     steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings, "record": record}
+    steps["audit"] = audit
     results = [steps[step["do"]](step) for step in json.loads(Path("/mnt/steps.json").read_text())]
     Path("/mnt/results.json").write_text(json.dumps(results))
 

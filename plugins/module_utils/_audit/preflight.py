@@ -40,7 +40,7 @@ from .groups import OWN, Checks, Facts, Look, Request, of_module, options_of, pl
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
-CNI = "/opt/cni/bin"
+CNI = ("/etc/cni/net.d", "/opt/cni/bin")
 # The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
 
 
@@ -99,20 +99,27 @@ def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
 
 
 def look_at_cni(request: Request) -> tuple[Checks, Facts]:
-    """Find that a node lacks programs that the plan needs, where nothing of this run would bring them."""
+    """Find that a node lacks programs that the plan needs, where nothing of this run would bring them.
+
+    As fact `cni` what is in its two folders, as the pod says it that looks at other nodes.
+    """
     settings, sysfs = request.settings.get("cni", {}), Sysfs()
-    have = sysfs.names(settings.get("programs") or CNI)
-    if not have or "spiderpool" in have or str(settings.get("install")).lower() != "auto":
-        return [], {}  # No node yet, or one that the release's agent has reached; or somebody has decided.
+    folders = [settings.get(key) or path for key, path in zip(("configurations", "programs"), CNI)]
+    there, have = map(sysfs.names, folders)
+    if not have or not settings.get("install"):
+        return [], {}  # No node yet, or none that Spiderpool is brought to.
+    facts = {"cni": "\n".join([*there, "/", *have, "/", ""])}
+    if "spiderpool" in have or str(settings["install"]).lower() != "auto":
+        return [], facts  # The release's agent has reached it, or somebody has decided.
     lacks = ", ".join(name for name in settings.get("needs") or () if name not in have)
     if not lacks:
-        return [], {}
-    cause = f"The node lacks CNI plugins that the plan needs, below {settings.get('programs') or CNI}: {lacks}"
+        return [], facts
+    cause = f"The node lacks CNI plugins that the plan needs, below {folders[1]}: {lacks}"
     fix = (
         "Install them there (the package containernetworking-plugins or kubernetes-cni), or set spiderpool_install_cni "
         "to true: that replaces all standard plugins on all nodes, as the chart has one switch for all of them."
     )
-    return [deviation("host_cni", lacks, "not there", cause, fix)], {}
+    return [deviation("host_cni", lacks, "not there", cause, fix)], facts
 
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:

@@ -25,6 +25,8 @@ LABELS = {LABEL_MANAGER: MANAGER, PROBE_LABEL: "node-cni"}
 MULTUS_FILES, MULTUS = ("00-multus.conf", "multus.d"), "multus"
 # Seconds that a pod may outlive the run that made it, where nobody takes it away.
 MARGIN = 60
+# Letters that a kubelet keeps of a termination message: no host says more of itself.
+MOST = 4096
 LOOK = 'for folder; do ls -1A "/host$folder" 2>/dev/null; echo /; done >/dev/termination-log'
 # A program that a configuration names stays, whoever brought it.
 TAKE = r"""
@@ -100,10 +102,10 @@ def packed(had: t.Mapping[str, Had]) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def seen(message: str) -> Had:
-    """Return what the pod that looks has said: two lists of names, each with a slash at its end."""
-    first, second = (tuple(part.split()) for part in message.split("/\n")[:2])
-    return Had(first, second)
+def seen(message: t.Any) -> Had | None:
+    """Return what a host or its pod said: two lists of names, each with a slash at its end; None: nothing of use."""
+    parts = [tuple(part.split()) for part in str(message)[:MOST].split("/\n")]
+    return Had(parts[0], parts[1]) if len(parts) > 2 else None
 
 
 def taken(had: Had | None, ours: t.Collection[str], *, multus: bool) -> tuple[list[str], list[str]]:

@@ -33,6 +33,7 @@ SPEC: dict[str, t.Any] = {
     "configurations": {"type": "str", "default": "/etc/cni/net.d"},
     "programs": {"type": "str", "default": "/opt/cni/bin"},
     "record": {"type": "str", "default": ""},
+    "known": {"type": "dict", "default": {}},
     "fresh": {"type": "bool", "default": False},
     "needs": {"type": "list", "elements": "str", "default": []},
     "ours": {"type": "list", "elements": "str", "default": []},
@@ -105,7 +106,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     with PodCluster(params, retry_seconds=30) as cluster:
         every = cluster.nodes()
         asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
-        down = lost_nodes(every.values()) & asked
+        down = (lost_nodes(every.values()) & asked) - params["known"].keys()
         pods = NodePods(cluster, params, check_mode=module.check_mode)
         act = {"noted": noted, "given_back": given_back, "started": started}[params["state"]]
         return {**act(pods, asked - down), "down": sorted(down)}
@@ -115,8 +116,10 @@ def noted(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
     """Look at the nodes that the record does not have, and say what they lack."""
     params, had = pods.params, unpacked(pods.params["record"])
     new = sorted(up - had.keys())
-    pods.run(dict.fromkeys(new, (LOOK, params["configurations"], params["programs"])), writes=False)
-    found = {node: seen(message) for node, message in pods.said.items() if message.count("/\n") > 1}
+    heard = {node: seen(params["known"].get(node)) for node in new}
+    asked = [node for node, row in heard.items() if not row]
+    pods.run(dict.fromkeys(asked, (LOOK, params["configurations"], params["programs"])), writes=False)
+    found = {node: row for node in new if (row := heard[node] or seen(pods.said.get(node)))}
     lacking = {node: sorted(set(params["needs"]) - set(row.programs or ())) for node, row in found.items()}
     had.update(found if params["fresh"] else dict.fromkeys(found, Had(None, None)))
     return {

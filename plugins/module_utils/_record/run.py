@@ -24,6 +24,7 @@ from .._card.pci import VENDOR_MELLANOX, read_pci
 from .._card.vpd import make_vpd, parse_vpd
 from .._files import Sysfs
 from .._persist.networkmanager import NAMESPACE
+from .._persist.plan import owned
 from .._probe import nic
 from .._qos.device import Dcb
 from .._rdma import verbs
@@ -144,6 +145,10 @@ class Recorder:
                 self._take(f"{home}/{name}", row)
 
     def _take(self, path: str, row: Files) -> None:
+        if owned(path) and os.path.islink(self._sysfs.path(path)):
+            # Of ours its own words count, also where it leads nowhere.
+            self._rows[path] = ["l", self.scrub.label(os.readlink(self._sysfs.path(path))), 0, row.folder]
+            return
         real = self._way(path, row.folder)
         place = self._sysfs.path(real)
         if real in self._rows:
@@ -167,7 +172,9 @@ class Recorder:
             if os.path.islink(self._sysfs.path(own)):
                 link, own = own, self._sysfs.real(own) or own
                 if own != link:
-                    self._rows[link] = ["l", os.path.relpath(own, os.path.dirname(link)), 0, folder]
+                    # As the files that it leads to are called in the record.
+                    there = os.path.relpath(self._path(own), os.path.dirname(self._path(link)))
+                    self._rows[link] = ["l", there, 0, folder]
         return own
 
     def _content(self, path: str, row: Files) -> tuple[str, str | None]:

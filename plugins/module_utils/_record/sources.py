@@ -56,7 +56,7 @@ TABLE = """
 /etc/systemd/system/multi-user.target.wants | railops-acs.service systemd-networkd.service
 NetworkManager.service | names; /etc/railops-rdma | roce-qos.json acs.json | json;
 /var/lib/railops-rdma | nic_link_type.json | json; /usr/local/lib/railops-rdma | roce_qos.py | program;
-/opt/cni/bin | ipvlan macvlan spiderpool tuning | names;
+/opt/cni/bin | ipvlan macvlan spiderpool tuning | names; /etc/cni/net.d | 00-multus.conf | names;
 /sys/class/net/* | address | hardware; /sys/class/net/* | type mtu operstate carrier carrier_changes carrier_down_count
 carrier_up_count dev_port ifindex iflink flags phys_port_name parent mode speed duplex device lower_* upper_* master;
 /sys/class/net/*/{statistics,qos} | *; /sys/class/net/*/ecn/* | *; /sys/class/net/*/ecn/*/enable | *;
@@ -85,7 +85,7 @@ ko2iblnd smbdirect smc nvme* | names; /sys/module/* | version srcversion | relea
 /{usr/sbin,usr/bin,sbin,bin} | netplan nmcli networkctl | names; /run/mellanox/drivers | .driver-ready | names;
 /{etc,run,usr/local/lib,usr/lib,lib}/modprobe.d | *.conf | options; /{etc,run,usr/lib,lib}/netplan | *.yaml | yaml;
 /{etc,run,usr/lib}/NetworkManager/system-connections | * | ini;
-/{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.link *.netdev *.conf | ini;
+/{etc,run,usr/local/lib,usr/lib,lib}/systemd/{network,network/*.d} | *.network *.network.d *.link *.netdev *.conf | ini;
 /run/systemd/netif | links | names; /run/systemd/netif/links | * | script;
 /{etc,run,usr/lib}/NetworkManager/conf.d | *.conf | ini; /etc/NetworkManager | NetworkManager.conf | ini;
 /{etc,run,usr/local/lib,usr/lib}/sysctl.d | *.conf | sysctl; /etc/network | interfaces | words;
