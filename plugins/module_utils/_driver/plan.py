@@ -180,15 +180,13 @@ def make_plan(want: Want, host: Host) -> Plan:
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
     replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
-    notes = []
-    if host.container:
-        notes.append(f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone.")
+    note = f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone."
     packages = (*missing, *replaced)
     return Plan(
         repository=want.source == "doca" and want.doca_profile in packages,
         packages=packages,
         pinned={name: version for name, version in want.pinned.items() if name in packages},
-        notes=tuple(notes),
+        notes=(note,) if host.container else (),
         replaced=replaced,
     )
 

@@ -145,10 +145,8 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[st
         )
     seen: dict[str, t.Any] = {"pfc": dcbx["pfc"]["enabled"]}
     if priorities := {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}:
-        wanted["dscp"], seen["dscp"] = (
-            {str(policy.dscp): policy.priority},
-            {str(policy.dscp): priorities.get(policy.dscp)},
-        )
+        wanted["dscp"] = {str(policy.dscp): policy.priority}
+        seen["dscp"] = {str(policy.dscp): priorities.get(policy.dscp)}
     if policy.ets is not None and "ets" in dcbx:
         wanted["ets"] = policy.ets
         seen["ets"] = dcbx["ets"]["bandwidth"][dcbx["ets"]["priority_tc"][policy.priority]]

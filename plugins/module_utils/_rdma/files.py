@@ -41,16 +41,13 @@ def file_checks(
     rails: t.Sequence[t.Mapping[str, t.Any]],
     rdma_mode: str | None,
     names: t.Mapping[str, str],
-) -> list[Check]:
-    """Return a check for each rail with a device, where pods share the node's devices.
+) -> t.Iterator[Check]:
+    """Yield a check for each rail with a device, where pods share the node's devices.
 
     :param rdma_mode: shared or exclusive; None where nobody planned one.
     :param names: the present name of an interface by the one that the plan has.
     """
-    if rdma_mode != "shared":
-        return []
-    checks = []
-    for rail in rails:
+    for rail in rails if rdma_mode == "shared" else ():
         found = find_port(info["devices"], rail, names)
         if found is None:
             continue
@@ -60,5 +57,4 @@ def file_checks(
         cause = f"{found[0]['name']} lacks the file that {' and '.join(missing)} makes in {FOLDER}."
         fix = "Load what is missing with the role rdma_host, then delete the device plugin's pod on this node."
         planned = "uverbs, umad and rdma_cm files"
-        checks.append(compared(CHECK, planned, there, cause, fix, good=not missing, rail=rail["name"]))
-    return checks
+        yield compared(CHECK, planned, there, cause, fix, good=not missing, rail=rail["name"])

@@ -46,8 +46,8 @@ def test_the_module_that_is_missing_is_named(tmp_path, files, missing):
 
 @pytest.mark.parametrize("mode", ["exclusive", None])
 def test_a_function_of_its_own_needs_none_of_them(tmp_path, mode):
-    assert file_checks(lay_out(tmp_path, ()), INFO, [RAIL], mode, {}) == []
+    assert list(file_checks(lay_out(tmp_path, ()), INFO, [RAIL], mode, {})) == []
 
 
 def test_a_rail_without_a_device_has_its_own_check(tmp_path):
-    assert file_checks(lay_out(tmp_path, FILES), {"devices": []}, [RAIL], "shared", {}) == []
+    assert list(file_checks(lay_out(tmp_path, FILES), {"devices": []}, [RAIL], "shared", {})) == []
