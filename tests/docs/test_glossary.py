@@ -32,7 +32,7 @@ LEFT_OUT = {
 PAGES = [path for path in sorted(CHECKOUT.glob("docs/*.md")) if path.stem not in LEFT_OUT]
 NO_PROSE = re.compile(r"^```.*?^```|^#[^\n]*|^\|[^\n]*|<!--.*?-->|`[^`]*`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\([^)]*\)")
-LINKED, MARK = re.compile(r"\[([^\]]*)\]\(glossary\.md\)"), "\0"
+LINKED, MARK = re.compile(r"\[([^\]]*)\]\((?:glossary|verdict)\.md\)"), "\0"
 
 
 def unlinked(text: str) -> list[str]:
