@@ -17,7 +17,7 @@ import yaml
 from blocks import CHECKOUT
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME, former
-from ansible_collections.railops.rdma.plugins.plugin_utils._settings import PATTERNS, PLAYBOOKS, name_problems
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import OTHERS, PATTERNS, PLAYBOOKS, name_problems
 
 RUNTIME = known.load(CHECKOUT / "meta/runtime.yml")
 GROUPS = RUNTIME["action_groups"]
@@ -77,7 +77,9 @@ def test_every_variable_of_a_playbook_is_on_its_page():
     """What playbooks read beside plan and roles is what the settings know, with the default that the playbook has."""
     page = (CHECKOUT / "docs/playbooks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
-    assert {*PLAYBOOKS, *PATTERNS} == {name for name in rows if "_" in name and name != "test_application"}
+    assert {*PLAYBOOKS, *PATTERNS, *OTHERS, "cluster_components"} == {
+        name for name in rows if "_" in name and name != "test_application"
+    }
     texts = [
         path.read_text(encoding="utf-8")
         for path in [*(CHECKOUT / "playbooks").glob("*.yml"), *CHECKOUT.glob("roles/*/defaults/main.yml")]
