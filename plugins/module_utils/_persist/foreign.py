@@ -11,7 +11,7 @@ import re
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import Check, deviation, ok, skipped, warning
+from .._check import Check, compared, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
 from . import networkd, networkmanager, sysctl
 from .model import LINK, Port, Profile
@@ -156,11 +156,10 @@ class Judge:
             fix = MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)
             fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
             fix += f". {TAKE.format(port=port)}"
-            self.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
         elif ignored:
+            seen = [ignored]
             text = f"{device.name}: by {ignored} NetworkManager leaves it alone, so the next boot does not bring it up."
             fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
-            self.checks.append(deviation("persist_wins", own, [ignored], text, fix, **where))
         elif missing or drops:
             last = os.path.basename(own)
             seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
@@ -171,10 +170,10 @@ class Judge:
             text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
             fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
             fix = f"Take {', '.join(drops)} out there." if drops else fix
-            self.checks.append(deviation("persist_wins", own, seen, text, fix, **where))
         else:
-            self.checks.append(ok("persist_wins", own, own, **where))
+            seen, text, fix = [own], "", ""
             self.aside.update(dict.fromkeys(aside, port))
+        self.checks.append(compared("persist_wins", own, seen if text else own, text, fix, good=not text, **where))
         self.compare(port, device, mine, aside, where)
         # An MTU of netplan's makes a .link file, and udev takes the first that matches.
         sides = [
@@ -207,12 +206,10 @@ class Judge:
         names, name = ", ".join(files), device.name
         if len(before) <= 1 and not lost and not dhcp:
             self.checks.append(ok("persist_foreign", [], files, **where))
-        elif not lost:
-            text = f"{name}: {names} is for it too, and loses nothing."
-            self.checks.append(warning("persist_foreign", [], files, text, "", **where))
-        elif port in self.taken:
+        elif not lost or port in self.taken:
             text = f"{name} is taken over: the next boot has {', '.join(lost)} of {names} no more."
             text += f" {', '.join(aside)} is kept as a copy, and teardown puts it back." if aside else ""
+            text = text if lost else f"{name}: {names} is for it too, and loses nothing."
             self.checks.append(warning("persist_foreign", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."

@@ -92,10 +92,6 @@ class Manager:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
-    def could_manage(self, host: Rooted) -> bool:
-        """Whether it would, on a host where none does yet."""
-        return False
-
     def refuse(self, want: Want, host: Rooted) -> None:
         """Raise RdmaError for what it has no words for."""
 

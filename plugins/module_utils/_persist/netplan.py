@@ -52,10 +52,6 @@ class Netplan(Manager):
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def could_manage(self, host: Rooted) -> bool:
-        """Whether it is there."""
-        return bool(host.tool("netplan"))
-
     def refuse(self, want: Want, host: Rooted) -> None:
         """Refuse an exclusion rule where NetworkManager renders: it has no file beside which it could stand."""
         if want.policy == "default_route" and self._for_networkmanager(host):

@@ -91,18 +91,16 @@ def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
     there = named(texts, FOLDERS)
     found = []
     for name, path in there.items():
-        if name.endswith(".network"):
-            beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/")]
-            rows = sections("\n".join([texts[path], *beside]))
-            match = said(rows, "Match")
-            holds, dhcp = _holds(rows)
-            found.append(Profile(path, "networkd", name, partial(_matches, match), holds, dhcp))
-        elif name.endswith(".link"):
-            rows = sections(texts[path])
-            match = said(rows, "Match")
+        kind = name.rpartition(".")[2]
+        beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/") and kind == "network"]
+        rows = sections("\n".join([texts[path], *beside]))
+        match = partial(_matches, said(rows, "Match"))
+        if kind == "network":
+            found.append(Profile(path, "networkd", name, match, *_holds(rows)))
+        elif kind == "link":
             pairs = [pair for section, pairs in rows if section == "Link" for pair in pairs]
             holds = frozenset("=".join(pair) for pair in pairs if pair[0] != "MTUBytes")
-            found.append(Profile(path, "udev", name, partial(_matches, match), holds, False))
+            found.append(Profile(path, "udev", name, match, holds, False))
     return found
 
 

@@ -164,8 +164,7 @@ def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
         own = have.get("connection", {})
         if own.get("type") and own.get("autoconnect", "true").lower() not in ("false", "no", "0"):
             rank = -int(own.get("autoconnect-priority") or 0)
-            holds, dhcp = _holds(have)
-            found.append(Profile(path, "networkmanager", rank, partial(_matches, have), holds, dhcp))
+            found.append(Profile(path, "networkmanager", rank, partial(_matches, have), *_holds(have)))
     return found
 
 

@@ -94,15 +94,10 @@ def serve(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
         except RdmaError as exc:
             results.append(unready(test, exc))
     failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
-    for test in params["tests"]:
-        if test["port"] not in commands:
-            continue
-        command = " ".join(commands[test["port"]])
-        if test["port"] in failures:
-            output = failures[test["port"]]
-            results.append(failed(test, explain(output, 1), output, command=command))
-        else:
-            results.append({**test, "status": "ok", "command": command})
+    for test in (test for test in params["tests"] if test["port"] in commands):
+        output, command = failures.get(test["port"]), " ".join(commands[test["port"]])
+        good = {**test, "status": "ok", "command": command}
+        results.append(good if output is None else failed(test, explain(output, 1), output, command=command))
     return results
 
 
@@ -114,25 +109,17 @@ def run_client(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
         numbered, lambda item: (item[1]["slot"], item[1]["slot"] is None and item[0])
     ):
         tests = [test for _number, test in group]
-        # What a program can do is looked up before any of them runs.
-        commands = [client_command(bench, test) for test in tests]
         with ThreadPoolExecutor(len(tests)) as pool:
-            results += pool.map(lambda pair: client(bench, params, *pair), zip(tests, commands))
+            results += pool.map(lambda test: client(bench, params, test), tests)
     return results
 
 
-def client_command(bench: Bench, test: Test) -> list[str] | Test:
-    """Return a client's command line, or its result where its own end does not exist."""
+def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
+    """Run one test; return it with what it measured, or why its own end does not exist."""
     try:
-        return test["argv"] or bench.command(test, client=True)
+        command = test["argv"] or bench.command(test, client=True)
     except RdmaError as exc:
         return unready(test, exc)
-
-
-def client(bench: Bench, params: dict[str, t.Any], test: Test, command: list[str] | Test) -> Test:
-    """Run one test; return it with what it measured."""
-    if isinstance(command, dict):
-        return command
     code, output = measure(command, params["timeout"])
     if test["argv"]:
         return {**test, "status": "ok", "code": code, "output": output}
@@ -165,6 +152,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     for test in params["tests"]:
         with contextlib.suppress(RdmaError):
             bench.end_of(test)
+            # What a program can do is looked up before any of them runs.
+            _command = test["argv"] or bench.command(test, client=True)
     before = bench.counters()
     tests = run_client(bench, params)
     checks = traffic_checks([test for test in tests if not test["argv"]]) + counter_checks(

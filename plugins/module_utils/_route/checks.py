@@ -34,18 +34,15 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
         port, link = port_of(rail, host), link_of(rail, host)
         if port is None or not want.present:
             continue
+        name = link.name if link else rail.device
         yield from _link_checks(rail, link or replace(port, name=rail.device, up=False, mtu=0))
-        for part, items in _parts(wanted, rail, link.name if link else rail.device).items():
+        for part in KINDS:
             have = getattr(now, part)
-            missing = sorted(str(item) for item in items if item not in have)
+            key, value = ("priority", rail.priority) if part == "rules" else ("interface", name)
+            items = {item for item in getattr(wanted, part) if getattr(item, key) == value}
+            planned, held, missing = (sorted(map(str, some)) for some in (items, items & have, items - have))
             cause = f"missing: {'; '.join(missing)}" if missing else ""
-            yield _check(
-                f"network_{part}",
-                rail.name,
-                sorted(map(str, items)),
-                sorted(str(item) for item in items if item in have),
-                cause=cause,
-            )
+            yield _check(f"network_{part}", rail.name, planned, held, cause=cause)
     yield from _sysctl_checks(want, host)
     yield from leaving_checks(want, host)
     extra = sorted(map(str, stale.links.values()))
@@ -55,14 +52,6 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
     for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
         yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
-
-
-def _parts(wanted: Snapshot, rail: WantRail, name: str) -> dict[str, list[t.Any]]:
-    return {
-        "addresses": [item for item in wanted.addresses if item.interface == name],
-        "routes": [item for item in wanted.routes if item.interface == name],
-        "rules": [item for item in wanted.rules if item.priority == rail.priority],
-    }
 
 
 def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:

@@ -52,17 +52,16 @@ class Kernel(Reader):
         """
         plain = True
         for phase in phases:
-            messages = []
+            messages: dict[int, list[tuple[Op, bytes]]] = {}
             for op in phase:
                 if isinstance(op.what, tuple):
                     self._write_sysctl(op)
                 else:
                     try:
-                        messages.append((op, self.encode(op)))
+                        messages.setdefault(getattr(op.what, "netns", 0), []).append((op, self.encode(op)))
                     except OSError as exc:  # its interface has gone
                         raise self.refusal(op, exc.errno or errno.ENODEV, "") from exc
-            for netns in sorted({getattr(op.what, "netns", 0) for op, _data in messages}):
-                there = [item for item in messages if getattr(item[0].what, "netns", 0) == netns]
+            for _netns, there in sorted(messages.items()):
                 try:
                     plain = self.transact(there) and plain
                 except OSError as exc:  # its network namespace has gone
@@ -70,7 +69,7 @@ class Kernel(Reader):
         return plain
 
     def transact(self, messages: list[tuple[Op, bytes]]) -> bool:
-        """Send one phase of messages and look at every answer; return whether none was an error."""
+        """Send messages of one phase to one network namespace and look at every answer; return whether none failed."""
         results = self._ask([data for _op, data in messages], getattr(messages[0][0].what, "netns", 0))
         for (op, _data), (error, _answers, why) in zip(messages, results):
             if error and error not in HARMLESS[op.verb]:

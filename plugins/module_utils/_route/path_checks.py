@@ -75,11 +75,8 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState, drops: 
     asked: Answers = {}
     for one in state.asked:
         asked.setdefault(one.target, []).append(one)
-    ways: dict[tuple[str, int], list[Target]] = {}
-    for target in targets:
-        ways.setdefault((target.rail, target.family), []).append(target)
     return [
-        _check(rail, item, ways.get((rail.name, item.family), []), state, asked, want, drops)
+        _check(rail, item, [one for one in targets if one.source == item.address], state, asked, want, drops)
         for rail in want.rails
         for item in rail.addresses
     ]
@@ -260,7 +257,8 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     missing = bound and ours not in now.rules
     master = now.links[target.interface].master
     parts = [f"rule `{rule}` (made by {_maker(rule)}) selects it" for rule in rules]
-    parts += [f"{_of_table(item)} (made by {_maker(item)})" for item in routes]
+    place = {MAIN_TABLE: " of the table main"}
+    parts += [f"route `{item}`{place.get(item.table, '')} (made by {_maker(item)})" for item in routes]
     parts += [f"{target.interface} is a port of {master}"] if master else []
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
@@ -292,10 +290,6 @@ def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
         if (_fits(asked.flow.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
         or (rule.invert and rule.other)
     ]
-
-
-def _of_table(route: Route) -> str:
-    return f"route `{route}`{' of the table main' if route.table == MAIN_TABLE else ''}"
 
 
 def _fits(address: str, prefix: str) -> bool:

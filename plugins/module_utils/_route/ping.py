@@ -61,20 +61,6 @@ def targets_of(
     return found
 
 
-def pairs_of(want: Want, names: t.Mapping[str, str], neighbours: t.Iterable[Neighbour]) -> list[Target]:
-    """Return every pair of one of this host's rails and another rail of a neighbour, by family.
-
-    :param names: the interface name of each rail.
-    """
-    return [
-        Target(CHECK, rail.name, names[rail.name], item.address, there.address, other=there.rail)
-        for rail in want.rails
-        for item in rail.addresses
-        for there in neighbours
-        if there.rail != rail.name and there.family == item.family
-    ]
-
-
 def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     """Return the interface name of each rail; of one named by PCI address alone, what the kernel calls it."""
     files = sysfs or Sysfs()
@@ -181,10 +167,19 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
 def _across(
     want: Want, params: dict[str, t.Any], names: t.Mapping[str, str], neighbours: list[Neighbour]
 ) -> tuple[list[Target], bool | None]:
-    """Return the pairs of rails to ask, and whether they meet; no pair where nobody knows that."""
+    """Return the pairs of rails to ask, of one family, and whether they meet; no pair where nobody knows that.
+
+    :param names: the interface name of each rail.
+    """
     meet = params["rails_meet"]
     if meet is None and params["network"] != "infiniband":
         meet = any(item.gateway for rail in want.rails for item in rail.addresses)
-    pairs = [] if meet is None else pairs_of(want, names, neighbours)
-    host = " ".join(item.address for rail in want.rails for item in rail.addresses)
+    own = [(rail.name, item) for rail in want.rails for item in rail.addresses]
+    pairs = [
+        Target(CHECK, name, names[name], item.address, there.address, other=there.rail)
+        for name, item in own
+        for there in neighbours
+        if meet is not None and there.rail != name and there.family == item.family
+    ]
+    host = " ".join(item.address for _name, item in own)
     return sample(pairs, params["across"], params["seed"], host), meet

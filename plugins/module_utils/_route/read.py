@@ -85,7 +85,7 @@ class Reader(Decoder):
             paths=paths,
             untouchable=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
-            sysctls_all=self._sysctls_all(want),
+            sysctls_all={key: self._read_sysctl(of_all(key)) or "" for key, _value in want.sysctls if of_all(key)},
             coming=coming,
             retained=retained,
             noted=read_noted(),
@@ -221,10 +221,6 @@ class Reader(Decoder):
         keys = [key for key, _value in want.sysctls]
         found = {key: "" if key.split("/")[-2] in coming else self._read_sysctl(key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
-
-    def _sysctls_all(self, want: Want) -> dict[str, str]:
-        """Return the value of `all` for each planned setting of which the kernel takes the larger one."""
-        return {key: self._read_sysctl(of_all(key)) or "" for key, _value in want.sysctls if of_all(key)}
 
     def _read_sysctl(self, key: str) -> str | None:
         text = self._sysfs.text(f"/proc/sys/{key}")

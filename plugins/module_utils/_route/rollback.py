@@ -285,9 +285,7 @@ def confirm(token: str) -> None:
 
 def _fired(folder: str) -> RdmaError:
     """Return the error for a change whose rollback timer has fired, by what the host has now."""
-    end = time.monotonic() + OUTCOME_SECONDS
-    while not os.path.getsize(f"{folder}/fired") and time.monotonic() < end:
-        time.sleep(POLL_SECONDS)
+    _until(lambda: os.path.getsize(f"{folder}/fired"), OUTCOME_SECONDS)
     host, before, after = _kept(_state(folder))
     with Kernel() as kernel:
         left = [str(op) for op in _left(kernel, host, before, after)]
@@ -348,14 +346,19 @@ def _start(folder: str, token: str, command: Command | None) -> None:
 
 
 def _await_ready(folder: str) -> None:
-    end = time.monotonic() + READY_SECONDS
-    while not os.path.exists(f"{folder}/ready"):
-        if time.monotonic() > end:
-            raise RdmaError(
-                f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.",
-                "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]",
-            )
-        time.sleep(0.01)
+    if not _until(lambda: os.path.exists(f"{folder}/ready"), READY_SECONDS, 0.01):
+        raise RdmaError(
+            f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.",
+            "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]",
+        )
+
+
+def _until(done: t.Callable[[], object], seconds: float, pause: float = POLL_SECONDS) -> bool:
+    """Wait until something is so, at most for some time; return whether it is."""
+    end = time.monotonic() + seconds
+    while not (so := bool(done())) and time.monotonic() < end:
+        time.sleep(pause)
+    return so
 
 
 def undo(token: str, seconds: int, command: Command | None = None) -> str:
@@ -390,10 +393,7 @@ def watch(folder: str) -> None:
     _write(f"{folder}/state.new", json.dumps(state))
     os.rename(f"{folder}/state.new", f"{folder}/state.json")
     _write(f"{folder}/ready", "")
-    while time.monotonic() < state["deadline"] and not os.path.exists(f"{folder}/now"):
-        if not os.path.exists(f"{folder}/armed"):
-            return
-        time.sleep(POLL_SECONDS)
+    _until(lambda: os.path.exists(f"{folder}/now") or not os.path.exists(f"{folder}/armed"), state["seconds"])
     try:
         os.rename(f"{folder}/armed", f"{folder}/fired")
     except OSError:
