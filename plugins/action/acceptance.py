@@ -57,10 +57,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 class ActionModule(FabricAction):
     """The action behind the module acceptance."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Do one phase."""
-        super().run(tmp, task_vars)
-        self._vars = task_vars or {}
+        self._vars = task_vars
         self._args = arguments(self, ARGUMENT_SPEC)
         self._settings = state.settings_of(self._args)
         phase = self._args["phase"]
@@ -195,10 +194,7 @@ class ActionModule(FabricAction):
         if step.kind not in PERFTEST and (phase != "send" or not probe["tests"]):
             return self._skipped("it is started by other hosts")
         probe["token"] = f"accept-{os.path.basename(os.path.normpath(self._args['plan_dir']))}"
-        untyped: t.Any = self
-        result: dict[str, t.Any] = untyped._execute_module(
-            module_name="railops.rdma.rdma_probe", module_args=probe, task_vars=self._vars
-        )
+        result = self._execute_module(module_name="railops.rdma.rdma_probe", module_args=probe, task_vars=self._vars)
         if phase != "end":
             state.note(self._args["verify_dir"], host, have.number, phase, result)
         return {**result, "changed": False}

@@ -15,7 +15,7 @@ from ..plugin_utils._progress import ProgressAction
 class ActionModule(ProgressAction):
     """The action in front of the modules cluster_objects and cluster_wait (plugin_routing of meta/runtime.yml)."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Refuse the options that it had once, and run the module."""
         refuse_gone(f"option {str(self._task.action).rpartition('.')[2]}", self._task.args)
-        return super().run(tmp, task_vars)
+        return super().act(task_vars)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ..module_utils._errors import RdmaError
 from ..module_utils._intake import Nonsense, measured
 from ..module_utils._record.run import SPEC, users
 from ..plugin_utils._arguments import arguments
@@ -21,10 +20,10 @@ from ..plugin_utils._refusal import fail
 class ActionModule(ModuleAction):
     """The action in front of the module host_record_info."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Record a host by the module, or the folders of a plan and a verdict."""
         if not self._task.args.get("folders"):
-            result = super().run(tmp, task_vars)
+            result = super().act(task_vars)
             try:
                 # A record's files stay as they are; its measure counts, and what of it a person reads.
                 measured(result.get("record"))
@@ -32,8 +31,5 @@ class ActionModule(ModuleAction):
             except Nonsense as exc:
                 fail(f"The record of this host is refused: it is {exc}.", "Look at who answers there. [record_refused]")
         args = arguments(self, SPEC)
-        try:
-            files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])
-        except RdmaError as exc:
-            fail(exc.problem, exc.fix)
+        files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])
         return {"changed": False, "bundle": files}

@@ -29,28 +29,25 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the planner; the module's documentation says what it takes and returns."""
-        result: dict[str, t.Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
         # A variable that is null is an empty text in an argument for ansible-core before 2.19.
         raw = {
             key: value
             for key, value in self._task.args.items()
-            if value != "" or variables.get(f"fabric_{key}", "") is not None
+            if value != "" or task_vars.get(f"fabric_{key}", "") is not None
         }
         of_role = bool(raw.pop("variables_of", None))
         if NETADDR_ERROR:
-            result.update(failed=True, msg=missing_required_lib("netaddr >= 1.0"), exception=NETADDR_ERROR)
-            return result
+            return {"failed": True, "msg": missing_required_lib("netaddr >= 1.0"), "exception": NETADDR_ERROR}
         nodes = raw.pop("nodes", None)
-        places = {name: name for name in variables}
+        places = {name: name for name in task_vars}
         warnings: list[str] = []
         try:
-            self._resolve(raw, variables, of_role)
+            self._resolve(raw, task_vars, of_role)
             self._check_keys(raw)
             if nodes is None:
-                nodes = self._collect(raw, variables, places)
+                nodes = self._collect(raw, task_vars, places)
             warnings = self._check_names(raw, places)
             done = run(
                 raw,
@@ -58,7 +55,7 @@ class ActionModule(FabricAction):
                 check_mode=bool(self._task.check_mode),
                 diff=bool(self._task.diff),
                 whole=self._display.verbosity > 0,
-                copy=self._copy(raw, variables) if raw.get("plan_from_cluster") is True else None,
+                copy=self._copy(raw, task_vars) if raw.get("plan_from_cluster") is True else None,
             )
         except RdmaError as exc:
             # Those of a result are lost with a failure.
@@ -66,21 +63,17 @@ class ActionModule(FabricAction):
                 self._display.warning(text)
             refuse(self._task, str(exc), exc.facts)
         warnings += done.pop("plan_warnings")
-        result.update(done)
-        if warnings:
-            result["warnings"] = warnings
-        return result
+        return {**done, "warnings": warnings} if warnings else done
 
     def _copy(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> LockCopy:
         """Read the cluster's copy of the lock.
 
         :raises RdmaError: no cluster that answers.
         """
-        untyped: t.Any = self
         fabric, namespace = (str(raw.get(key) or DEFAULTS[key]) for key in ("name", "namespace"))
         asked = {"api_version": "v1", "kind": "ConfigMap", "name": name_of(fabric), "namespace": namespace}
         ways = {key: self._templar.template(variables.get(f"fabric_{key}")) for key in ("kubeconfig", "context")}
-        found = untyped._execute_module(
+        found = self._execute_module(
             module_name="kubernetes.core.k8s_info",
             module_args={**asked, **{key: value for key, value in ways.items() if value}},
             task_vars=variables,

@@ -25,9 +25,8 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Show the lines; with fail, and where there are any, as a failure."""
-        super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
         text = f"\n  {'- ' if args['fail'] else ''}".join([args["heading"], *args["lines"]])
         # Some of it is what hosts say.

@@ -99,11 +99,9 @@ class ActionModule(ModuleAction):
         if args.get("addresses") is None and "paths" in args.get("checks", ["paths"]):
             args["addresses"] = drawn_addresses(plan_dir, host, self._settings.get("ping", {}).get("seed", 0))
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        FabricAction.run(self, tmp, task_vars)
-        self._node = {}
-        task_vars, args = task_vars or {}, self._task.args
+        self._node, args = {}, self._task.args
         host = task_vars["inventory_hostname"]
         if named := args.pop("variables", None):
             of_roles = ASKED if args.get("checks") == ["preflight"] else AUDITED
@@ -126,7 +124,7 @@ class ActionModule(ModuleAction):
             self._task.args["since"] = read_json(last_path(verify_dir, host)) or None
         plan_dir = str(self._task.args.get("plan_dir") or "")
         try:
-            result = once(self._task, self.asked(task_vars))
+            result = once(self._task, super().act(task_vars))
         except AnsibleActionFail as exc:
             if not verify_dir:
                 raise

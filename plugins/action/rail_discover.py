@@ -49,11 +49,10 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect, propose, write the files that change."""
-        super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
-        hostvars = (task_vars or {})["hostvars"]
+        hostvars = task_vars["hostvars"]
         returned = {host: hostvars[host].get(args["register"]) if host in hostvars else None for host in args["hosts"]}
         proposal = discover({host: row.get("info") if row else None for host, row in returned.items()}, args["names"])
         wanted = {

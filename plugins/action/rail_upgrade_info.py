@@ -14,7 +14,6 @@ from ..module_utils._intake import LINK, Nonsense, fitting, measured
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import status_of
@@ -69,16 +68,11 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Order the turns, or begin, judge or end one host's."""
-        super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
-        host = (task_vars or {})["inventory_hostname"]
-        try:
-            made: dict[str, t.Any] = getattr(self, f"_{args['phase']}")(args, host)
-        except RdmaError as exc:
-            raise Refusal(str(exc)) from None
-        return {"changed": False, **made}
+        host = task_vars["inventory_hostname"]
+        return {"changed": False, **getattr(self, f"_{args['phase']}")(args, host)}
 
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
         folder, left = args["folder"], begun(args["folder"])

@@ -9,14 +9,12 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._check import skipped
-from ..module_utils._errors import RdmaError
 from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._accept.ends import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._refusal import Refusal, once
 
 SPARE_SECONDS = 120
 
@@ -24,27 +22,17 @@ SPARE_SECONDS = 120
 class ActionModule(FabricAction):
     """The action behind the module rdma_probe."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Work out the tests of this host and run its end."""
-        super().run(tmp, task_vars)
-        task_vars = task_vars or {}
         args = arguments(self, ARGUMENT_SPEC)
-        if args["plan_dir"] and args["end"] != "none":
-            try:
-                reason = self._plan(args, task_vars)
-            except RdmaError as exc:
-                raise Refusal(str(exc)) from None
-            if reason:
-                checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
-                return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
+        if args["plan_dir"] and args["end"] != "none" and (reason := self._plan(args, task_vars)):
+            checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
+            return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
         for name in ("plan_dir", "hosts", "schedule", "kinds", "peers", "seed", "first_port"):
             args.pop(name)
         # The module's own rules want one of tests and plan_dir: an empty list was answered above.
         sent = {key: value for key, value in args.items() if value is not None}
-        result: dict[str, t.Any] = self._execute_module(
-            module_name="railops.rdma.rdma_probe", module_args=sent, task_vars=task_vars
-        )
-        return once(self._task, result)
+        return self._execute_module(module_name="railops.rdma.rdma_probe", module_args=sent, task_vars=task_vars)
 
     def _plan(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> str | None:
         """Fill in this host's tests; return why there are none."""

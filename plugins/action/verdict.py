@@ -14,7 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
-from ..module_utils._errors import InputError, RdmaError
+from ..module_utils._errors import InputError
 from ..module_utils._fabric.lock import LOCK
 from ..module_utils._fabric.shapes import HostPlan, PlanFile
 from ..module_utils._intake import FILE, parsed
@@ -27,7 +27,7 @@ from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text
-from ..plugin_utils._refusal import Refusal, once
+from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
@@ -65,16 +65,15 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Begin or finish a verification, or merge the verdicts of several."""
-        super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
-        self._vars = task_vars or {}
+        self._vars = task_vars
         plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
         if args["verdicts"] is not None:
-            return once(self._task, self._merged(args, plan))
+            return self._merged(args, plan)
         if wrong := unknown(args["require"]):
             fix = f"Name beginnings of ids as docs/verify.md lists them: {', '.join(groups())}, or longer ones."
             raise Refusal(f"No check begins with {', '.join(wrong)} (require). {fix}")
@@ -105,7 +104,7 @@ class ActionModule(FabricAction):
         if args["phase"] == "begin":
             verdict["status"] = "incomplete"
             return begin(args, verdict)
-        return once(self._task, finish(args, with_places(verdict, self._places), display))
+        return finish(args, with_places(verdict, self._places), display)
 
     def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
         """Return the hosts of the plan among those of the play, each with its node, and remember where they stand."""
@@ -139,11 +138,7 @@ class ActionModule(FabricAction):
     def _refuse_edited(self, plan_dir: str, hosts: t.Iterable[str]) -> None:
         """Refuse host plans whose addresses are not those of their slots."""
         path = os.path.join(plan_dir, LOCK)
-        try:
-            wrong = edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts))
-        except RdmaError as exc:
-            raise Refusal(str(exc), exc.facts) from None
-        if wrong:
+        if wrong := edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts)):
             raise Refusal(
                 f"The plan was changed by hand, and nothing was changed: {shortened(wrong, 5)}. "
                 f"Run the playbook railops.rdma.plan: it writes {plan_dir} anew from what is declared."

@@ -29,12 +29,11 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect the checks and write the file."""
-        super().run(tmp, task_vars)
         args = arguments(self, ARGUMENT_SPEC)
         if unknown := sorted(set(args["skipped"]) - IDS):
             fix = "Use the ids that docs/verify.md lists."
             raise Refusal(f"No check is called {', '.join(unknown)} (skipped). {fix}")
-        host = (task_vars or {})["inventory_hostname"]
+        host = task_vars["inventory_hostname"]
         return write_result(args, host, args["results"], args["error"] or None, args["skipped"])

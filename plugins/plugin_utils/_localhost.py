@@ -18,8 +18,9 @@ import typing as t
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
+from ..module_utils._errors import RdmaError
 from ..module_utils._intake import excerpt, shown
-from ._refusal import fail
+from ._refusal import Refusal, fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
@@ -81,16 +82,26 @@ class FabricAction(ActionBase):
     """The action in front of every module of the collection."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Refuse variables that decide and are not localhost's.
+        """Refuse variables that decide and are not localhost's, and do what the task asks.
 
-        :raises Refusal: naming each.
+        :raises Refusal: naming each; or with what is in the way, where that has a sentence of ours.
         """
-        result: dict[str, t.Any] = super().run(tmp, task_vars) or {}
+        super().run(tmp, task_vars)
         mine = task_vars or {}
         host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
         if host != "localhost" and "localhost" in hostvars:
             self._refuse(host, differing(mine, hostvars["localhost"], self._rendered), mine)
-        return result
+        try:
+            return once(self._task, self.act(mine))
+        except RdmaError as exc:
+            raise Refusal(str(exc), exc.facts) from None
+
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Do what the task asks, and return its result.
+
+        :raises RdmaError: with what is in the way.
+        """
+        raise NotImplementedError
 
     def _rendered(self, value: t.Any) -> t.Any:
         return self._templar.template(value)

@@ -21,7 +21,7 @@ from ._arguments import kept
 from ._former import former
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
-from ._refusal import fail, once
+from ._refusal import fail
 from ._role_options import variables_of
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
@@ -140,12 +140,7 @@ class ModuleAction(FabricAction):
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
         """Add what else the module takes from the plan."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Run the module, and fail with its sentence when it does."""
-        super().run(tmp, task_vars)
-        return once(self._task, self.asked(task_vars or {}))
-
-    def asked(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = dict(self._task.args)
         if role := args.pop("variables_of", None):

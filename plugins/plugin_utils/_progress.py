@@ -15,7 +15,6 @@ from ansible.utils.display import Display
 
 from ..module_utils._intake import shown as printable
 from ._localhost import FabricAction
-from ._refusal import once
 
 LOOK_SECONDS = 2.0
 display = Display()
@@ -49,24 +48,21 @@ class Follower(threading.Thread):
 class ProgressAction(FabricAction):
     """The action in front of a module that has the option progress_file."""
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module with a file for its progress, and follow that file."""
-        untyped: t.Any = self
-        result: dict[str, t.Any] = super().run(tmp, task_vars) or {}
         arguments = dict(self._task.args)
-        local = untyped._connection.transport == "local"
+        local = self._connection.transport == "local"
         if arguments.get("progress_file") or not local:
-            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
-            return once(self._task, result)
+            return self._execute_module(module_args=arguments, task_vars=task_vars)
         handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
         os.close(handle)
         follower = Follower(path, str(self._task.action).rpartition(".")[2])
         follower.start()
         try:
             arguments["progress_file"] = path
-            result.update(untyped._execute_module(module_args=arguments, task_vars=task_vars))
+            result = self._execute_module(module_args=arguments, task_vars=task_vars)
         finally:
             follower.stop()
             os.unlink(path)
         result.get("invocation", {}).get("module_args", {}).pop("progress_file", None)
-        return once(self._task, result)
+        return result
