@@ -26,17 +26,7 @@ from ...module_utils._fabric.labels import (
 )
 from .model import Fabric, FabricPlan, Node, Rail
 
-
-class _Metadata(t.TypedDict):
-    name: str
-    labels: dict[str, str]
-
-
-class Metadata(_Metadata, total=False):
-    """The metadata of an object that the planner makes."""
-
-    namespace: str
-    annotations: dict[str, str]
+Body = dict[str, t.Any]
 
 
 def pool_stem(fabric: Fabric, rail: Rail, family: int) -> str:
@@ -83,11 +73,28 @@ def leaf_label(rail: Rail) -> str:
     return f"{LEAF_LABEL}{name}"
 
 
-def metadata(fabric: Fabric, name: str, *, namespaced: bool = True) -> Metadata:
-    """Return the metadata of an object of the fabric."""
-    if not namespaced:
-        return {"name": name, "labels": labels(fabric.name)}
-    return {"name": name, "namespace": fabric.namespace, "labels": labels(fabric.name)}
+def manifest(
+    api: str,
+    kind: str,
+    fabric: Fabric,
+    name: str,
+    spec: Body,
+    *,
+    notes: t.Mapping[str, str] | None = None,
+    namespaced: bool = True,
+) -> Body:
+    """Return an object of the fabric.
+
+    :param api: its apiVersion, and `kind` beside that.
+    :param name: its own.
+    :param spec: what it says.
+    :param notes: its annotations.
+    :param namespaced: whether it lies in the fabric's namespace.
+    """
+    place = {"namespace": fabric.namespace} if namespaced else {}
+    more = {"annotations": dict(notes)} if notes else {}
+    meta = {"name": name, **place, "labels": labels(fabric.name), **more}
+    return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec}
 
 
 def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:

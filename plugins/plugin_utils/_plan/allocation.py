@@ -18,6 +18,15 @@ from .lock import Entry, Lock
 from .moves import Moves
 from .nodes import Candidate
 
+CHANGES = {
+    "added": "New",
+    "retired": "Retired",
+    "released": "Released",
+    "renamed": "Renamed",
+    "moved": "Renumbered",
+}
+"""What happens to nodes, with the word for it; `moved` only where fabric_allow_renumber is set."""
+
 
 @dataclass(frozen=True)
 class Allocation:
@@ -25,13 +34,8 @@ class Allocation:
 
     nodes: tuple[Node, ...]
     retired: tuple[Retired, ...]
-    added: tuple[str, ...]
-    retired_now: tuple[str, ...]
-    released: tuple[str, ...]
-    renamed: tuple[str, ...]
-    """Old and new names, as `node1 to gpu-a01`."""
-    moved: tuple[str, ...]
-    """Sentences: who moves from where to where (allowed by fabric_allow_renumber)."""
+    changes: dict[str, list[str]]
+    """Names of nodes by CHANGES: renamed as `node1 to gpu-a01`, moved as sentences, from where to where."""
     warnings: tuple[str, ...]
 
 
@@ -43,7 +47,7 @@ def allocate(fabric: Fabric, candidates: t.Sequence[Candidate], lock: Lock | Non
     return _Allocator(fabric, candidates, lock, options).allocate()
 
 
-def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Checker) -> tuple[Lock, tuple[str, ...]]:
+def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Checker) -> tuple[Lock, list[str]]:
     """Return the lock with the new names of fabric_rename, and who got one; what was renamed before is passed over.
 
     :param names: of the nodes of the inventory.
@@ -78,7 +82,7 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
         else:
             nodes[new] = nodes.pop(old)
             done.append(f"{old} to {new}")
-    return replace(lock, nodes=nodes), tuple(done)
+    return replace(lock, nodes=nodes), done
 
 
 class _Allocator:
@@ -90,13 +94,13 @@ class _Allocator:
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.order = sorted(self.candidates, key=natural)
         self.check = Checker()
-        self.renamed: tuple[str, ...] = ()
+        self.renamed: list[str] = []
         if lock:
             lock, self.renamed = _renamed(lock, self.candidates, options, self.check)
         self.lock = lock
         self.locked: t.Mapping[str, Entry] = lock.nodes if lock else {}
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
-        self.moves = Moves(fabric, lock, self.check, options) if lock else None
+        self.moves = Moves(fabric, lock) if lock else None
         self.taken: dict[tuple[int, int], str] = {}
         self.slots: dict[str, tuple[int, int]] = {}
         self.warnings: list[str] = []
@@ -108,8 +112,15 @@ class _Allocator:
         self._pins(retired)
         self._fill(retired)
         self.check.raise_any()
-        moved = self.moves.compare(self.slots) if self.moves else ()
-        self.check.raise_any()
+        count, moved = self.moves.compare(self.slots) if self.moves else (0, [])
+        if moved and not self.options.allow_renumber:
+            self.check.add(
+                "fabric_*",
+                f"What changed would renumber {count} node(s). {' | '.join(moved)}.",
+                "Undo the change of fabric_* (git diff of the inventory shows it), or set fabric_allow_renumber=true "
+                "and plan for the outage. [renumber_refused]",
+            )
+            self.check.raise_any()
         nodes = []
         for name in self.order:
             if name not in retired:
@@ -117,18 +128,14 @@ class _Allocator:
                 one = self.candidates[name]
                 nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis, one.cables))
         gone = tuple(Retired(name, *self.slots[name]) for name in sorted(retired, key=natural) if name in self.slots)
-        return Allocation(
-            nodes=tuple(nodes),
-            retired=gone,
-            added=tuple(node.name for node in nodes if node.name not in self.locked),
-            retired_now=tuple(
-                one.name for one in gone if one.name not in self.locked or not self.locked[one.name].retired
-            ),
-            released=tuple(sorted((name for name in self.options.release if name in self.locked), key=natural)),
-            renamed=self.renamed,
-            moved=moved,
-            warnings=tuple(self.warnings),
-        )
+        changes = {
+            "added": [node.name for node in nodes if node.name not in self.locked],
+            "retired": [one.name for one in gone if not self.locked[one.name].retired],
+            "released": sorted((name for name in self.options.release if name in self.locked), key=natural),
+            "renamed": self.renamed,
+            "moved": moved,
+        }
+        return Allocation(tuple(nodes), gone, changes, tuple(self.warnings))
 
     def _retired(self) -> set[str]:
         """Return whose slots stay empty: retired now, or retired before and not back in the inventory."""
@@ -291,5 +298,4 @@ class _Allocator:
             return False
         zones = list(self.fabric.zones)
         zones[zone] = replace(zones[zone], max_nodes=slots)
-        check = Checker()
-        return bool(Moves(replace(self.fabric, zones=tuple(zones)), self.lock, check, self.options).compare(self.slots))
+        return bool(Moves(replace(self.fabric, zones=tuple(zones)), self.lock).compare(self.slots)[1])

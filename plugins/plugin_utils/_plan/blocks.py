@@ -220,6 +220,12 @@ def build_blocks(fabric: Fabric) -> tuple[Block, ...]:
     )
 
 
+def named_blocks(fabric: Fabric) -> dict[tuple[str, str, int], Block]:
+    """Make all blocks of a fabric, by zone's and rail's name and family: an index may move."""
+    blocks = build_blocks(fabric)
+    return {(fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block for block in blocks}
+
+
 def build_plan(
     fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
 ) -> FabricPlan:

@@ -34,6 +34,9 @@ Plugin = dict[str, object]
 _VERSION = "0.3.1"
 """Of the CNI specification: the oldest with chains, which all these plugins speak."""
 
+MODES = {"macvlan": "bridge", "ipvlan": "l2"}
+"""Of interfaces that stand on the node's own, by attachment."""
+
 _SYSCTLS: dict[int, dict[str, str]] = {
     4: {
         "net.ipv4.conf.IFNAME.arp_announce": "2",
@@ -48,27 +51,6 @@ _SYSCTLS: dict[int, dict[str, str]] = {
 """What `tuning` sets, by family; it puts the interface's name in place of IFNAME."""
 
 
-def _parent(kind: str, mode: str) -> t.Callable[[Fabric, Rail, str, Plugin], list[Plugin]]:
-    def plugins(fabric: Fabric, rail: Rail, interface: str, ipam: Plugin) -> list[Plugin]:
-        master = vlan_interface(interface, rail.vlan)
-        return [{"type": kind, "master": master, "mode": mode, "mtu": fabric.mtu, "ipam": ipam}]
-
-    return plugins
-
-
-def _sriov(fabric: Fabric, rail: Rail, interface: str, ipam: Plugin) -> list[Plugin]:
-    # Multus adds the device. The RDMA device follows its interface into the pod.
-    return [{"type": "sriov", "vlan": rail.vlan, "ipam": ipam}, {"type": "rdma"}]
-
-
-MAIN: dict[str, t.Callable[[Fabric, Rail, str, Plugin], list[Plugin]]] = {
-    "macvlan": _parent("macvlan", "bridge"),
-    "ipvlan": _parent("ipvlan", "l2"),
-    "sriov": _sriov,
-}
-"""What makes the pod's interface, by attachment: of the fabric, a rail, its interface on the nodes, and the IPAM."""
-
-
 def network_config(fabric: Fabric, rail: Rail, name: str, interface: str, pools: t.Sequence[str]) -> str:
     """Return the `config` of a rail's NetworkAttachmentDefinition: a list of CNI plugins, as JSON.
 
@@ -81,7 +63,11 @@ def network_config(fabric: Fabric, rail: Rail, name: str, interface: str, pools:
         "type": "tuning",
         "sysctl": {key: value for family in fabric.families for key, value in _SYSCTLS[family].items()},
     }
-    plugins = MAIN[fabric.attachment](fabric, rail, interface, ipam)
-    if "mtu" not in plugins[0]:
+    if fabric.attached.own_device:
+        # Multus adds the device. The RDMA device follows its interface into the pod.
+        plugins: list[Plugin] = [{"type": "sriov", "vlan": rail.vlan, "ipam": ipam}, {"type": "rdma"}]
         tuning["mtu"] = fabric.mtu
+    else:
+        master, mode = vlan_interface(interface, rail.vlan), MODES[fabric.attachment]
+        plugins = [{"type": fabric.attachment, "master": master, "mode": mode, "mtu": fabric.mtu, "ipam": ipam}]
     return json.dumps({"cniVersion": _VERSION, "name": name, "plugins": [*plugins, tuning, {"type": "sbr"}]})

@@ -29,8 +29,8 @@ except ImportError:
     NETADDR_ERROR = traceback.format_exc()
 
 
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""DNS-1123 label, at most 63 characters."""
+LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""The value of a label that is not empty."""
 
 SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 """DNS-1123 subdomain, at most 253 characters: the name of a Kubernetes node."""
@@ -38,13 +38,8 @@ SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0
 INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")
 """What the kernel takes as an interface name (IFNAMSIZ 16 with its zero), without what shells and YAML trip over."""
 
-PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]")
-
 RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
 """What the SR-IOV operator and the shared device plugin both take."""
-
-HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
-"""An inventory name that can be a file name: no slash, no leading dot or dash."""
 
 TEMPLATE = re.compile(r"\{[{%#]")
 

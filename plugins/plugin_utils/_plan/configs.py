@@ -12,10 +12,8 @@ from ...module_utils._fabric.facts import PodNetwork
 from ...module_utils._fabric.labels import CONFIG, DECLARED, RESOURCE, SPIDERPOOL
 from ...module_utils._fabric.numbers import vlan_interface
 from .._fabric.model import FabricPlan, Node, Rail
-from .._fabric.names import config_name, full_resource, inject_value, interfaces_of, metadata, profiles
+from .._fabric.names import Body, config_name, full_resource, inject_value, interfaces_of, manifest, profiles
 from .pools import pool_names
-
-Body = dict[str, t.Any]
 
 _COORDINATOR = {
     "hostRuleTable": 500,
@@ -30,83 +28,68 @@ _COORDINATOR = {
 }
 
 
-def _parent(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
-    return {
+def _blocks(mtu: int, rail: Rail, interface: str, resource: str, ippools: Body) -> dict[str, Body]:
+    """Return what is in the block of each attachment, every field there.
+
+    :param resource: the rail's, and `ippools` its pools.
+    """
+    parent: Body = {
         "ippools": ippools,
         # The host owns its VLAN's interface. With a vlanID Spiderpool would chain its plugin ifacer, which refuses one
         # VLAN on two interfaces of a node, and would make a bare interface where the host's is missing.
         "master": [vlan_interface(interface, rail.vlan)],
-        "mtu": plan.fabric.mtu,
+        "mtu": mtu,
         "rdmaResourceName": resource,
         "vlanID": 0,
     }
-
-
-def _sriov(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
     return {
-        "ippools": ippools,
-        "maxTxRateMbps": 0,
-        "minTxRateMbps": 0,
-        "mtu": plan.fabric.mtu,
-        "rdmaIsolation": True,
-        "resourceName": resource,
-        "vlanID": rail.vlan,
+        "macvlan": parent,
+        "ipvlan": parent,
+        "sriov": {
+            "ippools": ippools,
+            "maxTxRateMbps": 0,
+            "minTxRateMbps": 0,
+            "mtu": mtu,
+            "rdmaIsolation": True,
+            "resourceName": resource,
+            "vlanID": rail.vlan,
+        },
+        "ibsriov": {
+            "enableIbKubernetes": False,
+            "ippools": ippools,
+            "linkState": "enable",
+            "pkey": "",
+            "rdmaIsolation": True,
+            "resourceName": resource,
+        },
+        "ipoib": {"ippools": ippools, "master": interface},
     }
-
-
-def _ib_sriov(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
-    return {
-        "enableIbKubernetes": False,
-        "ippools": ippools,
-        "linkState": "enable",
-        "pkey": "",
-        "rdmaIsolation": True,
-        "resourceName": resource,
-    }
-
-
-def _ipoib(plan: FabricPlan, rail: Rail, interface: str, resource: str, ippools: Body) -> Body:
-    return {"ippools": ippools, "master": interface}
-
-
-BLOCKS: dict[str, t.Callable[[FabricPlan, Rail, str, str, Body], Body]] = {
-    "macvlan": _parent,
-    "ipvlan": _parent,
-    "sriov": _sriov,
-    "ibsriov": _ib_sriov,
-    "ipoib": _ipoib,
-}
-"""What is in the block of an attachment, every field there: of the plan, a rail, its interface, resource and pools."""
 
 
 def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
     fabric = plan.fabric
-    meta = metadata(fabric, config_name(fabric, rail, profile))
+    notes = {}
     resource = full_resource(plan, rail, profile)
     names = {"ipv4": pool_names(plan, rail, 4), "ipv6": pool_names(plan, rail, 6)}
     # An empty list would be gone after the webhook, and a difference for ever.
     ippools: Body = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
     if fabric.inject and fabric.families:
         key, value = fabric.inject
-        meta["annotations"] = {key: inject_value(value, profile)}
-    block = BLOCKS[fabric.attached.block](plan, rail, interface, resource, ippools)
+        notes[key] = inject_value(value, profile)
     if not fabric.attached.names_resource:
         # The block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
-        meta.setdefault("annotations", {})[RESOURCE] = resource
-    return {
-        "apiVersion": SPIDERPOOL,
-        "kind": CONFIG,
-        "metadata": meta,
-        "spec": {
-            "chainCNIJsonData": [],
-            "cniType": fabric.attachment,
-            "coordinator": _COORDINATOR,
-            "disableIPAM": not fabric.families,
-            # Without addresses the coordinator has nothing to tune, and refuses to start.
-            "enableCoordinator": bool(fabric.families),
-            fabric.attached.block: block,
-        },
+        notes[RESOURCE] = resource
+    block = fabric.attached.block
+    spec = {
+        "chainCNIJsonData": [],
+        "cniType": fabric.attachment,
+        "coordinator": _COORDINATOR,
+        "disableIPAM": not fabric.families,
+        # Without addresses the coordinator has nothing to tune, and refuses to start.
+        "enableCoordinator": bool(fabric.families),
+        block: _blocks(fabric.mtu, rail, interface, resource, ippools)[block],
     }
+    return manifest(SPIDERPOOL, CONFIG, fabric, config_name(fabric, rail, profile), spec, notes=notes)
 
 
 def multus_configs(plan: FabricPlan) -> list[Body]:

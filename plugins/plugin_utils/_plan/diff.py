@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import typing as t
-from collections import Counter
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
@@ -17,8 +16,9 @@ from ...module_utils._intervals import size
 from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
 from .._fabric.totals import pool_count, rdma_prefixes
+from .._report.facts import zones_of
 from . import blocks as arithmetic
-from .allocation import Allocation
+from .allocation import CHANGES, Allocation
 from .lock import Entry
 from .store import Change
 
@@ -38,14 +38,7 @@ class View:
 
     def __init__(self, fabric: Fabric | None, entries: t.Mapping[str, Entry]) -> None:
         self.entries = entries
-        self.blocks = (
-            {
-                (fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block
-                for block in arithmetic.build_blocks(fabric)
-            }
-            if fabric
-            else {}
-        )
+        self.blocks = arithmetic.named_blocks(fabric) if fabric else {}
 
     def lines(self, host_plans: t.Iterable[str]) -> list[str]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
@@ -155,16 +148,15 @@ def _brief(text: str) -> str:
 def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest: str) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
     fabric = plan.fabric
-    used, retired = Counter(node.zone for node in plan.nodes), Counter(one.zone for one in plan.retired)
     zones = [
         {
-            "name": zone.name,
-            "nodes": used[index],
-            "retired": retired[index],
-            "slots": zone.max_nodes,
-            "free": zone.max_nodes - used[index] - retired[index],
+            "name": one.zone.name,
+            "nodes": one.used,
+            "retired": one.retired,
+            "slots": one.zone.max_nodes,
+            "free": one.free,
         }
-        for index, zone in enumerate(fabric.zones)
+        for one in zones_of(plan)
     ]
     result: dict[str, t.Any] = {
         "fabric": fabric.name,
@@ -176,12 +168,8 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
         "pools": pool_count(plan.fabric, plan.nodes, plan.blocks),
-        "added": list(allocation.added),
-        "retired": list(allocation.retired_now),
-        "released": list(allocation.released),
-        "renamed": list(allocation.renamed),
-        "moved": list(allocation.moved),
-        "kept": len(plan.nodes) - len(allocation.added),
+        **allocation.changes,
+        "kept": len(plan.nodes) - len(allocation.changes["added"]),
         "written": len(change.written) + (change.lock is not None),
         "removed": len(change.removed),
         "digest": digest,
@@ -206,13 +194,7 @@ def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
         where = f"Zone {zone['name']}: " if zone["name"] else ""
         retired = f" and {zone['retired']} retired" if zone["retired"] else ""
         lines.append(f"{where}{zone['nodes']}{retired} of {zone['slots']} slots used, room for {zone['free']} more.")
-    for key, verb in (
-        ("added", "New"),
-        ("retired", "Retired"),
-        ("released", "Released"),
-        ("renamed", "Renamed"),
-        ("moved", "Renumbered"),
-    ):
+    for key, verb in CHANGES.items():
         if result[key]:
             lines.append(f"{verb}: {shortened(result[key], LISTED)}.")
     return lines
@@ -239,9 +221,7 @@ def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: boo
 
     :param numbers: whether slots or what decides addresses change, not only how the plan is written.
     """
-    parts = [
-        f"{len(summary[key])} {key}" for key in ("added", "retired", "released", "renamed", "moved") if summary[key]
-    ]
+    parts = [f"{len(summary[key])} {key}" for key in CHANGES if summary[key]]
     files: t.Sequence[str] = sorted([*change.written, *change.removed])
     stays = "nobody is renumbered" if parts and not summary["moved"] else "numbers change"
     what = stays if numbers else "no number changes, only files do, as a newer version may write them"

@@ -19,7 +19,7 @@ from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan
 from .._fabric.model import Block, Fabric, FabricPlan, address_text
 from .._fabric.totals import rdma_prefixes
-from .blocks import build_blocks
+from .blocks import named_blocks
 from .lock import Lock, freeze
 
 IPV4_SYSCTLS = (
@@ -147,14 +147,13 @@ def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
     :param lock: the fabric's.
     :param pieces: host plans that are of that lock.
     """
-    zones = [zone.name for zone in lock.fabric.zones]
-    blocks = {(block.zone, block.rail, block.family): block for block in build_blocks(lock.fabric)}
+    blocks = named_blocks(lock.fabric)
     found = []
     for piece in pieces:
         entry = lock.nodes[piece["node"]]
-        for number, rail in enumerate(piece["rails"]):
+        for rail in piece["rails"]:
             for row in rail["addresses"]:
-                block = blocks.get((zones.index(entry.zone), number, row["family"]))
+                block = blocks.get((entry.zone, rail["name"], row["family"]))
                 follows = _addresses(block, entry.slot) if block else []
                 has = [row["address"], row["subnet"].partition("/")[0], *([row["gateway"]] if row["gateway"] else [])]
                 if has != follows:

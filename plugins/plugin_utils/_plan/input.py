@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import names_of
+from ...module_utils._intake import LABEL
 from .._fabric.model import Fabric, Lossless, Prefix
 from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import space
-from .check import LABEL, SUBDOMAIN, Checker, shown
+from .check import LABEL_VALUE, SUBDOMAIN, Checker, shown
 from .input_rails import read_group, read_optional, read_rails, read_zones
 from .space import Foreign
 
@@ -32,8 +33,6 @@ BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.d
 MOST_VFS = 127
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
-
-LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -
     if not check.problems:
         space.check_space(check, fabric)
     if not check.problems:
-        space.check_overlaps(check, fabric, list(foreign))
+        space.check_overlaps(check, fabric, foreign)
     check.raise_any()
     return fabric
 

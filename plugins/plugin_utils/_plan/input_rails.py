@@ -10,9 +10,10 @@ import re
 import typing as t
 
 from ...module_utils._fabric.numbers import MAX_RAILS
+from ...module_utils._intake import LABEL, PCI
 from .._fabric.model import Prefix, Rail, Zone
 from .._fabric.options import OPTIONS
-from .check import INTERFACE, LABEL, PCI, RESOURCE, Checker, is_switch_name, shown
+from .check import INTERFACE, RESOURCE, Checker, is_switch_name, shown
 
 MAX_SLOTS = 100_000
 BOND_DEVICE = re.compile(r"mlx[45]_bond")

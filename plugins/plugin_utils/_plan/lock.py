@@ -21,11 +21,12 @@ from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
+from ...module_utils._intake import LABEL
 from ...module_utils._words import natural
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
-from .check import LABEL, SUBDOMAIN, Checker, shown
+from .check import SUBDOMAIN, Checker, shown
 from .input import FAMILIES, MAX_BLOCK, MAX_PODS, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
@@ -220,16 +221,13 @@ def _is_entry(entry: object) -> bool:
     """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
     if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
         return False
-    slot = entry["slot"]
-    if isinstance(slot, bool) or not isinstance(slot, int):
-        return False
-    return slot >= 0 and isinstance(entry["retired"], bool)
+    return type(entry["slot"]) is int and entry["slot"] >= 0 and isinstance(entry["retired"], bool)
 
 
-def foreign_of(place: str, label: str, text: str) -> Foreign:
+def foreign_of(place: str, label: str, text: str) -> list[Foreign]:
     """Return the networks of another cluster's plan.json."""
     fabric = parse_lock(text, f"{place} ({label})").fabric
-    return Foreign(place, label, tuple(sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})))
+    return [(place, label, one) for one in sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})]
 
 
 def entries_of(fabric: Fabric, nodes: t.Iterable[Node], retired: t.Iterable[Retired]) -> dict[str, Entry]:

@@ -20,8 +20,6 @@ from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.labels import labels
 from ...module_utils._fabric.lock import NEWER
 from ...module_utils._words import natural, shortened
-from .check import Checker
-from .input import Options
 from .lock import Lock, parse_lock
 from .moves import SHOWN, Moves
 
@@ -119,7 +117,7 @@ class LockCopy:
             found.append(Problem(self.place, text, fix))
         zones = {zone.name: index for index, zone in enumerate(lock.fabric.zones)}
         slots = {name: (zones[entry.zone], entry.slot) for name, entry in lock.nodes.items()}
-        count, moved = Moves(lock.fabric, copied, Checker(), Options()).moved(slots)
+        count, moved = Moves(lock.fabric, copied).moved(slots)
         if moved and not allow_renumber:
             text = f"The cluster was brought to a plan with other addresses of {count} node(s). {' | '.join(moved)}."
             fix = (

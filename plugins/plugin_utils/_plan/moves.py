@@ -11,8 +11,6 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from .._fabric.model import Block, Fabric, Range, address_text, range_text
 from . import blocks as arithmetic
-from .check import Checker
-from .input import Options
 from .lock import Entry, Lock, freeze
 
 SHOWN = 10
@@ -21,15 +19,13 @@ SHOWN = 10
 class Moves:
     """Compare the addresses of the locked plan with those of the new one."""
 
-    def __init__(self, fabric: Fabric, lock: Lock, check: Checker, options: Options) -> None:
+    def __init__(self, fabric: Fabric, lock: Lock) -> None:
         self.new = fabric
         self.old = lock.fabric
         self.locked = lock.nodes
-        self.check = check
-        self.allowed = options.allow_renumber
         self.same = freeze(lock.fabric) == freeze(fabric)
-        self.old_blocks = _table(self.old, arithmetic.build_blocks(self.old))
-        self.new_blocks = _table(fabric, arithmetic.build_blocks(fabric))
+        self.old_blocks = arithmetic.named_blocks(self.old)
+        self.new_blocks = arithmetic.named_blocks(fabric)
         self._zones: dict[str, int] = {}
 
     def same_zone(self, entry: Entry) -> int:
@@ -62,20 +58,13 @@ class Moves:
                 lines.append(f"{name}: {'; '.join(changes[:2])}" + (" ..." if len(changes) > 2 else ""))
         return count, lines
 
-    def compare(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[str, ...]:
-        """Return who moves, as sentences; a problem unless fabric_allow_renumber is set."""
+    def compare(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
+        """Return how many nodes move, and sentences about the first of them and of pods' addresses."""
         count, lines = self.moved(slots)
         lines += [*self._takeovers(), *self._other_pods()]
         if count > SHOWN:
             lines.append(f"and {count - SHOWN} more nodes")
-        if lines and not self.allowed:
-            self.check.add(
-                "fabric_*",
-                f"What changed would renumber {count} node(s). {' | '.join(lines)}.",
-                "Undo the change of fabric_* (git diff of the inventory shows it), or set fabric_allow_renumber=true "
-                "and plan for the outage. [renumber_refused]",
-            )
-        return tuple(lines)
+        return count, lines
 
     def _changes(self, entry: Entry, zone: str, slot: int) -> list[str]:
         found = []
@@ -124,11 +113,6 @@ class Moves:
             or {slot: cut.pods for slot, cut in after.cuts.items()}
             != {slot: cut.pods for slot, cut in block.cuts.items()}
         ][:SHOWN]
-
-
-def _table(fabric: Fabric, blocks: t.Iterable[Block]) -> dict[tuple[str, str, int], Block]:
-    """Name blocks by zone and rail name, for an index may have moved."""
-    return {(fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block for block in blocks}
 
 
 def _same_shape(old: Block, new: Block) -> bool:

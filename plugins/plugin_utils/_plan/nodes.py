@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._intake import HOST, PCI
 from .._fabric.model import Fabric
-from .check import HOST, INTERFACE, PCI, SUBDOMAIN, Checker, is_switch_name, shown
+from .check import INTERFACE, SUBDOMAIN, Checker, is_switch_name, shown
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
 CABLE_KEYS = ("leaf", "port")

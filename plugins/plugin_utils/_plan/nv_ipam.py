@@ -27,7 +27,7 @@ from .._fabric.names import (
     config_name,
     full_resource,
     interfaces_of,
-    metadata,
+    manifest,
     node_label,
     pool_name,
     pool_stem,
@@ -113,28 +113,21 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     ] + [{"prefix": str(blocks[one.zone].subnet(one.slot))} for one in plan.retired]
     expression = {"key": node_label(fabric), "operator": "Exists"}
     spec["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    name = pool_name(pool_stem(fabric, rail, family))
-    return {
-        "apiVersion": NV_IPAM,
-        "kind": CIDR_POOL,
-        "metadata": {**metadata(fabric, name), "annotations": dict(KEEP_POOL)},
-        "spec": spec,
-    }
+    return manifest(NV_IPAM, CIDR_POOL, fabric, pool_name(pool_stem(fabric, rail, family)), spec, notes=KEEP_POOL)
 
 
 def _networks(plan: FabricPlan) -> t.Iterator[Json]:
     """Give each NetworkAttachmentDefinition."""
-    fabric, (api, kind) = plan.fabric, NETWORK
+    fabric = plan.fabric
     for profile, nodes in parents(plan).items():
         for rail in fabric.rails:
-            meta = metadata(fabric, config_name(fabric, rail, profile))
-            if fabric.attached.own_device:
-                # Multus finds the virtual function by it. Of a shared device the pod itself asks for the resource.
-                meta["annotations"] = {NETWORK_RESOURCE: full_resource(plan, rail, profile)}
+            name = config_name(fabric, rail, profile)
+            # Multus finds the virtual function by it. Of a shared device the pod itself asks for the resource.
+            notes = {NETWORK_RESOURCE: full_resource(plan, rail, profile)} if fabric.attached.own_device else {}
             pools = [pool_name(pool_stem(fabric, rail, family)) for family in fabric.families]
             interface = interfaces_of(fabric, nodes)[rail.index - 1]
-            config = network_config(fabric, rail, meta["name"], interface, pools)
-            yield {"apiVersion": api, "kind": kind, "metadata": meta, "spec": {"config": config}}
+            config = network_config(fabric, rail, name, interface, pools)
+            yield manifest(*NETWORK, fabric, name, {"config": config}, notes=notes)
 
 
 def files(plan: FabricPlan) -> dict[str, str]:

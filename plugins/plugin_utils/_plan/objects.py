@@ -20,14 +20,12 @@ from ...module_utils._fabric.lock import KUSTOMIZATION
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._words import shortened
 from .._fabric.model import MAX_POOL, FabricPlan
-from .._fabric.names import config_name, full_resource, interfaces_of, metadata, node_label, profiles
+from .._fabric.names import Body, config_name, full_resource, interfaces_of, manifest, node_label, profiles
 from . import nv_ipam
 from .configs import injection_order, multus_configs, pod_networks
 from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
 from .text import block as yaml_block
-
-Body = dict[str, t.Any]
 
 DEVICE_PLUGIN_INTERVAL = 300
 """Seconds between two looks of the device plugin for new interfaces: the chart's default."""
@@ -108,14 +106,7 @@ def sriov_policies(plan: FabricPlan) -> list[Body]:
             }
             if infiniband:
                 del spec["mtu"]
-            made.append(
-                {
-                    "apiVersion": SRIOV,
-                    "kind": POLICY,
-                    "metadata": metadata(fabric, config_name(fabric, rail, profile)),
-                    "spec": spec,
-                }
-            )
+            made.append(manifest(SRIOV, POLICY, fabric, config_name(fabric, rail, profile), spec))
     return made
 
 

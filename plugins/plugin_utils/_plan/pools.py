@@ -17,10 +17,8 @@ from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import KEEP_POOL, KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
 from ...module_utils._fabric.numbers import MANAGER
 from .._fabric.model import MAX_POOL, Block, Fabric, FabricPlan, Node, Rail, address_text, range_text
-from .._fabric.names import metadata, pool_name, pool_stem
+from .._fabric.names import Body, manifest, pool_name, pool_stem
 from .text import HEADING, scalar
-
-Body = dict[str, t.Any]
 
 
 def _node_name(nodes: t.Sequence[Node]) -> str:
@@ -105,14 +103,8 @@ def reserved_ips(fabric: Fabric) -> list[Body]:
         ]
         if ranges:
             name = pool_name(f"{fabric.name}-reserved-v{family}")
-            made.append(
-                {
-                    "apiVersion": SPIDERPOOL,
-                    "kind": RESERVED,
-                    "metadata": metadata(fabric, name, namespaced=False),
-                    "spec": {"ipVersion": family, "ips": ranges},
-                }
-            )
+            spec = {"ipVersion": family, "ips": ranges}
+            made.append(manifest(SPIDERPOOL, RESERVED, fabric, name, spec, namespaced=False))
     return made
 
 

@@ -160,7 +160,7 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
         if os.path.isdir(path):
             path = os.path.join(path, LOCK)
         try:
-            found.append(foreign_of(place, path, read_text(path)))
+            found += foreign_of(place, path, read_text(path))
         except OSError as exc:
             check.add(place, f"{path!r} cannot be read: {exc.strerror}.", fix)
         except UnicodeDecodeError:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from .._fabric.model import WIDTH, Block, Fabric, Prefix, Zone
@@ -19,13 +18,8 @@ MAX_SUBNET_POOLS = 256
 """More pools than this in one subnet are a mistake: 1,048,576 pod addresses."""
 
 
-@dataclass(frozen=True)
-class Foreign:
-    """The networks of another cluster's plan, and where the input names it."""
-
-    place: str
-    label: str
-    prefixes: tuple[Prefix, ...]
+Foreign = tuple[str, str, Prefix]
+"""Where the input names a network of others, whose plan has it, and the network."""
 
 
 def check_space(check: Checker, fabric: Fabric) -> None:
@@ -236,23 +230,25 @@ def _check_policy(check: Checker, fabric: Fabric) -> None:
             )
 
 
-def check_overlaps(check: Checker, fabric: Fabric, foreign: list[Foreign]) -> None:
+def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign]) -> None:
     """Refuse networks that overlap each other, a foreign network or another cluster's plan."""
     blocks = arithmetic.build_blocks(fabric)
     _check_own(check, fabric, blocks)
-    others = [(f"fabric_foreign_networks[{index}]", "it", prefix) for index, prefix in enumerate(fabric.foreign)]
-    others += [(plan.place, plan.label, prefix) for plan in foreign for prefix in plan.prefixes]
-    for place, label, prefix in others:
+    others = [(f"fabric_foreign_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.foreign)]
+    for place, label, prefix in (*others, *foreign):
         hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
         if hit is not None:
-            where = f"rail {fabric.rails[hit.rail].name!r}"
-            where += f" of zone {fabric.zones[hit.zone].name!r}" if fabric.zoned else ""
-            what = f"{prefix}" if label == "it" else f"{prefix} of {label}"
+            what = f"{prefix} of {label}" if label else f"{prefix}"
             check.add(
                 place,
-                f"{what} overlaps {hit.aggregate}, the network of {where}.",
+                f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.",
                 "Move the fabric with fabric_supernets or fabric_first_block. [subnet_overlaps]",
             )
+
+
+def _rail_text(fabric: Fabric, block: Block) -> str:
+    zone = f" of zone {fabric.zones[block.zone].name!r}" if fabric.zoned else ""
+    return f"rail {fabric.rails[block.rail].name!r}{zone}"
 
 
 def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> None:
@@ -268,13 +264,10 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
             for which in (top, block):
                 if any(net == which.aggregate for net in fabric.rails[which.rail].subnets):
                     place = f"fabric_rails[{which.rail}].subnets"
-            names = [
-                f"{fabric.rails[b.rail].name!r}" + (f" of zone {fabric.zones[b.zone].name!r}" if fabric.zoned else "")
-                for b in (top, block)
-            ]
+            one, other = f"{block.aggregate} of {_rail_text(fabric, block)}", _rail_text(fabric, top)
             check.add(
                 place,
-                f"{block.aggregate} of rail {names[1]} overlaps {top.aggregate} of rail {names[0]}.",
+                f"{one} overlaps {top.aggregate} of {other}.",
                 "Give each rail and zone a network of its own. [rails_overlap]",
             )
         if block.aggregate.last > top.aggregate.last:

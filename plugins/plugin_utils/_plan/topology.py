@@ -16,14 +16,12 @@ import re
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, labels, short_name
+from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, short_name
 from .._fabric.model import Fabric, FabricPlan, Node
-from .._fabric.names import leaf_label
-
-Body = dict[str, t.Any]
+from .._fabric.names import Body, leaf_label, manifest
+from .check import LABEL_VALUE
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
-_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8}|0[0-9]{1,8})")
 
 
@@ -32,7 +30,7 @@ _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8}|0[0-9]{1,8})")
 
 def label_value(text: str) -> str:
     """Return text as the value of a label: itself where that is one, else what is left of it and a digest."""
-    if _VALUE.fullmatch(text):
+    if LABEL_VALUE.fullmatch(text):
         return text
     kept = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].strip("-")
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -152,9 +150,5 @@ def kueue_topology(plan: FabricPlan) -> Body:
     levels = [ZONE_LABEL] if plan.fabric.zoned else []
     if is_tree(groups) and any(len(zone) > 1 for zone in groups.values()):
         levels.append(leaf_label(plan.fabric.rails[0]))
-    return {
-        "apiVersion": KUEUE,
-        "kind": "Topology",
-        "metadata": {"name": plan.fabric.name, "labels": labels(plan.fabric.name)},
-        "spec": {"levels": [{"nodeLabel": label} for label in [*levels, HOSTNAME]]},
-    }
+    spec = {"levels": [{"nodeLabel": label} for label in [*levels, HOSTNAME]]}
+    return manifest(KUEUE, "Topology", plan.fabric, plan.fabric.name, spec, namespaced=False)

@@ -87,7 +87,7 @@ def collect(plan: FabricPlan) -> PlanReport:
     """Count everything once."""
     return PlanReport(
         plan=plan,
-        zones=_zones(plan),
+        zones=zones_of(plan),
         supernets=_supernets(plan),
         pools=pool_count(plan.fabric, plan.nodes, plan.blocks),
         pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
@@ -97,7 +97,8 @@ def collect(plan: FabricPlan) -> PlanReport:
     )
 
 
-def _zones(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
+def zones_of(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
+    """Return how full each zone is."""
     used = Counter(node.zone for node in plan.nodes)
     gone = Counter(slot.zone for slot in plan.retired)
     return tuple(ZoneFacts(zone, used[index], gone[index]) for index, zone in enumerate(plan.fabric.zones))

@@ -77,7 +77,7 @@ def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
     second = plan(exclusive(), named("node3", "node5", "node1"), first.lock)
 
     assert slots(second) == {"node1": 0, "node5": 1, "node3": 2}
-    assert second.allocation.added == ("node3",)
+    assert second.allocation.changes["added"] == ["node3"]
     assert host_plans(first).items() <= host_plans(second).items()
 
 
@@ -100,7 +100,7 @@ def test_a_retired_slot_stays_empty_until_it_is_released():
 
     freed = plan(exclusive(release=["node2"]), named("node1", "node3", "node5"), second.lock)
     assert slots(freed) == {"node1": 0, "node3": 2, "node5": 1}
-    assert freed.allocation.released == ("node2",)
+    assert freed.allocation.changes["released"] == ["node2"]
 
 
 def test_retire_and_release_in_one_run():
@@ -128,13 +128,10 @@ def test_a_renamed_node_keeps_its_slot_and_the_line_may_stay():
     second = plan(exclusive(rename={"node2": "gpu-a02"}), nodes, first.lock)
     assert slots(second) == {"node1": 0, "gpu-a02": 1, "node3": 2}
     assert first.address("node2", 8) == second.address("gpu-a02", 8)
-    assert (second.allocation.renamed, second.allocation.added, second.allocation.retired) == (
-        ("node2 to gpu-a02",),
-        (),
-        (),
-    )
+    happened = {key: names for key, names in second.allocation.changes.items() if names}
+    assert (happened, second.allocation.retired) == ({"renamed": ["node2 to gpu-a02"]}, ())
     again = plan(exclusive(rename={"node2": "gpu-a02"}), nodes, second.lock)
-    assert (again.files, again.allocation.renamed) == (second.files, ())
+    assert (again.files, again.allocation.changes["renamed"]) == (second.files, [])
     assert "fabric_rename" in str(failure(exclusive(), nodes, first.lock))
 
 
@@ -261,7 +258,9 @@ def test_a_pin_that_contradicts_the_lock_is_refused_or_moves_the_node_when_allow
 
     moved = plan(exclusive(allow_renumber=True), nodes, first.lock)
     assert slots(moved) == {"node1": 5, "node2": 1}
-    assert moved.allocation.moved[0].startswith("node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.162/27")
+    assert moved.allocation.changes["moved"][0].startswith(
+        "node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.162/27"
+    )
 
 
 @pytest.mark.parametrize("zones", [(), ("su1", "su2")], ids=["flat", "zones"])
@@ -278,7 +277,7 @@ def test_two_nodes_swap_their_slots_when_allowed(zones):
     swapped = plan({**raw, "allow_renumber": True}, back, first.lock)
     assert swapped.address("node1", 1) == first.address("node2", 1)
     assert swapped.address("node2", 1) == first.address("node1", 1)
-    assert len(swapped.allocation.moved) == 2
+    assert len(swapped.allocation.changes["moved"]) == 2
 
 
 def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
@@ -319,7 +318,7 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
     assert "would renumber" in str(error)
     assert text in str(error)
     assert "fabric_allow_renumber=true" in str(error)
-    assert plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock).allocation.moved
+    assert plan(exclusive(**more, allow_renumber=True), hosts(8), first.lock).allocation.changes["moved"]
 
 
 @pytest.mark.parametrize(

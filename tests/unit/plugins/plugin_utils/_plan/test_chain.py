@@ -10,8 +10,9 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import Fabric, Prefix, Rail, Zone
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.chain import MAIN, network_config
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.chain import network_config
 
 FOUR, SIX = Prefix(4, 0xAC110000, 16), Prefix(6, 0xFD000017 << 96, 48)
 IPV4 = {
@@ -59,5 +60,6 @@ def test_one_family_has_one_pool_and_its_own_settings(supernets, sysctls):
     assert tuning["sysctl"] == sysctls
 
 
-def test_every_roce_attachment_has_its_plugins():
-    assert set(MAIN) == {"macvlan", "ipvlan", "sriov"}
+def test_every_attachment_that_nv_ipam_knows_has_its_plugins():
+    kinds = [config_of(name)["plugins"][0]["type"] for name in BACKENDS["nv-ipam"].attachments]
+    assert kinds == ["macvlan", "ipvlan", "sriov"]
