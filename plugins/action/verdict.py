@@ -28,6 +28,7 @@ from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal
+from ..plugin_utils._report.equal import SECTIONS, section_of
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import begin, finish
@@ -92,10 +93,8 @@ class ActionModule(FabricAction):
             compare_fleet(lambda: files.read_results(args["verify_dir"], expected, self._rails), ports),
             expected,
             rails=self._rails,
-            cluster=kept.get("cluster")
-            or self._section("cluster_api", args["cluster"], args["cluster_error"], args["cluster_reason"]),
-            plan=kept.get("plan")
-            or self._section("plan_inventory", args["plan"], args["plan_error"], args["plan_reason"]),
+            cluster=kept.get("cluster") or self._section("cluster", "cluster_api", args),
+            plan=kept.get("plan") or self._section("plan", "plan_inventory", args),
             nodes=args["nodes"],
             require=args["require"] if args["phase"] == "finish" else (),
             lost=lost,
@@ -154,18 +153,20 @@ class ActionModule(FabricAction):
     def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the sections of the last verdict, with what acceptance found this time and not the last time."""
         old = files.read_verdict(args["verify_dir"])
-        sections = {name: without(merge.section_of(old, name)) for name in merge.SECTIONS}
+        sections = {name: without(section_of(old, name)) for name in SECTIONS}
         return {**sections, "cluster": merge.added(sections["cluster"], answer_in(args["cluster"]).checks)}
 
-    def _section(self, name: str, results: t.Any, error: str, reason: str) -> dict[str, t.Any] | None:
+    @staticmethod
+    def _section(name: str, whole: str, args: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """Return the section of the plan or the cluster; None when nothing is known of it.
 
-        :param name: the check that stands for a section that was not looked at.
+        :param name: plan or cluster.
+        :param whole: the check that stands for it where it was not looked at.
         """
-        checks, _facts, _wrong = answer = answer_in(results)
-        error = error or answer.error
-        if reason:
-            checks.append(skipped(name, reason))
+        checks, _facts, _wrong = answer = answer_in(args[name])
+        error = args[f"{name}_error"] or answer.error
+        if reason := args[f"{name}_reason"]:
+            checks.append(skipped(whole, reason))
         return merge.seen_section(checks, error or None) if checks or error else None
 
     def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:

@@ -24,3 +24,8 @@ def shortened(names: t.Sequence[str], limit: int = 8, join: str = ", ") -> str:
     """Return some names in one line, and how many more there are."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return join.join(names[:limit]) + more
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, thousands apart: 1 deviation, 2,000 deviations."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -11,13 +11,17 @@ import re
 import typing as t
 from dataclasses import dataclass
 
-from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._check import SKIPPED
+from ...module_utils._fabric.shapes import Section, Verdict
 from ...module_utils._words import shortened
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(
     r"\b\d+(?:\.\d+){3}(?:/\d+)?\b|(?<![\w:])[0-9a-f]*(?::[0-9a-f]*){2,}(?:/\d+)?(?![\w:])", re.IGNORECASE
 )
+
+
+SECTIONS = ("plan", "cluster")
 
 
 # A name, its last number, and what follows that.
@@ -123,6 +127,22 @@ def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
         right = [item for item in observed if item not in planned]
         return (left, right) if left or right else (planned, observed)
     return planned, observed
+
+
+def unseen_section(reason: str) -> dict[str, t.Any]:
+    """Return the verdict's section about something that was not looked at."""
+    return {"status": SKIPPED, "checks": [], "reason": reason}
+
+
+def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:
+    """Return the section of the plan or the cluster; early verdicts have no plan's."""
+    return t.cast("t.Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
+
+
+def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
+    """Yield hosts and sections by name."""
+    yield from verdict["hosts"].items()
+    yield from ((name, section_of(verdict, name)) for name in SECTIONS)
 
 
 def places(verdict: Verdict) -> list[str]:

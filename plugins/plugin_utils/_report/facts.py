@@ -135,11 +135,6 @@ def _supernets(plan: FabricPlan) -> tuple[SupernetFacts, ...]:
 # --- what both reports say ------------------------------------------------------------------------------------------
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, thousands apart."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def subtitle(plan: FabricPlan) -> str:
     """Return the fabric in one line."""
     fabric = plan.fabric

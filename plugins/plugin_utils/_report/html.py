@@ -13,8 +13,9 @@ import math
 from pathlib import Path
 
 from ...module_utils._fabric.labels import DECLARED
+from ...module_utils._words import count
 from .._fabric.model import address_text, range_text
-from .facts import CODE_TITLES, PlanReport, SupernetFacts, ZoneFacts, count, rail_table, span_of, subtitle, table_data
+from .facts import CODE_TITLES, PlanReport, SupernetFacts, ZoneFacts, rail_table, span_of, subtitle, table_data
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 
 DRAWN_ZONES = 12

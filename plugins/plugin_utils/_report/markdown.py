@@ -11,8 +11,9 @@ ever set as text. Nothing in it depends on the time, the machine or the collecti
 from __future__ import annotations
 
 from ...module_utils._fabric.labels import DECLARED
+from ...module_utils._words import count
 from .._fabric.model import FabricPlan, address_text
-from .facts import CODE_TITLES, PlanReport, collect, count, rail_table, subtitle, used_columns
+from .facts import CODE_TITLES, PlanReport, collect, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
 

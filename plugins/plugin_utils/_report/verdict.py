@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
-from .equal import differing, equal, folded, places
+from .equal import differing, entries, equal, folded, places
 
 # The sign is for people who cannot see the colours.
 SIGNS = {"ok": "✓", "few": "▲", "bad": "✗", "unknown": "·"}
@@ -33,7 +33,6 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 # A warning is no reason to paint a rail red; it stands in the table.
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
-_SECTIONS = ("plan", "cluster")
 _CODES = {"ok": "o", "bad": "b", "unknown": "u"}
 # Of one node in the page's data; verdict.json has all.
 _NODE_FINDINGS = 20
@@ -102,12 +101,6 @@ def _text(value: t.Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _named(verdict: Verdict) -> list[tuple[str, t.Mapping[str, t.Any]]]:
-    """Return the hosts, and the sections of plan and cluster; early verdicts have none of the plan."""
-    sections = t.cast("t.Mapping[str, t.Mapping[str, t.Any]]", verdict)
-    return [*verdict["hosts"].items(), *((name, sections.get(name) or {}) for name in _SECTIONS)]
-
-
 def utc(seconds: float | None) -> str:
     """Return a verdict's time for a person; empty where it has none."""
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds)) if seconds else ""
@@ -115,27 +108,24 @@ def utc(seconds: float | None) -> str:
 
 def findings(verdict: Verdict) -> list[tuple[int, str, t.Mapping[str, t.Any]]]:
     """Return every host without an answer, deviation and warning; what is equal is one: how many, where, and what."""
-    entries = _named(verdict)
-    silent: dict[tuple[str, str], list[str]] = {}
-    for name, entry in entries:
+    rows = list(entries(verdict))
+    silent: dict[tuple[str, str], dict[str, str]] = {}
+    for name, entry in rows:
         if entry.get("error"):
             status = str(entry.get("status") or "error")
             # What an unreachable host's ssh said is its own; that it did not answer is the same for all.
-            text = "It did not answer." if status == "unreachable" else _text(entry["error"])
-            silent.setdefault((status, text), []).append(name)
+            own = _text(entry["error"])
+            text = "It did not answer." if status == "unreachable" else own
+            silent.setdefault((status, text), {})[name] = own
     found: list[tuple[int, str, t.Mapping[str, t.Any]]] = []
-    for (status, text), names in silent.items():
-        cause = text if len(names) > 1 else _error(entries, names[0])
-        found.append((len(names), folded(names, 12), {"status": status, "cause": cause}))
+    for (status, text), said in silent.items():
+        cause = text if len(said) > 1 else next(iter(said.values()))
+        found.append((len(said), folded(said, 12), {"status": status, "cause": cause}))
     for status in ("deviation", "warning"):
-        checks = [(name, row) for name, entry in entries for row in entry.get("checks", ()) if row["status"] == status]
+        checks = [(name, row) for name, entry in rows for row in entry.get("checks", ()) if row["status"] == status]
         for group in equal(checks):
             found.append((len(group.places), group.summary, {**group.check, "cause": group.cause}))
     return found
-
-
-def _error(entries: t.Sequence[tuple[str, t.Mapping[str, t.Any]]], name: str) -> str:
-    return next(_text(entry["error"]) for other, entry in entries if other == name)
 
 
 def _card(count: int, where: str, check: t.Mapping[str, t.Any]) -> str:
@@ -262,7 +252,7 @@ def _by_node(verdict: Verdict) -> dict[str, t.Any]:
 def _findings_html(verdict: Verdict) -> str:
     tally = Counter(entry["status"] for entry in verdict["hosts"].values())
     hosts = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.items())) or "none"
-    missed = sum((entry.get("counts") or {}).get("skipped", 0) for _name, entry in _named(verdict))
+    missed = sum((entry.get("counts") or {}).get("skipped", 0) for _name, entry in entries(verdict))
     when = utc(verdict.get("time"))
     note = f"Checked {when}. " if when else ""
     note += f"Hosts: {hosts}. Cluster: {verdict['cluster']['status']}."

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from ...module_utils._check import DEVIATION, SKIPPED
 from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
 from ...module_utils._words import natural
-from .merge import SECTIONS, section_of, untested
+from .._report.equal import SECTIONS, section_of
+from .merge import untested
 from .pairs import with_faults
 
 Cell = tuple[str, str | None]

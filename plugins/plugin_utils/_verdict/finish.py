@@ -16,7 +16,7 @@ from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
 from .._arguments import colour
-from .._report.equal import places
+from .._report.equal import SECTIONS, places, section_of
 from .._report.verdict import with_verdict
 from . import files, merge, text
 from .metrics import metrics
@@ -98,8 +98,8 @@ def _worst(verdict: Verdict, limit: int = 10) -> str:
     where = places(verdict)
     found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
     for host, check in merge.deviations(verdict):
-        thing = check["rail"] or ("" if host in merge.SECTIONS else "host")
+        thing = check["rail"] or ("" if host in SECTIONS else "host")
         found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
-    sections = {name: merge.section_of(verdict, name) for name in merge.SECTIONS}
-    found += [f"{name}: {section['error']}" for name, section in sections.items() if section.get("error")]
+    sections = [(name, section_of(verdict, name)) for name in SECTIONS]
+    found += [f"{name}: {section['error']}" for name, section in sections if section.get("error")]
     return shortened(found, limit, "; ") + "."

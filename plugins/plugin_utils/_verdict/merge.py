@@ -15,14 +15,14 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
-from ...module_utils._fabric.shapes import Section, Verdict
-from ...module_utils._words import natural
+from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._words import count, natural
+from .._report.equal import entries, section_of, unseen_section
 from .causes import with_host
 from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
 from .require import Required
 
 SCHEMA = 2
-SECTIONS = ("plan", "cluster")
 MORE_KEYS = ("family", "object", "peers")
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
@@ -213,11 +213,6 @@ def verdict_of(
     return t.cast("Verdict", made)
 
 
-def unseen_section(reason: str) -> dict[str, t.Any]:
-    """Return the verdict's section about something that was not looked at."""
-    return {"status": SKIPPED, "checks": [], "reason": reason}
-
-
 def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[str, t.Any]:
     """Return the verdict's section about the cluster or the plan. When no check was made, it is skipped.
 
@@ -256,17 +251,6 @@ def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str
     }
 
 
-def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:
-    """Return the section of the plan or the cluster; early verdicts have no plan's."""
-    return t.cast("t.Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
-
-
-def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
-    """Yield hosts and sections by name."""
-    yield from verdict["hosts"].items()
-    yield from ((name, section_of(verdict, name)) for name in SECTIONS)
-
-
 def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Check]]:
     """Return every deviation, or warning, with its host's name (`cluster` for the cluster's), in order."""
     return [(name, check) for name, entry in entries(verdict) for check in entry["checks"] if check["status"] == status]
@@ -292,23 +276,18 @@ def counted(verdict: Verdict) -> dict[str, int]:
     return {kind: sum(row.get(kind, 0) for row in rows) for kind in KINDS}
 
 
-def number_of(count: int, what: str) -> str:
-    """Return a count with its noun: 1 deviation, 2 deviations."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def left_out(verdict: Verdict) -> str:
     """Return how much was not looked at, for the first line of the answer; empty when all was."""
-    count = counted(verdict)[SKIPPED]
-    return f"{number_of(count, 'check')} not made" if count else ""
+    skipped = counted(verdict)[SKIPPED]
+    return f"{count(skipped, 'check')} not made" if skipped else ""
 
 
 def summary(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
-    hosts = ", ".join(f"{count} {status}" for status, count in sorted(tally(verdict).items()))
+    hosts = ", ".join(f"{number} {status}" for status, number in sorted(tally(verdict).items()))
     counts = counted(verdict)
-    rows = [number_of(counts[DEVIATION], "deviation")]
-    rows += [number_of(counts[WARNING], "warning")] if counts[WARNING] else []
+    rows = [count(counts[DEVIATION], "deviation")]
+    rows += [count(counts[WARNING], "warning")] if counts[WARNING] else []
     rows += filter(None, [left_out(verdict)])
     cluster = section_of(verdict, "cluster")["status"]
     return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(rows)}."

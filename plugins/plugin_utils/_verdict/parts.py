@@ -18,19 +18,17 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED, Check
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
+from .._report.equal import SECTIONS, section_of, unseen_section
 from . import require
 from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, Answer, entry_in
 from .merge import (
     SCHEMA,
-    SECTIONS,
     added,
     counts_of,
     lost_entry,
     normal_check,
     overall,
     rail_statuses,
-    section_of,
-    unseen_section,
     verdict_of,
 )
 from .outliers import ASPECTS, FleetPorts, PortKinds, with_holder

@@ -12,10 +12,10 @@ from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from ...module_utils._words import shortened
-from .._report.equal import Equal, differing, equal, folded, places
+from .._report.equal import SECTIONS, Equal, differing, entries, equal, folded, places, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc
-from .merge import SECTIONS, deviations, left_out, section_of, summary, untested
+from .merge import deviations, left_out, summary, untested
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
 _COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
@@ -68,12 +68,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
         lines += [""]
     lines += _listed("Deviations", equal(deviations(verdict)))
     lines += _listed("Warnings", equal(deviations(verdict, WARNING)))
-    broken = [
-        (name, entry["status"], entry.get("error")) for name, entry in verdict["hosts"].items() if "error" in entry
-    ]
-    sections = {name: section_of(verdict, name) for name in SECTIONS}
-    broken += [(name, "error", section["error"]) for name, section in sections.items() if section.get("error")]
-    if broken:
+    if broken := [(name, row["status"], row["error"]) for name, row in entries(verdict) if row.get("error")]:
         lines += ["## Without a result", "", *_table(("where", "status", "why"), broken)]
     rails = verdict["rails"]
     states = [
@@ -84,7 +79,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
         lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons)]
-    rows = [(name, section["status"], section.get("reason")) for name, section in sections.items()]
+    rows = [(name, row["status"], row.get("reason")) for name in SECTIONS for row in [section_of(verdict, name)]]
     lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows)]
     return "\n".join(lines)
 

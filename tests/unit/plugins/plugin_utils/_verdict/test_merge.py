@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import skipped
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import unseen_section
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
@@ -99,7 +100,7 @@ def test_the_picture_names_every_deviation_with_cause_and_fix():
 
 def test_the_last_line_says_what_was_not_done_and_where_the_report_is():
     last = {}
-    reason = merge.unseen_section("no kubeconfig is set (fabric_kubeconfig or KUBECONFIG)")
+    reason = unseen_section("no kubeconfig is set (fabric_kubeconfig or KUBECONFIG)")
     for name, more in {"alone": {"cluster": reason}, "both": {"cluster": merge.seen_section([check()])}}.items():
         text = verdict_text.picture(merged(result("node1", check()), **more), "fabric", report="/x/report.html")
         last[name] = text.rstrip().splitlines()[-1].strip()
