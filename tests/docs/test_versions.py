@@ -26,7 +26,7 @@ def released(name: str, kind: str) -> list[str]:
 
 def added() -> t.Iterator[tuple[str, str, list[str]]]:
     """Yield kind, name and the versions that each plugin and role says, its own one first."""
-    for kind, pattern in (("modules", "plugins/modules/*.py"), ("filter", "plugins/filter/*.py")):
+    for kind, pattern in (("modules", "plugins/modules/*.py"), ("filter", "plugins/filter/*.yml")):
         for path in sorted(CHECKOUT.glob(pattern)):
             said = [version for _indent, version in SAID.findall(path.read_text(encoding="utf-8"))]
             if not path.name.startswith("_"):

@@ -264,10 +264,10 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
             for which in (top, block):
                 if any(net == which.aggregate for net in fabric.rails[which.rail].subnets):
                     place = f"fabric_rails[{which.rail}].subnets"
-            one, other = f"{block.aggregate} of {_rail_text(fabric, block)}", _rail_text(fabric, top)
+            one, other = _rail_text(fabric, block), _rail_text(fabric, top)
             check.add(
                 place,
-                f"{one} overlaps {top.aggregate} of {other}.",
+                f"{block.aggregate} of {one} overlaps {top.aggregate} of {other}.",
                 "Give each rail and zone a network of its own. [rails_overlap]",
             )
         if block.aggregate.last > top.aggregate.last:

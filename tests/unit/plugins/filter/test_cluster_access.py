@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.filter import cluster_access as module
+from ansible_collections.railops.rdma.plugins.filter import filters as module
 
 ROOT = Path(__file__).resolve().parents[4]
 

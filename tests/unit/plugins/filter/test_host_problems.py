@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.filter.host_problems import host_problems
+from ansible_collections.railops.rdma.plugins.filter.filters import host_problems
 
 METAL = {"virtualization_role": "host", "virtualization_type": "kvm"}
 GUEST = {"virtualization_role": "guest", "virtualization_type": "kvm"}

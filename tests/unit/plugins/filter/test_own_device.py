@@ -14,7 +14,7 @@ if not hasattr(ansible.template, "trust_as_template"):
     pytest.skip("playbooks' expressions are played with ansible-core 2.19 or newer", allow_module_level=True)
 from ansible.template import trust_as_template
 
-from ansible_collections.railops.rdma.plugins.filter.own_device import own_device
+from ansible_collections.railops.rdma.plugins.filter.filters import own_device
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, plan
 from ansible_collections.railops.rdma.tests.unit.playbooks import LOADER, content
 

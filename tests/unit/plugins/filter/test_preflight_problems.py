@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.filter.preflight_problems import preflight_problems
+from ansible_collections.railops.rdma.plugins.filter.filters import preflight_problems
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts

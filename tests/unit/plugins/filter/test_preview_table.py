@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.filter.preview_table import PARTS, preview_table
+from ansible_collections.railops.rdma.plugins.filter.filters import PARTS, preview_table
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from ansible_collections.railops.rdma.plugins.filter.reboot_plan import reboot_plan
+from ansible_collections.railops.rdma.plugins.filter.filters import reboot_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._settings import known_variables
 
 ROOT = Path(__file__).resolve().parents[4]

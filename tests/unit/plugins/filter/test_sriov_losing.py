@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.filter.sriov_losing import sriov_losing
+from ansible_collections.railops.rdma.plugins.filter.filters import sriov_losing
 
 LABEL = "fabric.railops.io/fabric"
 MARKS = {"label": LABEL, "nodes": {"node1": "a", "node2": "b"}}

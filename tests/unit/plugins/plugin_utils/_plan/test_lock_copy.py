@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.filter.lock_copy import lock_copy
+from ansible_collections.railops.rdma.plugins.filter.filters import lock_copy
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NEWER, lock_digest
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock_copy as module
