@@ -21,7 +21,7 @@ from ..module_utils._intake import FILE, parsed
 from ..module_utils._words import natural, shortened
 from ..plugin_utils._accept.collect import without
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._host_plan import HOSTS_FOLDER, read_host_plan, read_plan
+from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
@@ -171,9 +171,7 @@ class ActionModule(FabricAction):
 
     def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:
         """Make one verdict of its parts, which are read one by one."""
-        folder = os.path.join(args["plan_dir"], HOSTS_FOLDER)
-        names = [os.path.splitext(name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
-        hosts = sorted((host for host, kind in names if kind == ".json"), key=natural)
+        hosts = sorted(planned_hosts(args["plan_dir"]), key=natural)
         expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
         merged = MergedVerdict(plan.get("digest"), self._rails)
         for name in args["verdicts"]:

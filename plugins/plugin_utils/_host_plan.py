@@ -133,14 +133,11 @@ def _parse(path: str) -> t.Any:
         return json.load(stream)
 
 
-def neighbours_of(plan_dir: str, host: str, count: int) -> list[Neighbour]:
-    """Return the rails of other hosts of the plan: `count` of them, in the order of their names, after this host."""
-    try:
-        names = sorted(name[:-5] for name in os.listdir(os.path.join(plan_dir, HOSTS_FOLDER)) if name.endswith(".json"))
-    except OSError:
-        return []
-    after = [name for name in names if name > host] + [name for name in names if name < host]
-    return [{"host": name, "rails": read_host_plan(plan_dir, name)["rails"]} for name in after[:count]]
+def planned_hosts(plan_dir: str) -> list[str]:
+    """Return the hosts that have a host plan, sorted."""
+    folder = os.path.join(plan_dir, HOSTS_FOLDER)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return sorted(name[:-5] for name in names if name.endswith(".json"))
 
 
 def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
@@ -166,9 +163,11 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
         there = sorted(zones[other])
         name = next((name for place, name in there if place >= slot), there[0][1])
         found.append({"host": name, "zone": other, "rails": _rails_of(plan_dir, name)})
-    # A node whose host has another name in the inventory is not found by it.
+    # A node whose host has another name in the inventory is not found by it: then it is the next by name.
     found = [item for item in found if item["rails"]]
-    return found or neighbours_of(plan_dir, host, 1)
+    names = [] if found else [name for name in planned_hosts(plan_dir) if name != host]
+    after = [name for name in names if name > host] or names
+    return found or [{"host": name, "rails": read_host_plan(plan_dir, name)["rails"]} for name in after[:1]]
 
 
 def drawn_addresses(plan_dir: str, host: str, seed: int) -> dict[str, list[str]]:
@@ -176,13 +175,12 @@ def drawn_addresses(plan_dir: str, host: str, seed: int) -> dict[str, list[str]]
     own, plan = read_host_plan(plan_dir, host), read_plan(plan_dir)
     families = max((len(rail["addresses"]) for rail in own["rails"]), default=1) or 1
     # Hosts may have other names in the inventory than their nodes; ten thousand names are listed only then.
-    folder = os.path.join(plan_dir, HOSTS_FOLDER)
-    names = plan["nodes"] if own["node"] == host else sorted(name[:-5] for name in os.listdir(folder))
+    names = plan["nodes"] if own["node"] == host else planned_hosts(plan_dir)
     others = [name for name in names if name != host]
     found: dict[str, list[str]] = {}
     for name in random.Random(f"{seed} {host}").sample(others, min(len(others), MOST_DRAWN // families)):
         try:
-            have = _parse(os.path.join(folder, f"{name}.json"))
+            have = _parse(os.path.join(plan_dir, HOSTS_FOLDER, f"{name}.json"))
         except (OSError, ValueError):
             continue
         entry = plan["nodes"].get(have.get("node"))

@@ -236,8 +236,3 @@ def step_of(stage: str, runs: t.Iterable[Run]) -> Step:
             entries[run.hosts] = [run.rails]
             busy |= set(run.hosts)
     return Step(stage, kind, tuple(StepGroup(hosts, tuple(units)) for hosts, units in entries.items()))
-
-
-def runs_of(step: Step) -> list[Run]:
-    """Return the runs that a step makes."""
-    return [Run(step.kind, entry.hosts, unit) for entry in step.entries for unit in entry.units]

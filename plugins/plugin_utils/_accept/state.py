@@ -26,6 +26,7 @@ from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
 from .._verdict.explain import place_of
+from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
 from .stages import (
@@ -36,7 +37,6 @@ from .stages import (
     Outcome,
     Step,
     StepGroup,
-    runs_of,
     step_of,
 )
 
@@ -200,8 +200,9 @@ class AcceptState:
         for entry in self.step.entries:
             wrote = {host: files.read_json(_host_path(verify_dir, host)) for host in entry.hosts}
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
-            for run, unit in zip(runs_of(Step("", self.step.kind, (entry,))), entry.units, strict=True):
-                self.results[run.key] = outcome(self.step.kind, entry, unit, found, self.fleet.gpus)
+            for unit in entry.units:
+                run = Run(self.step.kind, entry.hosts, unit)
+                self.results[run.key] = outcome(run.kind, entry, unit, found, self.fleet.gpus)
 
     def narrowing(self, report: AcceptReport) -> bool:
         """Say whether a step narrows down what failed, and is not one of its stage's own runs."""

@@ -164,8 +164,12 @@ class Zone:
         return self.leaves[rail] if rail < len(self.leaves) else ""
 
 
+NO_SLOT = -1
+"""Of a node that the inventory has, and that asks for no slot of its own (fabric_slot)."""
+
+
 class Node(t.NamedTuple):
-    """A node of the fabric that has a slot."""
+    """A node of the fabric."""
 
     name: str
     """The Kubernetes name, a DNS-1123 subdomain; the lock's key."""

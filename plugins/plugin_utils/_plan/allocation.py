@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._words import natural, shortened
-from .._fabric.model import Fabric, Node, Retired
+from .._fabric.model import NO_SLOT, Fabric, Node, Retired
 from .check import Checker
 from .input import Options
 from .lock import Entry, Lock
 from .moves import Moves
-from .nodes import Candidate
 
 CHANGES = {
     "added": "New",
@@ -39,7 +38,7 @@ class Allocation:
     warnings: tuple[str, ...]
 
 
-def allocate(fabric: Fabric, candidates: t.Sequence[Candidate], lock: Lock | None, options: Options) -> Allocation:
+def allocate(fabric: Fabric, candidates: t.Sequence[Node], lock: Lock | None, options: Options) -> Allocation:
     """Give every node its slot: the locked one, the pinned one, or the lowest free, first come in natural order.
 
     :raises InputError: a node that vanished, a slot taken twice, no slot left, or somebody who would move.
@@ -88,7 +87,7 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
 class _Allocator:
     """The steps of allocation; every step adds its problems, and all are raised together."""
 
-    def __init__(self, fabric: Fabric, candidates: t.Sequence[Candidate], lock: Lock | None, options: Options) -> None:
+    def __init__(self, fabric: Fabric, candidates: t.Sequence[Node], lock: Lock | None, options: Options) -> None:
         self.fabric = fabric
         self.options = options
         self.candidates = {candidate.name: candidate for candidate in candidates}
@@ -121,12 +120,11 @@ class _Allocator:
                 "and plan for the outage. [renumber_refused]",
             )
             self.check.raise_any()
-        nodes = []
-        for name in self.order:
-            if name not in retired:
-                zone, slot = self.slots[name]
-                one = self.candidates[name]
-                nodes.append(Node(name, one.host, zone, slot, one.interfaces, one.pcis, one.cables))
+        nodes = [
+            self.candidates[name]._replace(zone=self.slots[name][0], slot=self.slots[name][1])
+            for name in self.order
+            if name not in retired
+        ]
         gone = tuple(Retired(name, *self.slots[name]) for name in sorted(retired, key=natural) if name in self.slots)
         changes = {
             "added": [node.name for node in nodes if node.name not in self.locked],
@@ -233,24 +231,24 @@ class _Allocator:
         moved: list[tuple[str, int, int, str]] = []
         for name in self.order:
             one = self.candidates[name]
-            if one.pin is None or (name in retired and name in self.slots):
+            if one.slot == NO_SLOT or (name in retired and name in self.slots):
                 continue
             place = f"hosts.{one.host}.fabric_slot"
             if name in self.slots:
                 zone, slot = self.slots[name]
-                if slot == one.pin:
+                if slot == one.slot:
                     continue
                 if not self.options.allow_renumber:
                     self.check.add(
                         place,
-                        f"{one.pin} is not the slot that {name} has in plan.json: {slot}.",
+                        f"{one.slot} is not the slot that {name} has in plan.json: {slot}.",
                         f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node. [slot_differs]",
                     )
                     continue
                 # All who move leave theirs first: two may want each other's slots.
                 if self.taken.get((zone, slot)) == name:
                     del self.taken[zone, slot]
-            moved.append((name, one.zone, one.pin, place))
+            moved.append((name, one.zone, one.slot, place))
         for row in moved:
             self._take(*row)
 

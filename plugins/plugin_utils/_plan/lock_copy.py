@@ -15,6 +15,7 @@ import gzip
 import io
 import typing as t
 import zlib
+from dataclasses import replace
 
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.labels import labels
@@ -78,9 +79,8 @@ class LockCopy:
         try:
             return None if text is None else parse_lock(text, self.place)
         except InputError as exc:
-            fixes = [one.fix if NEWER in (one.fix, one.problem) else self._fix for one in exc.problems]
-            rows = zip(exc.problems, fixes, strict=True)
-            raise InputError(Problem(one.place, one.problem, fix) for one, fix in rows) from None
+            old = [one if NEWER in (one.fix, one.problem) else replace(one, fix=self._fix) for one in exc.problems]
+            raise InputError(old) from None
 
     @property
     def _fix(self) -> str:

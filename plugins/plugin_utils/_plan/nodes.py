@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._intake import HOST, PCI
-from .._fabric.model import Fabric
+from .._fabric.model import NO_SLOT, Fabric, Node
 from .check import INTERFACE, SUBDOMAIN, Checker, is_switch_name, shown
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
@@ -19,20 +19,8 @@ Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
 """A node's interface and PCI address of each rail."""
 
 
-class Candidate(t.NamedTuple):
-    """A node that wants a slot."""
-
-    name: str
-    host: str
-    zone: int
-    pin: int | None
-    interfaces: tuple[str, ...]
-    pcis: tuple[str | None, ...]
-    cables: tuple[tuple[str, str], ...] = ()
-
-
-def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
-    """Validate the nodes.
+def read_nodes(fabric: Fabric, nodes: object) -> tuple[Node, ...]:
+    """Validate the nodes, which have no slot yet but the one that they ask for.
 
     :param nodes: a list of dictionaries with `host`; where they say something the others of NODE_KEYS.
     :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
@@ -45,7 +33,7 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
             f"Group {fabric.group!r} has no hosts.",
             "Name a group of the inventory that has some. [group_empty]",
         )
-    found: list[Candidate] = []
+    found: list[Node] = []
     names: dict[str, str] = {}
     hosts: set[str] = set()
     usual = tuple(rail.interface for rail in fabric.rails), tuple(rail.pci for rail in fabric.rails)
@@ -69,7 +57,7 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Candidate, ...]:
     return tuple(found)
 
 
-def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Candidate | None:
+def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Node | None:
     if not isinstance(item, dict):
         check.add_counted(
             "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}."
@@ -98,10 +86,10 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
     given = item.get("interfaces")
     interfaces, pcis = _interfaces(check, fabric, usual, host, given) if given else usual
     cables = _cables(check, fabric, host, item["cables"]) if item.get("cables") else ()
-    pin = item.get("slot")
-    if pin is not None:
-        pin = check.integer(f"hosts.{host}.fabric_slot", pin, 0, fabric.zones[zone].max_nodes - 1)
-    return Candidate(name, host, zone, pin, interfaces, pcis, cables)
+    pin = NO_SLOT
+    if item.get("slot") is not None:
+        pin = check.integer(f"hosts.{host}.fabric_slot", item["slot"], 0, fabric.zones[zone].max_nodes - 1)
+    return Node(name, host, zone, pin, interfaces, pcis, cables)
 
 
 def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:

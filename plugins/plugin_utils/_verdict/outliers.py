@@ -128,14 +128,14 @@ def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Che
 
 
 def compare_fleet(
-    read: t.Callable[[], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds | None = None
+    read: t.Callable[[], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds
 ) -> t.Iterator[dict[str, t.Any]]:
     """Yield the hosts' results with what the fleet knows of them, and their facts as `ports` has them in brief.
 
     :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked
         twice, so that never more than one of them is in memory.
     """
-    fleet, ports = FleetPorts(), ports or PortKinds()
+    fleet = FleetPorts()
     for result in read():
         fleet.add(result["host"], result.get("facts") or {})
     more: dict[str, list[Check]] = {}

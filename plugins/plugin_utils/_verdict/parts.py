@@ -31,7 +31,7 @@ from .merge import (
     rail_statuses,
     verdict_of,
 )
-from .outliers import ASPECTS, FleetPorts, PortKinds, with_holder
+from .outliers import ASPECTS, PortKinds, compare_fleet
 
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
 
@@ -124,16 +124,15 @@ class MergedVerdict:
 
     def _compare(self) -> None:
         """Name the hosts that are unlike the whole fleet: in its own part the odd one may be usual."""
-        fleet = FleetPorts()
-        more: dict[str, list[Check]] = {host: [] for host, entry in self._hosts.items() if entry.get("facts")}
-        for host in more:
-            fleet.add(host, self._ports.whole(self._hosts[host]["facts"]))
-        for host, check in fleet.outliers():
-            more[host].append(normal_check(check))
-        for host, found in more.items():
-            entry = self._hosts[host]
-            own = [with_holder(check, fleet, host) for check in entry["checks"] if check["id"] not in ASPECTS]
-            self._hosts[host] = _replaced(entry, [*own, *found])
+
+        def results() -> t.Iterator[dict[str, t.Any]]:
+            for host, entry in self._hosts.items():
+                if entry.get("facts"):
+                    own = [check for check in entry["checks"] if check["id"] not in ASPECTS]
+                    yield {"host": host, "checks": own, "facts": self._ports.whole(entry["facts"])}
+
+        for result in compare_fleet(results, self._ports):
+            self._hosts[result["host"]] = _replaced(self._hosts[result["host"]], result["checks"])
 
     def _to_hosts(self, section: Entry) -> Entry:
         """Take the checks that the cluster made of nodes to their hosts, which other parts had.
