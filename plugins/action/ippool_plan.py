@@ -149,9 +149,7 @@ class ActionModule(FabricAction):
         names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
         member: dict[str, list[str]] = {}
         for name in names:
-            if not isinstance(name, str):
-                continue
-            for host in groups.get(name, ()):
+            for host in groups.get(name, ()) if isinstance(name, str) else ():
                 member.setdefault(host, []).append(name)
         group = raw.get("group") or DEFAULTS["group"]
         if outside := sorted(set(member) - set(groups.get(group, ()))):

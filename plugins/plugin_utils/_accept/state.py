@@ -29,16 +29,7 @@ from .._verdict.explain import place_of
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS
-from .stages import (
-    STAGES,
-    AcceptFleet,
-    AcceptReport,
-    AcceptSettings,
-    Outcome,
-    Step,
-    StepGroup,
-    step_of,
-)
+from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, Outcome, Step, StepGroup, step_of
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"

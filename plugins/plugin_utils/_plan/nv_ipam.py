@@ -23,15 +23,7 @@ from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
 from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range, address_text
-from .._fabric.names import (
-    config_name,
-    full_resource,
-    interfaces_of,
-    manifest,
-    node_label,
-    pool_name,
-    pool_stem,
-)
+from .._fabric.names import config_name, full_resource, interfaces_of, manifest, node_label, pool_name, pool_stem
 from .chain import network_config
 from .configs import parents
 from .text import documents

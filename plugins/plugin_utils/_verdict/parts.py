@@ -21,16 +21,7 @@ from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from .._report.equal import SECTIONS, section_of, unseen_section
 from . import require
 from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, Answer, entry_in
-from .merge import (
-    SCHEMA,
-    added,
-    counts_of,
-    lost_entry,
-    normal_check,
-    overall,
-    rail_statuses,
-    verdict_of,
-)
+from .merge import SCHEMA, added, counts_of, lost_entry, normal_check, overall, rail_statuses, verdict_of
 from .outliers import ASPECTS, PortKinds, compare_fleet
 
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it

@@ -17,6 +17,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import RdmaError
 from ...module_utils._probe.health_plan import LIMITS
 from ...module_utils._words import natural
+from .merge import WORST
 
 Check = t.Mapping[str, t.Any]
 SCHEMA = 1
@@ -104,14 +105,9 @@ def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
     """Return the worst check of each thing that was looked at."""
     found: dict[tuple[t.Any, ...], Check] = {}
     for check in checks:
-        have = found.get(_key(check))
-        if have is None or _badness(check["status"]) > _badness(have["status"]):
-            found[_key(check)] = check
+        have = found.setdefault(_key(check), check)
+        found[_key(check)] = min(have, check, key=lambda one: WORST.index(one["status"]))
     return found
-
-
-def _badness(status: str) -> int:
-    return {SKIPPED: 0, DEVIATION: 3}.get(status, 1 if status == OK else 2)
 
 
 def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
