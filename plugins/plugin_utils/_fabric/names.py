@@ -46,11 +46,6 @@ def config_name(fabric: Fabric, rail: Rail, profile: str = DECLARED) -> str:
     return short_name(name if profile == DECLARED else f"{name}-{profile}")
 
 
-def resource_name(rail: Rail, profile: str = DECLARED) -> str:
-    """Return the resource of a rail, without the prefix."""
-    return rail.resource if profile == DECLARED else f"{rail.resource}_{profile}"
-
-
 def inject_value(value: str, profile: str = DECLARED) -> str:
     """Return the value of the injection annotation that a pod names to get all rails of a profile's nodes."""
     if profile == DECLARED:
@@ -126,4 +121,5 @@ def full_resource(plan: FabricPlan, rail: Rail, profile: str = DECLARED) -> str:
         for interfaces in plan.by_interfaces
         for index, interface in enumerate(interfaces)
     )
-    return f"{plan.fabric.resource_prefix}/{resource_name(rail, profile if clash else DECLARED)}"
+    name = f"{rail.resource}_{profile}" if clash and profile != DECLARED else rail.resource
+    return f"{plan.fabric.resource_prefix}/{name}"

@@ -29,15 +29,6 @@ def cell(value: t.Any) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def table(columns: t.Sequence[str], rows: t.Iterable[t.Sequence[t.Any]]) -> str:
-    """Return a CSV file."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([cell(value) for value in row] for row in rows)
-    return out.getvalue()
-
-
 def _where(plan: FabricPlan, block: Block) -> tuple[str, str, str, int]:
     zone = plan.fabric.zones[block.zone]
     return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
@@ -84,6 +75,6 @@ def render_switch(plan: FabricPlan) -> dict[str, str]:
     switch's own addresses: one a rail, or one a node and rail where each has its own subnet.
     """
     return {
-        "prefixes.csv": table(PREFIX_COLUMNS, _prefixes(plan)),
-        "gateways.csv": "\n".join(_gateways(plan)) + "\n",
+        "prefixes.csv": "".join(f"{line}\n" for line in map(_line, (PREFIX_COLUMNS, *_prefixes(plan)))),
+        "gateways.csv": "".join(f"{line}\n" for line in _gateways(plan)),
     }

@@ -50,17 +50,14 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
         display.display(text.picture(verdict, _name(args), colour=colour(), report=path))
-    if args["fail"] and not verdict["hosts"]:
+    told = fix = ""
+    if not verdict["hosts"]:
+        told = f"No host of this play is in the plan {args['plan_dir']!r}."
         fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
-        result |= {
-            "failed": True,
-            "msg": f"No host of this play is in the plan {args['plan_dir']!r}. {fix}",
-            "fix": fix,
-        }
-    if args["fail"] and verdict["status"] in ("deviation", "error"):
+    if verdict["status"] in ("deviation", "error"):
+        told = f"{result['summary']} {_worst(verdict)}"
         fix = f"Read {path}: each deviation has its cause and its fix."
-        result |= {"failed": True, "msg": f"{result['summary']} {_worst(verdict)} {fix}", "fix": fix}
-    return result
+    return result | {"failed": True, "msg": f"{told} {fix}", "fix": fix} if args["fail"] and told else result
 
 
 def _page(plan_dir: str, verdict: Verdict) -> tuple[str | None, str | None]:
