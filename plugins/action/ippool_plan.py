@@ -148,9 +148,8 @@ class ActionModule(FabricAction):
         zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
         names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
         member: dict[str, list[str]] = {}
-        for name in names:
-            for host in groups.get(name, ()) if isinstance(name, str) else ():
-                member.setdefault(host, []).append(name)
+        for host, name in [(host, one) for one in names if isinstance(one, str) for host in groups.get(one, ())]:
+            member.setdefault(host, []).append(name)
         group = raw.get("group") or DEFAULTS["group"]
         if outside := sorted(set(member) - set(groups.get(group, ()))):
             self._display.warning(f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}.")
