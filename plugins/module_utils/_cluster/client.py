@@ -30,12 +30,24 @@ THREADS = 8
 """How many requests are under way at once; fewer writes while the answers are slow."""
 APPLY = "application/apply-patch+yaml"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+_TRUST = (
+    "Name the certificate that signed it (certificate-authority in the kubeconfig); an expired one has to be renewed. "
+    "[api_certificate]"
+)
+_REACH = (
+    "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended. "
+    "[api_no_answer]"
+)
 # Seconds: the longest wait between two tries; to connect, and until one answer is there.
 _LONGEST_PAUSE = 5.0
 _ANSWER_SECONDS = (5, 60)
 _CONNECT_SECONDS = 8.0
 # A list's pages are kept for some minutes only: how often a list is begun again.
 _MOST_LISTS = 3
+
+
+def _beginning(said: t.Any) -> str:
+    return str(said)[:300].rstrip(".")
 
 
 class Cluster:
@@ -293,7 +305,8 @@ class Cluster:
                 return answered(call)
             except library.client.ApiException as exc:
                 if UNTRUSTED in str(exc.reason):
-                    raise self._untrusted(exc) from exc
+                    text = f"The certificate of the API at {self.host} is not trusted: {_beginning(exc.reason)}."
+                    raise RdmaError(text, _TRUST, code=0) from exc
                 status = status_of(exc)
                 clashes = conflict_fields(status)
                 home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
@@ -307,23 +320,8 @@ class Cluster:
             except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
                 wait = pause
                 if time.monotonic() + wait > until:
-                    raise self._unreachable(exc) from exc
+                    text = f"The API at {self.host} does not answer: {_beginning(exc)}."
+                    raise RdmaError(text, _REACH, code=0) from exc
             time.sleep(wait)
             # A thousand requests that failed together must not come again together.
             pause = min(_LONGEST_PAUSE, pause * 2) * random.uniform(0.7, 1.0)
-
-    def _untrusted(self, exc: t.Any) -> RdmaError:
-        return RdmaError(
-            f"The certificate of the API at {self.host} is not trusted: {str(exc.reason)[:300].rstrip('.')}.",
-            "Name the certificate that signed it (certificate-authority in the kubeconfig); an expired one has to be "
-            "renewed. [api_certificate]",
-            code=0,
-        )
-
-    def _unreachable(self, exc: Exception) -> RdmaError:
-        return RdmaError(
-            f"The API at {self.host} does not answer: {str(exc)[:300].rstrip('.')}.",
-            "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one "
-            "ended. [api_no_answer]",
-            code=0,
-        )

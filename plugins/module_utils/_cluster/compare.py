@@ -118,8 +118,14 @@ def _steps(dotted: str) -> list[str]:
     return [f"f:{name}" for name in dotted.split(".")]
 
 
-def is_ours(labels: dict[str, str], fabric: str) -> bool:
-    """Say whether labels say that an object is this collection's, and of this fabric."""
+def labels_of(obj: Json) -> dict[str, str]:
+    """Return an object's labels."""
+    return obj["metadata"].get("labels") or {}
+
+
+def is_ours(obj: Json, fabric: str) -> bool:
+    """Say whether an object's labels say that it is this collection's, and of this fabric."""
+    labels = labels_of(obj)
     return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
 
 

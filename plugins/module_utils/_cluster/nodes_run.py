@@ -17,27 +17,14 @@ from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
 from .._fabric.labels import labels as labels_of
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
-from . import library, source
+from . import library, nodes, source
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
 from .library import ACCESS
 from .machines import HOSTS, joined
 from .model import Json, Ref
-from .nodes import (
-    PURPOSES,
-    RESOURCES,
-    Node,
-    NodesRequest,
-    awaited,
-    checks,
-    drain_changes,
-    label_changes,
-    offered_by_all,
-    progress,
-    request_of,
-    steps,
-)
+from .nodes import PURPOSES, RESOURCES, Node, NodesRequest
 from .progress import Patience, reporter
 
 if t.TYPE_CHECKING:
@@ -83,7 +70,7 @@ def read_request(folder: str, *, absent: bool) -> NodesRequest:
     seats = read_lock(folder)["nodes"]
     source.check_plan(os.path.join(folder, "cluster"))
     groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
-    return request_of(seats, read_labels(folder, "cluster"), groups, None if absent else read_facts(folder))
+    return nodes.request_of(seats, read_labels(folder, "cluster"), groups, None if absent else read_facts(folder))
 
 
 def read_labels(folder: str, part: str) -> Json | None:
@@ -131,7 +118,7 @@ def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> 
             there = joined(params["hosts"], cluster.each(*NODE))
         found = {name: node for name, node in found.items() if name in there}
     live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
-    changes = drain_changes(live, params["drain"], params["purpose"])
+    changes = nodes.drain_changes(live, params["drain"], params["purpose"])
     if not check_mode:
         for name, patch in changes.items():
             cluster.patch(Ref.to(*NODE, name), patch)
@@ -151,7 +138,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     """Label nodes, and compare them with the plan, when that is asked for after waiting."""
     absent = params["state"] == "absent"
     live = read(cluster, want)
-    whole = label_changes(want, live, absent=absent)
+    whole = nodes.label_changes(want, live, absent=absent)
     considered = set(params["nodes"] or live)
     changes = {name: change for name, change in whole.items() if params["label"] and name in considered}
     if not check_mode:
@@ -179,7 +166,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     wait = 0 if check_mode else params["wait_seconds"]
     return {
         **result,
-        "offered_by_all": offered_by_all(want, live),
+        "offered_by_all": nodes.offered_by_all(want, live),
         "checks": explained(cluster, params, want, waited(cluster, params, want, live, wait)),
         "prefixes": prefixes(cluster, params["plan_dir"], wait),
     }
@@ -207,14 +194,14 @@ def waited(
             row["metadata"]["name"]: row.get("status") or {}
             for row in cluster.each(SRIOV, "SriovNetworkNodeState", namespace=params["namespace"])
         }
-        found = checks(want, live, states)
-        late = awaited(found, considered, live)
+        found = nodes.checks(want, live, states)
+        late = nodes.awaited(found, considered, live)
         now = time.monotonic()
-        if not seconds or not late or not patience.see(steps(found), now):
+        if not seconds or not late or not patience.see(nodes.steps(found), now):
             return found
         if now - reported >= REPORT_SECONDS:
             reported = now
-            report(f"{now - began:.0f} s: {progress(late, len(considered))}")
+            report(f"{now - began:.0f} s: {nodes.progress(late, len(considered))}")
         time.sleep(min(POLL_SECONDS, seconds))
         live = read(cluster, want)
 

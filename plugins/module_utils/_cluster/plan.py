@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import subtract
-from .compare import addresses, applied, is_ours, keep_pool, object_differences, owners, writers
+from .compare import addresses, applied, is_ours, keep_pool, labels_of, object_differences, owners, writers
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
 
 if t.TYPE_CHECKING:
@@ -74,31 +74,26 @@ class ClusterPlanner:
         if (wanted := self.wanted.get(ref)) is not None:
             self._seen.add(ref)
             if self.options.absent:
-                self._remove(ref, live, self._label_of(wanted) or self.options.fabric)
+                self._remove(ref, live, labels_of(wanted).get(LABEL_FABRIC) or self.options.fabric)
             else:
                 self._compare(ref, wanted, live)
         elif (
             self.options.prune
             and ref not in self.options.declared
-            and is_ours(live["metadata"].get("labels") or {}, self.options.fabric)
+            and is_ours(live, self.options.fabric)
             # What a controller made of an object goes with that.
             and not live["metadata"].get("ownerReferences")
         ):
             self._seen.add(ref)
             self._remove(ref, live, self.options.fabric)
 
-    @staticmethod
-    def _label_of(obj: Json) -> str:
-        return str((obj["metadata"].get("labels") or {}).get(LABEL_FABRIC, ""))
-
     def _remove(self, ref: Ref, live: Json, fabric: str) -> None:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
             self._unchanged += 1
             return
-        labels = meta.get("labels") or {}
-        labelled = LABEL_MANAGER in (self.wanted.get(ref, live)["metadata"].get("labels") or {})
-        if labelled and not is_ours(labels, fabric) and not self.options.force:
+        labelled = LABEL_MANAGER in labels_of(self.wanted.get(ref, live))
+        if labelled and not is_ours(live, fabric) and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
         if self._keeps("delete", ref, live, None):
@@ -122,7 +117,7 @@ class ClusterPlanner:
 
     @staticmethod
     def _foreign(ref: Ref, live: Json) -> Conflict:
-        labels = live["metadata"].get("labels") or {}
+        labels = labels_of(live)
         owner = labels.get(LABEL_MANAGER) or ", ".join(writers(live["metadata"])) or "somebody"
         if labels.get(LABEL_MANAGER) == FIELD_MANAGER:
             owner = f"fabric {labels.get(LABEL_FABRIC, '')!r}"
@@ -138,9 +133,8 @@ class ClusterPlanner:
         if not found:
             self._unchanged += 1
             return
-        labels = wanted["metadata"].get("labels") or {}
-        labelled = LABEL_MANAGER in labels
-        owned = labelled and self._owned(labels, meta)
+        labelled = LABEL_MANAGER in labels_of(wanted)
+        owned = labelled and self._owned(wanted, live)
         if labelled and not owned and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
@@ -154,12 +148,11 @@ class ClusterPlanner:
             self._steps.append(Step(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
 
     @staticmethod
-    def _owned(labels: dict[str, str], meta: Json) -> bool:
-        if is_ours(meta.get("labels") or {}, labels.get(LABEL_FABRIC, "")):
-            return True
+    def _owned(wanted: Json, live: Json) -> bool:
+        fabric = labels_of(wanted).get(LABEL_FABRIC, "")
         # Someone may have taken the labels off; the server still knows who made it.
-        other = (meta.get("labels") or {}).get(LABEL_FABRIC)
-        return other in (None, labels.get(LABEL_FABRIC, "")) and bool(applied(meta))
+        known = labels_of(live).get(LABEL_FABRIC) in (None, fabric) and bool(applied(live["metadata"]))
+        return is_ours(live, fabric) or known
 
     def _ownership(
         self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool

@@ -138,20 +138,18 @@ def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[st
         if applied(crd["metadata"]) and not owner_of(crd["metadata"]).marked:
             rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else cluster.listed(*kind_of(crd))
             users[name] = sum(owner_of(row["metadata"]).marked != str(release) for row in rows)
-    asked = {crd["metadata"]["name"] for crd in charts} & live.keys()
+    asked = sorted({crd["metadata"]["name"] for crd in charts} & live.keys())
+    why = {
+        name: f"{users[name]} objects use it"
+        if name in users
+        else f"it belongs to {owner_of(live[name]['metadata']).name}"
+        for name in asked
+        if users.get(name) != 0
+    }
     return {
         **NOTHING,
-        "crds": sorted(name for name in asked if users.get(name) == 0),
-        "left": [
-            f"CRD {name} stays: "
-            + (
-                f"{users[name]} objects use it"
-                if name in users
-                else f"it belongs to {owner_of(live[name]['metadata']).name}"
-            )
-            for name, crd in sorted(live.items())
-            if name in asked and users.get(name) != 0
-        ],
+        "crds": [name for name in asked if name not in why],
+        "left": [f"CRD {name} stays: {text}" for name, text in why.items()],
         "foreign": [proof] if proof in live and proof not in users else [],
     }
 

@@ -30,14 +30,9 @@ RENEW_DAYS = 60
 KEYS = ("ca.crt", "tls.crt", "tls.key")
 
 
-def dns_names(service: str, namespace: str, domain: str = "cluster.local") -> list[str]:
+def dns_names(service: str, namespace: str) -> list[str]:
     """Return the names under which the API server calls a service."""
-    return [
-        service,
-        f"{service}.{namespace}",
-        f"{service}.{namespace}.svc",
-        f"{service}.{namespace}.svc.{domain}",
-    ]
+    return [service, *(f"{service}.{namespace}{end}" for end in ("", ".svc", ".svc.cluster.local"))]
 
 
 def make(service: str, namespace: str) -> dict[str, str]:
@@ -49,32 +44,19 @@ def make(service: str, namespace: str) -> dict[str, str]:
     unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
     usage = {"digital_signature": True, **dict.fromkeys((*unused, "decipher_only"), False)}
 
-    def start(subject: t.Any, public: t.Any) -> t.Any:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(ca_name)
-            .public_key(public)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=DAYS))
-        )
+    def signed(subject: t.Any, public: t.Any, *more: t.Any, ca: bool) -> t.Any:
+        made = x509.CertificateBuilder().issuer_name(ca_name).subject_name(subject).public_key(public)
+        made = made.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+        made = made.not_valid_after(now + datetime.timedelta(days=DAYS))
+        made = made.add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
+        made = made.add_extension(x509.KeyUsage(**usage, key_cert_sign=ca, crl_sign=ca), critical=True)
+        for extension in more:
+            made = made.add_extension(extension, critical=False)
+        return made.sign(ca_key, hashes.SHA256())
 
-    authority = (
-        start(ca_name, ca_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.KeyUsage(**usage, key_cert_sign=True, crl_sign=True), critical=True)
-        .sign(ca_key, hashes.SHA256())
-    )
-    names = [x509.DNSName(text) for text in dns_names(service, namespace)]
-    server = (
-        start(name, key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.KeyUsage(**usage, key_cert_sign=False, crl_sign=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
+    names = x509.SubjectAlternativeName([x509.DNSName(text) for text in dns_names(service, namespace)])
+    authority = signed(ca_name, ca_key.public_key(), ca=True)
+    server = signed(name, key.public_key(), names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), ca=False)
     pem = serialization.Encoding.PEM
     return {
         "ca.crt": authority.public_bytes(pem).decode(),

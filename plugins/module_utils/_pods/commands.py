@@ -18,8 +18,6 @@ from .client import PodCluster
 
 STREAM_ERROR: str | None = None
 try:
-    from kubernetes.client import CoreV1Api
-    from kubernetes.client.exceptions import ApiException
     from kubernetes.stream import stream, ws_client
     from websocket import WebSocketException
 except ImportError:
@@ -134,7 +132,7 @@ class CommandCluster(PodCluster):
         """
         meta = pod["metadata"]
         # For a stream the client changes its transport while it begins: other threads keep theirs.
-        api = CoreV1Api(library.client.ApiClient(library.load(self._params)))
+        api = library.client.CoreV1Api(library.client.ApiClient(library.load(self._params)))
         try:
             opened = stream(
                 api.connect_get_namespaced_pod_exec,
@@ -145,10 +143,10 @@ class CommandCluster(PodCluster):
                 stderr=True,
                 _preload_content=False,
             )
-        except (ApiException, AttributeError) as exc:
+        except (library.client.ApiException, AttributeError) as exc:
             # Releases 32 to 36 stumble over a refusal that has no body.
-            said = exc if isinstance(exc, ApiException) else exc.__context__
-            if not isinstance(said, ApiException):
+            said = exc.__context__ if isinstance(exc, AttributeError) else exc
+            if not isinstance(said, library.client.ApiException):
                 raise
             problem = str(said.reason or said).split(" -+-+-", 1)[0].strip()
             raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc

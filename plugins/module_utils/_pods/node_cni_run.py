@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import typing as t
 import uuid
+from dataclasses import dataclass, field
 
 from .._cluster.library import ACCESS
 from .._cluster.nodes import listed, lost_nodes
@@ -46,17 +47,17 @@ SPEC: dict[str, t.Any] = {
 POLL_SECONDS = 1.0
 
 
+@dataclass
 class NodePods:
     """One short-lived pod on each of some nodes."""
 
-    def __init__(self, cluster: PodCluster, params: dict[str, t.Any], *, check_mode: bool) -> None:
-        self._cluster = cluster
-        self.params = params
-        self._check_mode = check_mode
-        self.said: dict[str, str] = {}
-        """What the pods that ended well have said, by node."""
-        self.why: dict[str, str] = {}
-        """Why the others did not, by node."""
+    _cluster: PodCluster
+    params: dict[str, t.Any]
+    _check_mode: bool
+    said: dict[str, str] = field(default_factory=dict)
+    """What the pods that ended well have said, by node."""
+    why: dict[str, str] = field(default_factory=dict)
+    """Why the others did not, by node."""
 
     def run(self, scripts: t.Mapping[str, t.Sequence[str]], *, writes: bool | None) -> None:
         """Run a script with its arguments on each node, and take all pods away again.
@@ -107,7 +108,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         every = cluster.nodes()
         asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
         down = (lost_nodes(every.values()) & asked) - params["known"].keys()
-        pods = NodePods(cluster, params, check_mode=module.check_mode)
+        pods = NodePods(cluster, params, module.check_mode)
         act = {"noted": noted, "given_back": given_back, "started": started}[params["state"]]
         return {**act(pods, asked - down), "down": sorted(down)}
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_warning, newest, ready
@@ -40,19 +41,17 @@ _FORBIDDEN = (
 )
 
 
+@dataclass
 class Pods:
     """The test application of a fabric in a cluster.
 
     :param nodes: the plan's nodes by name.
     """
 
-    def __init__(
-        self, cluster: CommandCluster, nodes: t.Mapping[str, looks.PodNode], params: t.Mapping[str, t.Any]
-    ) -> None:
-        self._cluster = cluster
-        self._nodes = nodes
-        self._params = params
-        self._forbidden = False
+    _cluster: CommandCluster
+    _nodes: t.Mapping[str, looks.PodNode]
+    _params: t.Mapping[str, t.Any]
+    _forbidden: bool = False
 
     def checks(self, *, check_mode: bool = False) -> list[Check]:
         """Return all checks."""

@@ -219,13 +219,6 @@ class Command:
                 self.over(seconds)
 
 
-def reported(each: Look) -> dict[str, t.Any]:
-    """Return how far a part is, for the result."""
-    part = each.part
-    where = {"kind": part.kind, "name": part.name, "namespace": part.namespace}
-    return {**where, "ready": each.done, "text": each.text}
-
-
 def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
     """Run a command and look meanwhile.
 
@@ -270,7 +263,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             outcome = waiting.until_ready()
             if outcome.problem is not None:
                 raise outcome.problem
-    result["parts"] = [reported(each) for each in outcome.looks]
+    where = [{key: getattr(each.part, key) for key in ("kind", "name", "namespace")} for each in outcome.looks]
+    result["parts"] = [{**row, "ready": each.done, "text": each.text} for row, each in zip(where, outcome.looks)]
     result["down"] = sorted(outcome.down)
     result["seconds"] = round(outcome.seconds, 1)
     return result
