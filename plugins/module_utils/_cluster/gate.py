@@ -115,6 +115,10 @@ class GatedNode:
             not lost_nodes([node]) and not spec.get("unschedulable"),
         )
 
+    def __str__(self) -> str:
+        tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in self.taints)
+        return _shown(self.condition.get("status"), self.condition.get("message"), tainted, self.note)
+
     @property
     def memory(self) -> GateMemory | None:
         """What was kept on it."""
@@ -129,6 +133,15 @@ class GateTarget:
     status: str
     reason: str
     message: str
+
+    def __str__(self) -> str:
+        return _shown(self.status, self.message, self.memory.out, self.memory.text())
+
+
+def _shown(status: str | None, message: str | None, out: bool, note: str) -> str:
+    """Return what a node is or is to be, for a person."""
+    said = f"{CONDITION}={status} ({message})" if status else "without condition"
+    return f"{said}, {'out' if out else 'in'}, {note or 'no note'}"
 
 
 # --- deciding --------------------------------------------------------------------------------------------------------

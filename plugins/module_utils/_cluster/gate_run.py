@@ -13,7 +13,6 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
 from .._errors import RdmaError
-from .._fabric.labels import GATE_TAINT
 from .._fabric.lock import read_lock
 from .._intake import FILE, excerpt, parsed
 from . import gate
@@ -156,8 +155,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "foreign": sorted(name for name, owner in gated_by.items() if name in planned and owner != fabric),
         "missing": sorted(set(planned) - set(live)),
         "diff": {
-            "before": "".join(before(name, live[name]) for name in sorted(changes)),
-            "after": "".join(after(name, target) for name, target in sorted(changes.items())),
+            "before": "".join(f"{name}: {live[name]}\n" for name in sorted(changes)),
+            "after": "".join(f"{name}: {target or gate.GatedNode()}\n" for name, target in sorted(changes.items())),
         },
     }
 
@@ -166,21 +165,3 @@ def differs(live: gate.GatedNode, target: gate.GateTarget | None, now: float) ->
     """Say whether a node is not what was decided."""
     out = target is not None and target.memory.out
     return gate.status_patch(live, target, now) is not None or gate.taint_patch(live, out) is not None
-
-
-def before(name: str, live: gate.GatedNode) -> str:
-    """Return what a node is, for a person."""
-    tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in live.taints)
-    return _line(name, live.condition.get("status"), live.condition.get("message"), tainted, live.note)
-
-
-def after(name: str, target: gate.GateTarget | None) -> str:
-    """Return what a node is to be, for a person."""
-    if target is None:
-        return _line(name, None, None, False, "")
-    return _line(name, target.status, target.message, target.memory.out, target.memory.text())
-
-
-def _line(name: str, status: str | None, message: str | None, tainted: bool, note: str) -> str:
-    said = f"{gate.CONDITION}={status} ({message})" if status else "without condition"
-    return f"{name}: {said}, {'out' if tainted else 'in'}, {note or 'no note'}\n"

@@ -159,12 +159,6 @@ class ClusterPlan:
     def counts(self) -> dict[str, int]:
         """Return the summary."""
         count = Counter(step.action for step in self.all_steps())
-        return {
-            "created": count["create"],
-            "applied": count["apply"],
-            "replaced": count["replace"],
-            "deleted": count["delete"],
-            "unchanged": self.unchanged,
-            "kept": len(self.kept),
-            "conflicts": len(self.conflicts),
-        }
+        names = {"create": "created", "apply": "applied", "replace": "replaced", "delete": "deleted"}
+        done = {name: count[action] for action, name in names.items()}
+        return {**done, "unchanged": self.unchanged, "kept": len(self.kept), "conflicts": len(self.conflicts)}

@@ -16,33 +16,11 @@ from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
 from .._fabric.lock import LOCK
-from . import library, source
+from . import components, library, source
 from .calico import patches
 from .client import Cluster
 from .compare import applied
-from .components import (
-    ADOPT,
-    DEVICE_PLUGIN,
-    MANAGED,
-    MULTUS,
-    SERVED,
-    SPIDERPOOL,
-    SRIOV_OPERATOR,
-    TITLES,
-    AdoptedPart,
-    FoundPart,
-    PlannedParts,
-    Release,
-    differences,
-    needed,
-    networks_found,
-    owner_of,
-    policies_found,
-    states,
-    taken_networks,
-    value_changes,
-    workloads_found,
-)
+from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, Release
 from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 from .library import ACCESS
@@ -135,14 +113,14 @@ def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[st
     live = crds_there(cluster, {proof, *(crd["metadata"]["name"] for crd in charts)})
     users: dict[str, int] = {}
     for name, crd in live.items():
-        if applied(crd["metadata"]) and not owner_of(crd["metadata"]).marked:
+        if applied(crd["metadata"]) and not components.owner_of(crd["metadata"]).marked:
             rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else cluster.listed(*kind_of(crd))
-            users[name] = sum(owner_of(row["metadata"]).marked != str(release) for row in rows)
+            users[name] = sum(components.owner_of(row["metadata"]).marked != str(release) for row in rows)
     asked = sorted({crd["metadata"]["name"] for crd in charts} & live.keys())
     why = {
         name: f"{users[name]} objects use it"
         if name in users
-        else f"it belongs to {owner_of(live[name]['metadata']).name}"
+        else f"it belongs to {components.owner_of(live[name]['metadata']).name}"
         for name in asked
         if users.get(name) != 0
     }
@@ -169,17 +147,17 @@ class Survey:
         self.sets, self.networks = cluster.listed("apps/v1", "DaemonSet"), cluster.listed(*NETWORK)
         self.nodes = cluster.listed("v1", "Node")
         self.distribution = distribution_of(self.nodes)
-        self.found = [*workloads_found([*cluster.listed("apps/v1", "Deployment"), *self.sets], release)]
-        self.found += policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
-        self.found += networks_found(self.networks)
+        self.found = [*components.workloads_found([*cluster.listed("apps/v1", "Deployment"), *self.sets], release)]
+        self.found += components.policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
+        self.found += components.networks_found(self.networks)
         if release.there and not release.ours and not self.of(SPIDERPOOL):
             chart = release.chart.rpartition("-")[2]
             self.found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
         self.crds = crds_there(cluster, {*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
         for part, name in PROOFS.items():
             if name in self.crds and not self.of(part):
-                owner = owner_of(self.crds[name]["metadata"]).name
-                self.found.append(FoundPart(part, f"CRD {name}", owner, sure=SERVED))
+                owner = components.owner_of(self.crds[name]["metadata"]).name
+                self.found.append(FoundPart(part, f"CRD {name}", owner, sure=components.SERVED))
         folder = params["cluster_dir"] or ""
         self.policies, self.facts = manifests(folder, "sriovpolicies.yaml"), planned_facts(folder)
 
@@ -214,7 +192,7 @@ class Survey:
         yield from network_problems(self.sets, networks, self.nodes, present, self.distribution)
         yield from nodes_on_rails(self.nodes, facts["prefixes"])
         yield from unknown_kinds(self.cluster, params["kinds"], params["crds"])
-        yield from taken_networks(self.networks, {row["name"] for row in rows})
+        yield from components.taken_networks(self.networks, {row["name"] for row in rows})
 
     def adopted_problems(self, parts: dict[str, str]) -> t.Iterator[Problem]:
         """Give what of the adopted parts does not serve the plan.
@@ -222,29 +200,29 @@ class Survey:
         :param parts: managed or adopt, by part.
         """
         folders = {**self.distribution.folders, **(self.params["values"].get("global") or {})}
-        planned = PlannedParts(self.params["values"], self.policies, folders)
+        planned = components.PlannedParts(self.params["values"], self.policies, folders)
         for part, state in parts.items():
             if state == ADOPT and (rows := self.of(part)):
-                yield from differences(part, planned, self.seen(part, rows))
+                yield from components.differences(part, planned, self.seen(part, rows))
 
-    def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
+    def seen(self, part: str, rows: list[FoundPart]) -> components.AdoptedPart:
         """Return what an adopted part says of itself, of which `rows` are there."""
         if part == SPIDERPOOL:
             told = mounted(self.cluster, rows, "conf.yml") or ""
-            return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
+            return components.AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
         if part == DEVICE_PLUGIN:
             own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
             given = own[0] if own else mounted(self.cluster, rows, "config.json")
             with contextlib.suppress(ValueError, TypeError, AttributeError):
                 read: t.Any = json.loads(given) if isinstance(given, str) else given
-                return AdoptedPart(rows, plugin=read.get("configList") or [])
+                return components.AdoptedPart(rows, plugin=read.get("configList") or [])
         lacking: set[str] = set()
         if part == SRIOV_OPERATOR and PROOFS[part] in self.crds:
             versions = {row["name"]: row for row in self.crds[PROOFS[part]]["spec"]["versions"]}
             known = versions.get(SRIOV.partition("/")[2])
             schema = schema_of(known) if known else {}
             lacking = {name for policy in self.policies for name in undeclared({"spec": policy["spec"]}, schema)}
-        return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
+        return components.AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
 
 
 def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
@@ -255,11 +233,11 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     release = replace(noted, ours=noted.ours or params["take_over"])
     survey = Survey(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
-    parts, problems, asked = states(needed(params["values"]), settings, survey.found, release)
+    parts, problems, asked = components.states(components.needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
     taken = []
     if noted.there and not noted.ours and SPIDERPOOL in managed and SPIDERPOOL not in asked:
-        taken = list(value_changes(params["release"]["values"], params["values"]))
+        taken = list(components.value_changes(params["release"]["values"], params["values"]))
         if not release.ours:
             problems.append(
                 Problem(
@@ -280,11 +258,11 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
             f"Nothing was changed. Mend what is listed and run again.{line} [cluster_in_the_way]",
             problems=[str(problem) for problem in problems],
         )
-    beside = {
-        row.part: row for row in survey.found if not row.ours and (row.sure > SERVED or parts.get(row.part) == ADOPT)
-    }
+    adopted = {part for part, state in parts.items() if state == ADOPT}
+    others = [row for row in survey.found if not row.ours]
+    beside = {row.part: row for row in others if row.sure > components.SERVED or row.part in adopted}
     notes = [
-        f"{TITLES[part]} ({row}) {'is adopted' if parts.get(part) == ADOPT else 'is there too, and not touched'}"
+        f"{components.TITLES[part]} ({row}) {'is adopted' if part in adopted else 'is there too, and not touched'}"
         for part, row in sorted(beside.items())
     ]
     return {

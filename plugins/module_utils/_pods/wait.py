@@ -13,20 +13,9 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, replace
 
+from .._cluster import pod_state
 from .._cluster.nodes import listed
-from .._cluster.pod_state import (
-    PodTrouble,
-    begun,
-    condition,
-    containers,
-    is_ready,
-    job_failure,
-    name_of,
-    newest,
-    trouble,
-    unscheduled,
-    wanted_node,
-)
+from .._cluster.pod_state import PodTrouble, is_ready, trouble, wanted_node
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
@@ -133,7 +122,7 @@ def look(
     found = Look(part, seen and new >= want and ready >= want and old <= 0, text, steps)
     if found.done or pods is None:
         return found if seen else replace(found, text="is not taken up yet")
-    steps[part, generation, "begun"] = sum(begun(pod) for pod in pods)
+    steps[part, generation, "begun"] = sum(pod_state.begun(pod) for pod in pods)
     if part.kind == "DaemonSet":
         return _with_pods(found, obj, pods, lost, revision if seen else "")
     late = _late(pods)
@@ -155,7 +144,7 @@ def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Ite
     # Whom the user's own selector leaves out is not counted, unless that is everybody.
     wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
     down = {name for name in wanted if off[name] == DOWN}
-    have = newest(pods)
+    have = pod_state.newest(pods)
     ready = sum(is_ready(have[name]) for name in wanted if name in have)
     text = f"{ready:,} of {len(wanted):,} pods ready{_down_text(down)}"
     missing: dict[str, list[str]] = {}
@@ -165,7 +154,7 @@ def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Ite
         if pod is None and name not in down:
             final, fix = final and bool(off[name]), fix or fix_of(off[name])
             missing.setdefault(f"it {off[name]}" if off[name] else "no pod was made for it", []).append(name)
-        elif pod is not None and (why := unscheduled(pod)):
+        elif pod is not None and (why := pod_state.unscheduled(pod)):
             final, fix = False, fix or trouble(pod).fix
             missing.setdefault(why, []).append(name)
     found = replace(found, text=text, down=tuple(sorted(down)))
@@ -181,7 +170,7 @@ def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> PodTrouble | Non
     pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
     if pod is None:
         return None
-    namespace, _slash, name = name_of(pod).partition("/")
+    namespace, _slash, name = pod_state.name_of(pod).partition("/")
     node = wanted_node(pod)
     return PodTrouble(
         f"pod {name} was placed on {node}, which is down",
@@ -223,7 +212,7 @@ def _revision(pod: Json) -> str:
 
 
 def _worst(pod: Json) -> tuple[int, str]:
-    broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in containers(pod))
+    broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in pod_state.containers(pod))
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
 
@@ -244,10 +233,10 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> PodTrouble | N
 
 
 def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
-    steps: dict[t.Hashable, int] = {(part, "begun"): sum(begun(pod) for pod in pods or ())}
-    if condition(obj, "Complete"):
+    steps: dict[t.Hashable, int] = {(part, "begun"): sum(pod_state.begun(pod) for pod in pods or ())}
+    if pod_state.condition(obj, "Complete"):
         return Look(part, True, "has ended well", steps)
-    if why := job_failure(obj):
+    if why := pod_state.job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
         return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(why, fix), final=True)
     return Look(part, False, "has not ended", steps, _late(pods or ()))
