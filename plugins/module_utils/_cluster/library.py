@@ -88,14 +88,8 @@ class Kinds:
             raise
         return {
             row["kind"]: dynamic.Resource(
-                prefix=prefix,
-                group=group,
-                api_version=version,
-                client=self._client,
-                kind=row["kind"],
-                name=row["name"],
-                namespaced=row["namespaced"],
-                verbs=row.get("verbs"),
+                **{key: row.get(key) for key in ("kind", "name", "namespaced", "verbs")},
+                **{"prefix": prefix, "group": group, "api_version": version, "client": self._client},
             )
             for row in answer.get("resources") or ()
             # Subresources are answered among the kinds: pods/eviction is of kind Eviction.

@@ -158,34 +158,30 @@ class ApplyRun(Preflight):
                     step = next(left, None)
                 if step is None:
                     return
-                self._one(step)
-                with self._lock:
-                    report()
+                self._one(step, report)
 
         threads = max(1, min(THREADS, len(steps)))
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
 
-    def _one(self, step: Step) -> None:
+    def _one(self, step: Step, report: t.Callable[[], None]) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
+        found: Exception | None = None
         try:
             self._do(step)
-        except FieldConflict as exc:
-            with self._lock:
-                self.outcome.conflicts += [
-                    Conflict(step.ref, place, owner, "is declared by another field manager")
-                    for place, owner in exc.clashes
-                ]
-        except RdmaError as exc:
-            code = int(exc.facts.get("code") or 0)
-            with self._lock:
-                if code in (400, 403, 404, 409, 422):
-                    self.outcome.refused.append((step.ref, exc))
-                else:
-                    self.outcome.stopped = self.outcome.stopped or exc
-        else:
-            with self._lock:
+        except (FieldConflict, RdmaError) as exc:
+            found = exc
+        with self._lock:
+            if isinstance(found, FieldConflict):
+                why = "is declared by another field manager"
+                self.outcome.conflicts += [Conflict(step.ref, place, owner, why) for place, owner in found.clashes]
+            elif isinstance(found, RdmaError) and found.facts.get("code") in (400, 403, 404, 409, 422):
+                self.outcome.refused.append((step.ref, found))
+            elif isinstance(found, RdmaError):
+                self.outcome.stopped = self.outcome.stopped or found
+            else:
                 self.outcome.done += 1
+            report()
 
     def _do(self, step: Step) -> None:
         check = self._options.check_mode
@@ -210,8 +206,7 @@ class ApplyRun(Preflight):
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
                 if kept := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
-                    with self._lock:
-                        self.outcome.kept.append(kept)
+                    self.outcome.kept.append(kept)
                     return False
                 version = live["metadata"].get("resourceVersion", "")
         raise RdmaError(
@@ -234,11 +229,10 @@ class ApplyRun(Preflight):
                 return
             if time.monotonic() > until:
                 names = ", ".join(str(ref) for ref in sorted(left)[:5])
-                with self._lock:
-                    self.outcome.warnings.append(
-                        f"{len(left)} object(s) are still being deleted: {names}. A finalizer holds them: see that the "
-                        "controller that owns it runs."
-                    )
+                self.outcome.warnings.append(
+                    f"{len(left)} object(s) are still being deleted: {names}. A finalizer holds them: see that the "
+                    "controller that owns it runs."
+                )
                 return
             if len(left) == before:
                 time.sleep(pause)
@@ -254,10 +248,9 @@ class ApplyRun(Preflight):
         for step in steps:
             while not condition(self._cluster.get(step.ref) or {}, "Established"):
                 if time.monotonic() > until:
-                    with self._lock:
-                        self.outcome.warnings.append(
-                            f"{step.ref} is not established after {WAIT_SECONDS:.0f} s: its objects may"
-                            " be refused. See its conditions (kubectl describe), then run again."
-                        )
+                    self.outcome.warnings.append(
+                        f"{step.ref} is not established after {WAIT_SECONDS:.0f} s: its objects may"
+                        " be refused. See its conditions (kubectl describe), then run again."
+                    )
                     break
                 time.sleep(0.3)
