@@ -41,8 +41,6 @@ SPEC: dict[str, t.Any] = {
 }
 PATIENCE = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
-STRATEGIC = "strategic-merge-patch"
-MERGE = "merge-patch"
 
 
 def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
@@ -80,7 +78,7 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
             for part in ("status", "") if out else ("", "status"):
                 patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
                 if patch is not None:
-                    content = STRATEGIC if part else MERGE
+                    content = "strategic-merge-patch" if part else "merge-patch"
                     live = gate.GatedNode.of(cluster.patch(node, patch, content=content, part=part))
         except Stale:
             if time.monotonic() > until:

@@ -11,7 +11,6 @@ answers, the hosts keep other runs away (`_hold`), and the process tells later r
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import glob
 import os
@@ -242,5 +241,5 @@ def _gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except OSError as exc:
-        return exc.errno == errno.ESRCH
+        return isinstance(exc, ProcessLookupError)
     return False
