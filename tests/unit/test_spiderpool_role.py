@@ -263,6 +263,9 @@ def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | Non
     assert "ansible.builtin.group_by" in hosts["block"][-1], "the last that a host does"
 
 
+K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHostPath": "/var/lib/rancher/k3s/data/cni"}
+
+
 @pytest.mark.parametrize(
     ("given", "there", "install", "needs"),
     [
@@ -270,6 +273,7 @@ def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | Non
         ({"fabric_attachment": "sriov"}, True, "auto", ["tuning"]),
         ({"fabric_network": "infiniband"}, True, "auto", []),
         ({"spiderpool_install_cni": "true"}, True, "true", ["macvlan"]),
+        ({"spiderpool_values": {"global": K3S}}, True, "auto", ["macvlan"]),
         ({"fabric_ipam": "nv-ipam"}, True, "", ["macvlan"]),
         ({}, False, "", ["macvlan"]),
     ],
@@ -280,7 +284,10 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
     asked = tasks["Ask each host what is in the way"]["railops.rdma.rail_audit"]["settings"]["cni"]
     known = {**given, "hostvars": {"localhost": given}, "__site_cluster": {"there": there}}
-    assert {key: value(text, **known) for key, text in asked.items()} == {"install": install, "needs": needs}
+    folders = {"configurations": given.get("spiderpool_values", {}).get("global", {}).get("cniConfHostPath", "")}
+    folders["programs"] = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
+    whole = {"install": install, "needs": needs, **folders}
+    assert {key: value(text, **known) for key, text in asked.items()} == whole
 
 
 def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: Path) -> None:
