@@ -56,9 +56,8 @@ class Sysfs:
 
     def number(self, path: str) -> int | None:
         """Return a file's number (decimal, or hexadecimal with 0x), or None."""
-        text = self.text(path)
         try:
-            return None if text is None else int(text, 0)
+            return int(self.text(path) or "", 0)
         except ValueError:
             return None
 

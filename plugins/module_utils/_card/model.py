@@ -84,8 +84,6 @@ def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, Wish]) -> list[di
 
 def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Problem]:
     """Return the rails whose card cannot be told, although the host has cards: their firmware would be forgotten."""
-    if not cards:
-        return []
     return [
         Problem(
             f"rail {rail.name}",
@@ -93,7 +91,7 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
             "Give its PCI address (fabric_rails[].pci or fabric_interfaces), or load the card's driver. [card_unknown]",
         )
         for rail in rails
-        if rail.address is None
+        if cards and rail.address is None
     ]
 
 

@@ -162,11 +162,8 @@ CONTAINER_FIX = (
 
 def container_late(host: Host, seconds: int) -> RdmaError:
     """Return the failure of a wait for the driver container; it names what was waited for."""
-    seen = (
-        "its folder /run/mellanox/drivers is there, its file .driver-ready is not"
-        if host.container
-        else ("its folder /run/mellanox/drivers is empty or missing")
-    )
+    seen = "is there, its file .driver-ready is not" if host.container else "is empty or missing"
+    seen = f"its folder /run/mellanox/drivers {seen}"
     return RdmaError(f"The driver container of this host was not ready within {seconds} s: {seen}.", CONTAINER_FIX)
 
 

@@ -66,10 +66,8 @@ def wanted_modules(want: Want) -> tuple[str, ...]:
     """Return the modules to be loaded at every boot."""
     if want.modules is not None:
         return tuple(name.replace("-", "_") for name in want.modules)
-    modules = MODULES[want.network]
-    if want.rdma_mode == SHARED and SHARED_DEVICE_MODULE not in modules:
-        return (*modules, SHARED_DEVICE_MODULE)
-    return modules
+    shared = (SHARED_DEVICE_MODULE,) if want.rdma_mode == SHARED else ()
+    return tuple(dict.fromkeys((*MODULES[want.network], *shared)))
 
 
 def modules_text(modules: tuple[str, ...]) -> str:

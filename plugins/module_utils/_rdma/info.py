@@ -37,7 +37,7 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
     """Read everything that sysfs tells of RDMA on a host."""
     tree = read_pci(sysfs)
     devices = [_read_device(sysfs, tree, name, gids=gids) for name in sysfs.names(CLASS)]
-    devices.sort(key=_device_order)
+    devices.sort(key=lambda row: (not row["pci"], pci_key(row["pci"]) if row["pci"] else (), row["name"]))
     if part_numbers:
         boards = serving(sysfs, [nic for nic in tree.nics if nic.rdma or nic.vendor == VENDOR_MELLANOX])
         for device in devices:
@@ -58,10 +58,6 @@ def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> 
             for index, gpu in enumerate(tree.gpus)
         ],
     }
-
-
-def _device_order(device: Info) -> tuple[t.Any, ...]:
-    return (0, pci_key(device["pci"]), device["name"]) if device["pci"] else (1, device["name"])
 
 
 def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:

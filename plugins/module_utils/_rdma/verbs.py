@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import traceback
 import typing as t
 
 PYVERBS_ERROR: str | None = None
 try:
     import pyverbs.device as pyverbs_device
-except ImportError:
-    PYVERBS_ERROR = traceback.format_exc()
+except ImportError as exc:
+    PYVERBS_ERROR = repr(exc)
 
 # enum ibv_port_state, ibv_mtu, the link layers of infiniband/verbs.h, and the port's physical states of the
 # InfiniBand specification (as the kernel's phys_state file words them).
