@@ -103,7 +103,7 @@ def test_a_failure_says_what_to_do(plan, tmp_path):
         {
             "place": "fabric_supernets[0]",
             "problem": "'172.17.0.5/16' has host bits set, so the API would refuse it.",
-            "fix": "Write the network as 172.17.0.0/16.",
+            "fix": "Write the network as 172.17.0.0/16. [network_host_bits]",
         }
     ]
     assert result["fix"]

@@ -118,15 +118,25 @@ SAME = FoundPart(
     [
         ({}, [], "managed", ""),
         ({}, [LEFT], "managed", ""),
-        ({}, [THEIRS], "managed", "Set it to adopt to use it as it is."),
+        ({}, [THEIRS], "managed", "Set it to adopt to use it as it is. [component_foreign]"),
         ({}, [THEIRS, FoundPart("multus", "x", ours=True)], "managed", ""),
         ({"multus": "adopt"}, [THEIRS], "adopt", ""),
         ({"multus": "adopt"}, [LEFT], "adopt", ""),
-        ({"multus": "adopt"}, [], "adopt", "Install it, or leave this setting out."),
-        ({"multus": "managed"}, [THEIRS], "managed", "Set it to adopt, or take that one away first."),
+        ({"multus": "adopt"}, [], "adopt", "Install it, or leave this setting out. [adopt_missing]"),
+        (
+            {"multus": "managed"},
+            [THEIRS],
+            "managed",
+            "Set it to adopt, or take that one away first. [component_second]",
+        ),
         ({"multus": "managed"}, [FoundPart("multus", "x", sure=2)], "managed", ""),
         ({"spiderpool": "adopt"}, [SAME, THEIRS], "adopt", ""),
-        ({"spiderpool": "adopt", "multus": "managed"}, [SAME], "managed", "Set it to adopt, or leave it out."),
+        (
+            {"spiderpool": "adopt", "multus": "managed"},
+            [SAME],
+            "managed",
+            "Set it to adopt, or leave it out. [component_unknown]",
+        ),
     ],
 )
 def test_who_brings_a_part(settings, found, state, said):
@@ -154,7 +164,7 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
 
 
 def test_nv_ipam_is_only_adopted():
-    assert states(["nv_ipam"], {}, [], Release())[1][0].fix == "Set it to adopt, or leave it out."
+    assert states(["nv_ipam"], {}, [], Release())[1][0].fix == "Set it to adopt, or leave it out. [component_unknown]"
     assert states(["nv_ipam"], {"nv_ipam": "adopt"}, [FoundPart("nv_ipam", "x")], Release())[1] == []
 
 
@@ -222,7 +232,7 @@ def test_each_row_of_the_table_is_compared(row):
     assert list(differences(row.part, planned, good(row.part))) == []
     (problem,) = differences(row.part, planned, spoil(good(row.part), row.what))
     assert f"{TITLES[row.part]} is adopted, and does not serve the plan by its {row.what}: planned " in problem.problem
-    assert problem.fix == row.fix
+    assert problem.fix == f"{row.fix} [adopted]"
 
 
 def test_what_spiderpool_does_not_tell_is_no_pass():

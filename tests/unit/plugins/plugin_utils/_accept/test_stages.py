@@ -13,7 +13,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import
     STAGES,
     AcceptFleet,
     AcceptSettings,
-    runs_of,
     step_of,
     walk,
 )
@@ -49,7 +48,8 @@ def play(fleet, settings, slow=(), results=None, outcome=speed):
         step = step_of(report.waiting, report.runs)
         hosts = [host for entry in step.entries for host in entry.hosts]
         assert len(hosts) == len(set(hosts)), "a host does two things at once"
-        made = {run.key: outcome(run, slow) for run in runs_of(step)}
+        runs = [Run(step.kind, entry.hosts, unit) for entry in step.entries for unit in entry.units]
+        made = {run.key: outcome(run, slow) for run in runs}
         assert not set(made) & set(results)
         results |= made
         steps.append(step)
