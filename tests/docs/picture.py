@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 FILE = Path(__file__).resolve().parents[2] / "docs/images/rails.svg"
-SIZE = (960, 560)  # pixels
+SIZE = (960, 580)  # pixels
 RAILS = ("rail1", "rail2", "rail3", "rail4")
 HOSTS = ("node1", "node2")
 # Told apart without red and green, and by their names.
@@ -41,7 +41,7 @@ STEPS = (
 TITLE = "Two hosts with four rails each, the leaves that the rails lead to, and what each step changes"
 
 
-def text(x: float, y: float, said: str, *, size: int = 14, bold: bool = False, anchor: str = "start") -> str:
+def text(x: float, y: float, said: str, *, size: int = 16, bold: bool = False, anchor: str = "start") -> str:
     """Return a line of text; `y` is its base line."""
     weight = ' font-weight="bold"' if bold else ""
     place = f'x="{x:g}" y="{y:g}" font-size="{size}"{weight} text-anchor="{anchor}"'
@@ -58,29 +58,29 @@ def box(x: float, y: float, width: float, height: float, fill: str = PAPER) -> s
 
 def port(host: int, rail: int) -> tuple[float, float]:
     """Return where a rail leaves a host."""
-    return 400, 78 + 165 * host + 28 * rail
+    return 416, 78 + 165 * host + 28 * rail
 
 
 def leaf(rail: int) -> tuple[float, float]:
     """Return the left edge of a rail's leaf, at its middle."""
-    return 700, 72 + 82 * rail
+    return 660, 72 + 82 * rail
 
 
 def hosts() -> t.Iterator[str]:
     """Yield both hosts: pods, GPUs, and the NIC of each rail."""
     for number, name in enumerate(HOSTS):
         top = 42 + 165 * number
-        yield box(30, top, 370, 150, SOFT)
+        yield box(30, top, 386, 150, SOFT)
         yield text(44, top + 22, name, bold=True)
-        yield box(44, top + 38, 120, 98, "#fdf1dc")
-        yield text(104, top + 62, "pods", anchor="middle", bold=True)
-        yield text(104, top + 84, "an address on", size=12, anchor="middle")
-        yield text(104, top + 100, "each rail  ②", size=12, anchor="middle")
+        yield box(44, top + 38, 112, 98, "#fdf1dc")
+        yield text(100, top + 62, "pods", anchor="middle", bold=True)
+        yield text(100, top + 84, "an address on", size=14, anchor="middle")
+        yield text(100, top + 100, "each rail  ②", size=14, anchor="middle")
         for rail, label in enumerate(RAILS):
             x, y = port(number, rail)
-            yield box(x - 216, y - 12, 216, 24, "#e3f0fa")
-            yield f'<circle cx="{x - 204:g}" cy="{y:g}" r="5" fill="{COLOURS[rail]}"/>'
-            yield text(x - 190, y + 4, f"{label}: GPU {rail}, NIC ens{rail + 1}np0  ①", size=12)
+            yield box(x - 248, y - 13, 248, 26, "#e3f0fa")
+            yield f'<circle cx="{x - 235:g}" cy="{y:g}" r="5" fill="{COLOURS[rail]}"/>'
+            yield text(x - 223, y + 5, f"{label}: GPU {rail}, NIC ens{rail + 1}np0  ①", size=14)
 
 
 def leaves() -> t.Iterator[str]:
@@ -90,26 +90,26 @@ def leaves() -> t.Iterator[str]:
         for number in range(len(HOSTS)):
             left, height = port(number, rail)
             yield (
-                f'<path d="M{left:g} {height:g} C{left + 130:g} {height:g} {x - 130:g} {y:g} {x:g} {y:g}" fill="none" '
+                f'<path d="M{left:g} {height:g} C{left + 110:g} {height:g} {x - 110:g} {y:g} {x:g} {y:g}" fill="none" '
                 f'stroke="{COLOURS[rail]}" stroke-width="3"/>'
             )
-        yield box(x, y - 28, 230, 56)
+        yield box(x, y - 28, 270, 56)
         yield text(x + 14, y - 6, f"leaf {rail + 1}", bold=True)
-        yield text(x + 14, y + 14, f"all of {label}: gateways, one aggregate", size=11)
-    yield text(550, 52, "③", size=18, anchor="middle")
+        yield text(x + 14, y + 14, f"all of {label}: gateways, one aggregate", size=13)
+    yield text(540, 52, "③", size=20, anchor="middle")
 
 
 def steps() -> t.Iterator[str]:
     """Yield what each step changes."""
     for number, (name, where, lines, fill) in enumerate(STEPS):
         x, y = 30 + 228 * number, 400
-        yield box(x, y, 216, 120, fill)
+        yield box(x, y, 216, 136, fill)
         yield text(x + 12, y + 24, name, bold=True)
-        yield text(x + 12, y + 48, where, size=12)
+        yield text(x + 12, y + 48, where, size=14)
         for offset, said in enumerate(lines):
-            yield text(x + 12, y + 74 + 20 * offset, said, size=12)
+            yield text(x + 12, y + 74 + 20 * offset, said, size=14)
     last = "teardown takes ① and ② back. Leaves are yours: plan writes tables for the network team."
-    yield text(30, 546, last, size=12)
+    yield text(30, 564, last, size=14)
 
 
 def drawn() -> str:
@@ -120,7 +120,7 @@ def drawn() -> str:
         f'role="img" aria-label="{TITLE}" font-family="sans-serif">'
     )
     paper = f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>'
-    titles = (text(30, 28, "hosts", bold=True), text(700, 28, "leaves (switches)", bold=True))
+    titles = (text(30, 28, "hosts", bold=True), text(660, 28, "leaves (switches)", bold=True))
     parts = (head, f"<title>{TITLE}</title>", paper, *titles, *leaves(), *hosts(), *steps(), "</svg>")
     return "\n".join(parts) + "\n"
 

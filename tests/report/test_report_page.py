@@ -9,12 +9,11 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 import time
 
-import packages
 import pytest
+from browser import MISSING, PROGRAM, QUIET
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
@@ -22,25 +21,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict impor
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
 
-PROGRAM = next(filter(None, map(shutil.which, packages.BROWSERS.split("|"))), None)
-pytestmark = pytest.mark.skipif(
-    PROGRAM is None or shutil.which("pdftotext") is None,
-    reason="no Chromium or no pdftotext on PATH; run: apt-get install chromium-headless-shell poppler-utils",
-)
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-extensions",
-    "--enable-logging=stderr",
-    "--v=0",
-    "--virtual-time-budget=4000",
-]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+FLAGS = [*QUIET, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=4000"]
 
 
 @pytest.fixture(scope="module")

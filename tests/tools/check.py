@@ -393,7 +393,7 @@ STEPS = (
     Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 90, rest=True, prepare=node),
     Step("newest", "plugins with the newest release of all that they lean on", unbounded, 120, 2, rest=True, soft=True),
     Step("molecule", "the scenarios on the API double and on namespace hosts", molecule, 120, root=True, rest=True),
-    Step("report", "the report's page in a real browser", suite("tests/report"), 25, rest=True),
+    Step("report", "the report's page in a real browser", suite("tests/report"), 50, rest=True),
     # By name only.
     Step("kind", "from plan to pods on a cluster made by kind", kind, 600, root=True, by_name=True),
     Step(

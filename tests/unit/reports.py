@@ -35,8 +35,11 @@ def check(name, rail, status, **more):
     return {**empty, "id": name, "rail": rail, "status": status, **more}
 
 
-def verdict_of(plan, bad=(), lost=(), **more):
-    """Return a verdict made by the collection's own code: `bad` are (host, rail), `lost` hosts without an answer."""
+def verdict_of(plan, bad=(), lost=(), found=None, **more):
+    """Return a verdict made by the collection's own code.
+
+    `bad` are (host, rail), `lost` hosts without an answer, `found` has further checks by host.
+    """
     rails = [rail.name for rail in plan.fabric.rails]
     results = []
     for node in plan.nodes:
@@ -45,6 +48,7 @@ def verdict_of(plan, bad=(), lost=(), **more):
                 check("network_addresses", rail, "deviation" if (node.host, rail) in bad else "ok", **more)
                 for rail in rails
             ]
+            checks += (found or {}).get(node.host, ())
             results.append(host_result(node.host, node.name, "d", checks))
     expected = {node.host: node.name for node in plan.nodes}
     return merge("d", results, expected, rails=rails, cluster={"status": "pass", "checks": []})

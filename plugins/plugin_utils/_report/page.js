@@ -137,6 +137,7 @@
   };
   const draw = () => {
     body.classList.toggle("virtual", virtual());
+    document.getElementById("nodes").classList.toggle("toolong", virtual());
     body.style.height = virtual() ? shown.length * ROW + "px" : "";
     const from = virtual() ? Math.max(0, Math.floor(grid.scrollTop / ROW) - 8) : 0;
     const room = virtual() ? Math.ceil((grid.clientHeight || 600) / ROW) + 16 : shown.length;
@@ -242,8 +243,8 @@
     }
     if (only && only.checked) wanted = wanted.filter((node) => node.states.includes("b") || node.lost !== undefined);
     shown = wanted;
-    count.textContent = shown.length === nodes.length ? nodes.length + " nodes"
-      : shown.length + " of " + nodes.length + " nodes";
+    const all = nodes.length.toLocaleString("en") + " nodes";
+    count.textContent = shown.length === nodes.length ? all : shown.length.toLocaleString("en") + " of " + all;
     grid.scrollTop = 0;
     showDetail();
     draw();
@@ -268,7 +269,6 @@
   });
   addEventListener("resize", () => { if (virtual()) draw(); });
   addEventListener("hashchange", fromHash);
-  if (nodes.length > STATIC) document.getElementById("nodes").classList.add("toolong");
   globalThis.railops = { data, nodes, index, hostOf, gatewayOf, podsOf, subnetOf, text, span, owner };
   fromHash();
 })();
