@@ -139,7 +139,7 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     slots = read_optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
     if not items:
         if slots is None:
-            fix = "Give the number of nodes that the fabric will ever have: subnets cannot change later. [no_max_nodes]"
+            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later. [no_size]"
             check.add("fabric_max_nodes", "It is required.", fix)
         leaves = _leaves(check, "fabric_leaves", given["leaves"])
         return (Zone("", read_group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)

@@ -43,7 +43,8 @@ CHECKOUT = Path(__file__).resolve().parents[4]
     ],
 )
 def test_a_slip_is_refused_with_what_was_meant(slip, meant):
-    assert name_problems([slip]) == [f"{slip}: no variable has this name, so it would do nothing. Write {meant}."]
+    said = f"{slip}: no variable has this name, so it would do nothing. Write {meant}. [variable_unknown]"
+    assert name_problems([slip]) == [said]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ SINCE_FORMAT = {"nv-ipam"}
 """Features that version 0.1.0 did not have."""
 LOCKS_OF = [("format-1", name) for name in ADDRESSES]
 LOCKS_OF += [("schema-1", name) for name in ADDRESSES if name not in SINCE_FORMAT]
-NEWER = "A newer version of railops.rdma wrote this; install that or newer."
+NEWER = "A newer version of railops.rdma wrote this; install that or newer. [plan_newer]"
 
 
 def golden(form, name):
