@@ -205,7 +205,15 @@ def wait_for_ssh(lab: Lab, host: Host, *, seconds: float) -> None:
         return run(command, check=False).returncode == 0
 
     log = state.folder(lab.name) / host.name / "serial.log"
-    wait_for(f"ssh of {host.name}", answers, seconds=seconds, step=1, fix=f"Start with --keep and read {log}.")
+    fix = f"Start with --keep and read {log}."
+    wait_for(
+        f"ssh of {host.name}",
+        answers,
+        seconds=seconds,
+        step=1,
+        fix=fix,
+        moved=lambda: log.exists() and log.stat().st_size,
+    )
 
 
 def command(lab: Lab, host: Host, argv: Sequence[str]) -> list[str]:

@@ -89,12 +89,27 @@ def missing_tools(tools: dict[str, str]) -> list[str]:
     return [name for name in tools if shutil.which(name) is None]
 
 
-def wait_for(what: str, ready: Callable[[], bool], *, seconds: float, step: float, fix: str) -> None:
-    """Ask `ready` every `step` seconds until it says yes; give up after `seconds`."""
-    deadline = time.monotonic() + seconds
+def wait_for(
+    what: str,
+    ready: Callable[[], bool],
+    *,
+    seconds: float,
+    step: float,
+    fix: str,
+    moved: Callable[[], object] = lambda: None,
+) -> None:
+    """Ask `ready` every `step` seconds until it says yes; give up after `seconds` in which `moved` said nothing new.
+
+    A busy machine is slow and no reason to give up; after five times as long it is one.
+    """
+    began = last = time.monotonic()
+    seen = moved()
     while not ready():
-        if time.monotonic() > deadline:
-            raise LabError(f"{what} was not ready within {seconds:.0f} s.", fix)
+        now = time.monotonic()
+        if moved() != seen:
+            last, seen = now, moved()
+        if now > last + seconds or now > began + 5 * seconds:
+            raise LabError(f"{what} was not ready within {now - began:.0f} s.", fix)
         time.sleep(step)
 
 
