@@ -5,8 +5,9 @@
 """Write what roles say of their variables from the documentation of their modules, and the tables in their READMEs.
 
 Role fabric: all options and defaults are those of the module ippool_plan. Host roles: an option of their modules that
-the role's spec does not have yet is added to it and to the defaults; of one that it has, type and choices follow the
-module, and text and default are the role's own. All roles: README.md has a table of the variables, made of the spec.
+the role's spec does not have yet is added to it; of one that it has, type and choices follow the module, and text and
+default are the role's own. All roles: what has a default in the spec and none in defaults/main.yml gets it there, and
+README.md has a table of the variables, made of the spec.
 
 python3 tests/docs/options_doc.py           write them
 python3 tests/docs/options_doc.py --check   say whether they are as the modules have them
@@ -69,7 +70,7 @@ def value(data: t.Any) -> str:
     """Return a value in YAML's flow style, as people write it."""
     if isinstance(data, list):
         return f"[{', '.join(str(item) for item in data)}]"
-    return data if isinstance(data, str) else json.dumps(data)
+    return (data or '""') if isinstance(data, str) else json.dumps(data)
 
 
 def option(name: str, docs: dict[str, t.Any], indent: int, prefix: str) -> list[str]:
@@ -153,14 +154,16 @@ def completed(role: str, docs: Docs, old: str) -> str:
     return text[: end.end()] + "".join(f"{line}\n" for line in missing) + text[end.end() :]
 
 
-def with_defaults(docs: Docs, old: str, known: t.Container[str]) -> str:
-    """Return a host role's defaults with those of new options.
+def variables(specs: t.Mapping[str, t.Any]) -> Docs:
+    """Return the options of all entry points of a role."""
+    return {name: about for entry in specs.values() for name, about in (entry.get("options") or {}).items()}
 
-    :param known: the options that the role's spec had before.
-    """
-    fresh = {name: about for name, about in docs.items() if "default" in about and name not in known}
-    new = [f"{name}: {value(about['default'])}\n" for name, about in fresh.items()]
-    return old + "".join(new)
+
+def with_defaults(specs: t.Mapping[str, t.Any], old: str) -> str:
+    """Return a role's defaults with those of its spec that they lack."""
+    known = yaml.safe_load(old) or {}
+    fresh = {name: about for name, about in variables(specs).items() if "default" in about and name not in known}
+    return old + "".join(f"{name}: {value(about['default'])}\n" for name, about in fresh.items())
 
 
 def plain(texts: t.Any) -> str:
@@ -173,9 +176,8 @@ def plain(texts: t.Any) -> str:
 
 def readme(specs: t.Mapping[str, t.Any], old: str) -> str:
     """Return a README with the table of the role's variables at its end."""
-    rows = {name: about for entry in specs.values() for name, about in (entry.get("options") or {}).items()}
     lines = ["\n## Variables\n\n", TABLE, "| variable | type | default | what it is |\n| --- | --- | --- | --- |\n"]
-    for name, about in rows.items():
+    for name, about in variables(specs).items():
         kind = f"{about['type']} of {about['elements']}" if "elements" in about else about.get("type", "str")
         default = f"`{value(about['default'])}`" if "default" in about and about["default"] != "" else ""
         choices = f" One of {', '.join(f'`{value(one)}`' for one in about['choices'])}." if "choices" in about else ""
@@ -194,11 +196,10 @@ def pages() -> t.Iterator[tuple[Path, str]]:
             text, values = spec(planned(), before), defaults(planned(), values)
         elif role in hosts:
             text = completed(role, hosts[role], before)
-            values = with_defaults(hosts[role], values, re.findall(r"^      (\w+):$", before, re.MULTILINE))
+        made = yaml.safe_load(text)["argument_specs"]
         yield specs, text
-        yield folder / "defaults/main.yml", values
-        told = (folder / "README.md").read_text(encoding="utf-8")
-        yield folder / "README.md", readme(yaml.safe_load(text)["argument_specs"], told)
+        yield folder / "defaults/main.yml", with_defaults(made, values)
+        yield folder / "README.md", readme(made, (folder / "README.md").read_text(encoding="utf-8"))
 
 
 def main() -> None:

@@ -28,7 +28,8 @@ FILES = (
     "cluster/reservedips.yaml",
     "cluster/sriovpolicies.yaml",
     "hosts/",
-    "switch/",
+    "switch/gateways.csv",
+    "switch/prefixes.csv",
 )
 
 
