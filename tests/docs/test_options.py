@@ -25,10 +25,14 @@ def test_an_option_that_the_role_has_not_is_added_to_its_entry_point_and_default
 
 
 def test_a_default_that_only_the_role_has_is_added_and_one_that_is_there_stays():
-    options = {"accept_wait": {"type": "int", "default": 5}, "accept_dir": {"default": "x"}, "accept_host": {"default": ""}}
+    options = {
+        "accept_wait": {"type": "int", "default": 5},
+        "accept_dir": {"default": "x"},
+        "accept_host": {"default": ""},
+    }
     specs = {"main": {"options": options}, "other": {"options": {"accept_list": {"default": ["a", "b"]}}}, "none": {}}
     old = "accept_dir: '{{ other }}'\n"
-    assert options_doc.with_defaults(specs, old) == f"{old}accept_wait: 5\naccept_host: \"\"\naccept_list: [a, b]\n"
+    assert options_doc.with_defaults(specs, old) == f'{old}accept_wait: 5\naccept_host: ""\naccept_list: [a, b]\n'
 
 
 def test_the_choices_of_an_option_follow_the_module():

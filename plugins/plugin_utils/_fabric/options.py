@@ -15,6 +15,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._fabric.attachments import ATTACHMENTS
+from ...module_utils._fabric.backends import BACKENDS, SPIDER
 from ...module_utils._fabric.labels import RESOURCE_PREFIX
 
 
@@ -58,7 +59,7 @@ OPTIONS = {
     "foreign_plans": Option("list", ()),
     "zones": Option("list", (), keys=("name", "group", "supernets", "max_nodes", "leaves"), frozen=True),
     "leaves": Option("list", ()),
-    "ipam": Option(default="spiderpool", choices=("spiderpool", "nv-ipam"), frozen=True),
+    "ipam": Option(default=SPIDER, choices=tuple(BACKENDS), frozen=True),
     "policy": Option(default="prefixes", choices=("prefixes", "default_route")),
     "mtu": Option("int"),
     "vfs": Option("int", 8),
