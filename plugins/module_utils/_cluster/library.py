@@ -19,11 +19,11 @@ import typing as t
 
 from .._errors import RdmaError
 
+__all__ = ["ACCESS", "NEEDS", "Kinds", "client", "dynamic", "load"]
+
 KUBERNETES_ERROR: str | None = None
 try:
-    from kubernetes import client as client
-    from kubernetes import config
-    from kubernetes import dynamic as dynamic
+    from kubernetes import client, config, dynamic
 except ImportError:
     KUBERNETES_ERROR = traceback.format_exc()
 

@@ -221,7 +221,8 @@ def _is_entry(entry: object) -> bool:
     """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
     if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
         return False
-    return type(entry["slot"]) is int and entry["slot"] >= 0 and isinstance(entry["retired"], bool)
+    slot = entry["slot"]
+    return isinstance(slot, int) and not isinstance(slot, bool) and slot >= 0 and isinstance(entry["retired"], bool)
 
 
 def foreign_of(place: str, label: str, text: str) -> list[Foreign]:

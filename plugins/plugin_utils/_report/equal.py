@@ -136,7 +136,8 @@ def unseen_section(reason: str) -> dict[str, t.Any]:
 
 def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:
     """Return the section of the plan or the cluster; early verdicts have no plan's."""
-    return t.cast("t.Mapping[str, Section]", verdict or {}).get(name) or unseen_section("it is not in this verdict")
+    sections: t.Mapping[str, Section] = t.cast("t.Any", verdict or {})
+    return sections.get(name) or unseen_section("it is not in this verdict")
 
 
 def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
