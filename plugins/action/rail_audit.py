@@ -14,6 +14,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
 from ..module_utils._check import NOT_LOOKED_AT
+from ..module_utils._cluster.machines import HOSTS
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._intake import line
 from ..plugin_utils._host_plan import (
@@ -130,8 +131,8 @@ class ActionModule(ModuleAction):
                 raise
             result = {"failed": True, "msg": str(exc)}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
-        if isinstance(facts.get("node"), dict):
-            facts["node"].update(self._node)  # whose answer it is, no host says
+        if isinstance(node := facts.pop("node", None), dict):  # whose answer it is, no host says
+            facts["node"] = {**{key: line(node.get(key)) or "" for key in HOSTS["options"]}, **self._node}
         if gather and not result.get("failed"):
             result["facts"] = {**facts, "gathered": self._gathered(gather, task_vars)}
         if not verify_dir or result.get("unreachable"):

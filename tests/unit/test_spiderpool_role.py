@@ -310,3 +310,21 @@ def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: P
     said = " ".join((done.stdout + done.stderr).split())
     assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in said
     assert "node1 may have rails" not in said
+
+
+def test_a_hosts_nonsense_about_cni_is_that_hosts_alone() -> None:
+    """The playbook hands on what preflight heard; an answer without the controller's name is left to a pod."""
+    play = next(row for row in content("playbooks/cluster.yml") if "Spiderpool" in str(row.get("tasks")))
+    task = next(row for row in play["tasks"] if row.get("name") == "Install Spiderpool")
+    good = {"node": {"node": "n1"}, "cni": "10-a.conf\n/\nbridge\n/\n"}
+    facts = {
+        "a": good,
+        "b": {"cni": "x"},
+        "c": {"node": "n2", "cni": "x"},
+        "d": {"node": {"node": "n4"}, "cni": {"x": 1}},
+    }
+    hostvars: Json = {host: {"__site_preflight": {"facts": row}} for host, row in facts.items()}
+    hostvars |= {"e": {}, "f": {"__site_preflight": {"facts": "x"}}, "g": {"__site_preflight": {"failed": True}}}
+    given = {"groups": {"gpu_nodes": list(hostvars)}, "hostvars": hostvars}
+    heard = value(task["vars"]["__site_heard"], **given)
+    assert value(task["vars"]["__spiderpool_known"], __site_heard=heard) == {"n1": good["cni"]}

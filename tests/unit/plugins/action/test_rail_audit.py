@@ -237,7 +237,20 @@ def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
     answer = {"checks": [], "facts": {"node": {"host": "node2", "node": "node2", "machine_id": "m"}}}
     result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node1"}}}, answer)
     assert handed["args"]["settings"]["preflight"] == {"host": "node1", "node": "node1"}
-    assert result["facts"]["node"] == {"host": "node1", "node": "node1", "machine_id": "m"}
+    assert result["facts"]["node"] == {
+        "host": "node1",
+        "node": "node1",
+        "machine_id": "m",
+        "boot_id": "",
+        "kubelet": "",
+    }
+    for odd in ("node2", ["node2"], None):
+        answer["facts"] = {"node": odd, "cni": "x"}
+        assert run(rail_audit, {"plan_dir": plan}, answer)[0]["facts"] == {"cni": "x"}
+    answer["facts"] = {"node": {"machine_id": ["m"], "kubelet": "a\x1bb", "more": 1}}
+    same = {"host": "node1", "node": "node1", "machine_id": "", "boot_id": "", "kubelet": "a\\x1bb"}
+    assert run(rail_audit, {"plan_dir": plan}, answer)[0]["facts"]["node"] == same
+    answer["facts"] = {"node": {"host": "node2", "node": "node2"}}
     told = "rdma_host_node_name of node1 is 'node2'.*Take it out and set fabric_node_name"
     with pytest.raises(AnsibleActionFail, match=told):
         run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node2"}}}, answer)
