@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the list of all checks at the end of docs/verify.md from checks.yml.
+"""Write the list of all checks at the end of docs/verify.md from checks.yml and the costs that fixes say.
 
 python3 tests/site/checks_doc.py           write it
 python3 tests/site/checks_doc.py --check   say whether it is as checks.yml has it
@@ -10,7 +10,9 @@ python3 tests/site/checks_doc.py --check   say whether it is as checks.yml has i
 
 from __future__ import annotations
 
+import ast
 import sys
+import typing as t
 from pathlib import Path
 
 import yaml
@@ -18,25 +20,41 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENT = CHECKOUT / "docs/verify.md"
 SOURCE = Path(__file__).with_name("checks.yml")
+COSTS = CHECKOUT / "plugins/module_utils/_check.py"
 HEADING = "\n## All checks\n"
 HEAD = """
 What each check compares; a deviation says what is so instead. The list is made by `python3 tests/site/checks_doc.py`.
 
-| id | what is so when it is ok |
+| how soon | what it means |
 | --- | --- |
+"""
+COLUMNS = """
+The third column is what mending a deviation costs the work on that host. `--check --diff` names a reboot before it
+happens. A warning can always wait.
+
+| id | what is so when it is ok | mending costs | how soon |
+| --- | --- | --- | --- |
 """
 
 
-def ids() -> dict[str, str]:
-    """Return what each check compares, by its id."""
-    found: dict[str, str] = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+def told() -> dict[str, dict[str, t.Any]]:
+    """Return checks.yml, its costs with those that the fixes of roles say."""
+    found: dict[str, dict[str, t.Any]] = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
+    for node in ast.parse(COSTS.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "COSTS":
+            found["costs"].update(ast.literal_eval(node.value))
     return found
 
 
 def page() -> str:
     """Return docs/verify.md with the list as checks.yml has it."""
-    before = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)[0]
-    return before + HEADING + HEAD + "".join(f"| `{name}` | {told} |\n" for name, told in ids().items())
+    before, found = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)[0], told()
+    soon = "".join(f"| {name} | {means} |\n" for name, means in found["soon"].items())
+    rows = "".join(
+        f"| `{name}` | {row['ok']} | {found['costs'][row['costs']]} | {row['soon']} |\n"
+        for name, row in found["checks"].items()
+    )
+    return before + HEADING + HEAD + soon + COLUMNS + rows
 
 
 def main() -> None:

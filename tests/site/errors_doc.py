@@ -191,7 +191,7 @@ def area_of(path: Path) -> str:
 def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str], t.Callable[[str], bool]]:
     """Return the lines of errors.yml, and what says of a problem whether they have it already.
 
-    Raises SystemExit where nothing says any more what an entry begins with, or no check has an entry's id.
+    Raises SystemExit where nothing says any more what an entry begins with, or no check has an entry's id and `soon`.
     """
     written = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))
     said = [(" ".join(problem.split()), ID.search(fix)) for found in rows.values() for problem, fix in found]
@@ -199,9 +199,11 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
         entry["says"]: sorted({match[1] for problem, match in said if match and problem.startswith(entry["says"])})
         for entry in written["messages"]
     }
-    checks = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))
+    checks = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))["checks"]
     lost = [text for text, found in ids.items() if not found]
-    lost += [entry["id"] for entry in written["deviations"] if entry["id"] not in checks]
+    for entry in written["deviations"]:
+        if entry["id"] not in checks or entry["soon"].partition(";")[0] != checks[entry["id"]]["soon"]:
+            lost.append(f"{entry['id']}: {entry['soon']}")
     if lost:
         raise SystemExit(f"Nothing says this any more. Mend {WRITTEN.name}: {'; '.join(lost)}")
     lines = ["## What people meet first", "", "| id | it says | it means | do | it costs |"]
@@ -209,7 +211,8 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
     for entry in written["messages"]:
         names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
         lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
-    lines += ["", "Checks of a verdict, by their ids. HOST in a verdict's command is the host whose line it is:", ""]
+    lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](verify.md#all-checks)."]
+    lines += ["HOST in a verdict's command is the host whose line it is:", ""]
     lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
     return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import compared, ok, skipped, warning
+from ansible_collections.railops.rdma.plugins.module_utils._check import COSTS, compared, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import STAGES
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
@@ -28,8 +28,11 @@ SOURCES = {
 def test_the_ids_have_one_style_and_one_order():
     assert [name for name in IDS if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", name)] == []
     told = yaml.safe_load((PLUGINS.parent / "tests/site/checks.yml").read_text(encoding="utf-8"))
-    assert list(told) == sorted(IDS)
-    assert [name for name, text in told.items() if not text or len(text) > 90 or text.endswith(".")] == []
+    checks = told["checks"]
+    assert list(checks) == sorted(IDS)
+    assert [name for name, row in checks.items() if len(row["ok"]) > 90 or row["ok"].endswith(".")] == []
+    assert {row["soon"] for row in checks.values()} == {*told["soon"]}, "how soon a deviation has to be mended"
+    assert {row["costs"] for row in checks.values()} == {*told["costs"], *COSTS}, "what mending costs the host's work"
 
 
 def test_an_id_that_nobody_can_look_up_is_refused():
