@@ -100,7 +100,7 @@ class Life:
         table, two = self.number(range(1001, 1100), [42, 500, 2005])
         if f" priority {priority} " in str(self.lines):
             return
-        what = self.draw.choice(["from {}", "from {} fwmark 0x7", "to {}", "from {} iif eth0", "from {} ipproto tcp"])
+        what = self.draw.choice(["from {}", "from {} fwmark 0x7", "to {}", "from {} iif eth0", "from {} ipproto 6"])
         made = self.draw.choice(["", " protocol static", " protocol 186"])
         self.lines.append(f"-{family} rule add {what.format(address)} priority {priority} lookup {table}{made}")
         if one or two:

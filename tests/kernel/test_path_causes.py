@@ -132,13 +132,14 @@ def test_what_spiderpool_leads_to_pods_of_this_host_is_known(fabric):
     fabric.hosts[0].ip("link", "del", "veth7")
 
 
+# Protocols are numbers: a plain system has no /etc/protocols.
 @pytest.mark.parametrize(
     ("selector", "whose"),
     [
-        pytest.param("ipproto tcp", "TCP to port 18515", id="tcp"),
-        pytest.param("ipproto tcp dport 22", "TCP to port 22", id="a-port-of-tcp"),
+        pytest.param("ipproto 6", "TCP to port 18515", id="tcp"),
+        pytest.param("ipproto 6 dport 22", "TCP to port 22", id="a-port-of-tcp"),
         pytest.param("uidrange 1000-2000", "UDP to port 4791 of user 1000", id="users"),
-        pytest.param("uidrange 2000-2000 ipproto udp dport 4789-4791", "UDP to port 4789 of user 2000", id="one-user"),
+        pytest.param("uidrange 2000-2000 ipproto 17 dport 4789-4791", "UDP to port 4789 of user 2000", id="one-user"),
     ],
 )
 def test_who_is_diverted_is_told_where_it_is_not_roce(fabric, selector, whose):
@@ -154,7 +155,7 @@ def test_who_is_diverted_is_told_where_it_is_not_roce(fabric, selector, whose):
             assert f"(not RoCE, but {whose}" in item["cause"]
             assert "950:" in item["cause"]
     # What only root sends to other ports is none of the rails'.
-    with Planted(fabric, "rule add ipproto udp dport 53 blackhole pref 951"):
+    with Planted(fabric, "rule add ipproto 17 dport 53 blackhole pref 951"):
         assert paths(fabric) == {}
 
 

@@ -184,13 +184,13 @@ class Breaks:
 
     def rule_for_some(self, host: str, _place: dict, item: dict) -> Break:
         choices = [
-            "ipproto udp dport 4791",
-            "ipproto tcp",
+            "ipproto 17 dport 4791",
+            "ipproto 6",
             "uidrange 1000-2000",
             "uidrange 0-0",
-            "ipproto udp dport 53",
+            "ipproto 17 dport 53",
         ]
-        choices += ["fwmark 1", "iif eth0", "oif nosuch0", "ipproto icmp", "ipproto udp sport 53"]
+        choices += ["fwmark 1", "iif eth0", "oif nosuch0", "ipproto 1", "ipproto 17 sport 53"]
         return self._rule(host, None, item, self.draw.choice(choices), self.draw.choice(["blackhole", "lookup 2000"]))
 
     def rule_behind(self, host: str, place: dict, item: dict) -> Break:
