@@ -131,8 +131,9 @@ def test_both_ends(run_module):
     assert "traffic_errors" in found
 
 
-@pytest.mark.parametrize("token", ["/etc", "..", ".", "a/../..", "", "x" * 65, "a\n"])
+@pytest.mark.parametrize("token", ["..", ".", "a/../..", "", "x" * 65, "a\n"])
 def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
+    """All of these paths are the test's own: where the check is missing, what they name is deleted."""
     kept = tmp_path / "kept"
     kept.write_text("x")
     for name in (token, str(tmp_path)):

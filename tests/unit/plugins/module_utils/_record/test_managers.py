@@ -77,11 +77,11 @@ def test_the_other_files_of_ours_come_out_as_they_are(reader):
 @pytest.mark.parametrize(
     "text",
     [
-        'access-points: {"corp": {\n  mode: infrastructure, password: "SECRET"}}',
-        "tunnels: {wg0: {\n  mode: wireguard, key: SECRET}}",
+        'access-points: {"corp": {\n  mode: infrastructure, password: "SECRET"\n}}',
+        "tunnels: {wg0: {\n  mode: wireguard, key: SECRET\n}}",
         "ethernets:\n  eth0:\n    auth:\n      password: |\n        name: SECRET\n",
         "ethernets:\n  eth0:\n    mtu: 9000   # console password: SECRET, call alice@SECRET",
-        "wifis:\n  wlan0:\n    access-points:\n      SECRET: {}\n",
+        "wifis:\n  wlan0:\n    access-points:\n      SECRET:\n        mode: infrastructure\n",
         "ethernets:\n  SECRET: {mtu: 9000}\n",
         "ethernets: {eth0: {? [SECRET] : SECRET, set-name: SECRET}}",
         "ethernets: {eth0: {match: &SECRET {name: SECRET}, mtu: !SECRET SECRET}}",
