@@ -97,15 +97,19 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     required = params["gateways"] == "require"
     if not check_mode and not required:
         confirm(params["confirm"])
-    checks = []
+    checks, targets = [], []
     if params["gateways"] != "ignore":
         want = parse_want(params)
         targets = targets_of(want, names_of(want))
         checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
-    silent = [check["planned"] for check in checks if check["status"] != "ok"]
+    silent = [
+        f"{target.address} to {target.source} on {target.interface}"
+        for target, check in zip(targets, checks)
+        if check["status"] == "deviation"
+    ]
     if silent and required:
         raise RdmaError(
-            f"The change is not confirmed, and the rollback timer takes it back. Not so: {'; '.join(silent)}.",
+            f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}.",
             "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]",
             checks=checks,
         )

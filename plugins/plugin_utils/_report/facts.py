@@ -138,6 +138,7 @@ def _supernets(plan: FabricPlan) -> tuple[SupernetFacts, ...]:
 def subtitle(plan: FabricPlan) -> str:
     """Return the fabric in one line."""
     fabric = plan.fabric
+    marks = fabric.lossless
     families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"
     return ", ".join(
         (
@@ -145,6 +146,7 @@ def subtitle(plan: FabricPlan) -> str:
             f"{fabric.mode}: {MODES[fabric.mode]}",
             families,
             f"MTU {fabric.mtu}",
+            *([f"RoCE on priority {marks.priority} by DSCP {marks.dscp}, CNP {marks.cnp}"] if marks else ()),
         )
     )
 

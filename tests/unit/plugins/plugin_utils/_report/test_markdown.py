@@ -92,6 +92,14 @@ def test_the_numbers_of_the_guides_fabric():
     assert "room for 248 more rails" in files["report.html"]
 
 
+def test_what_the_leaves_have_for_lossless_traffic_is_in_the_first_line():
+    lossless = {"priority": 3, "dscp": 26}
+    for said, raw in ((True, raw_of(lossless=lossless)), (False, raw_of())):
+        files = render_report(plan_of(raw, names(2)))
+        for text in (files["report.md"].splitlines()[2], " ".join(Reader(files["report.html"]).words)):
+            assert ("MTU 4200, RoCE on priority 3 by DSCP 26, CNP 48" in text) is said
+
+
 def test_what_still_fits_counts_retired_slots():
     plan = plan_of(raw_of(max_nodes=16), names(3))
     files = render_report(plan)
