@@ -49,6 +49,24 @@ def test_module_defaults_give_them_the_plan(by, tmp_path):
     assert [text for text in said if "/nowhere/at/all" not in text] == []
 
 
+def test_every_example_on_a_host_becomes_root():
+    lacking = []
+    for name in sorted(GROUPS["hosts"]):
+        text = (CHECKOUT / f"plugins/modules/{name}.py").read_text(encoding="utf-8")
+        examples = yaml.safe_load(text.partition('EXAMPLES = r"""')[2].partition('"""')[0])
+        assert examples, name
+        tasks = [task for entry in examples for task in entry.get("tasks", [entry])]
+        lacking += [f"{name}: {task['name']}" for task in tasks if not task.get("become")]
+    assert lacking == []
+
+
+def test_no_description_leans_on_the_one_before_it():
+    """ansible-doc sorts options by the alphabet: what "the same" is as is not the line above."""
+    paths = [*CHECKOUT.glob("plugins/modules/*.py"), *CHECKOUT.glob("roles/*/meta/argument_specs.yml")]
+    leaning = re.compile(r"^ *(?:description:|-) +(?:The same|Its checksum|As above)\b.*", re.MULTILINE)
+    assert [f"{path.name}: {found}" for path in paths for found in leaning.findall(path.read_text("utf-8"))] == []
+
+
 def test_what_went_is_in_the_changelog_and_says_what_takes_its_place():
     """FORMER of plugin_utils/_former.py is the one table of it; meta/runtime.yml has its modules."""
     said = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "changelogs").rglob("*.yml"))

@@ -95,6 +95,8 @@ class TestTopology:
             pytest.param({"interfaces": ("mgmt0",)}, "letters", id="taken-name"),
             pytest.param({"interfaces": ("a", "a")}, "its own", id="twice"),
             pytest.param({"cluster": True}, "--kind guests", id="namespaces-as-nodes"),
+            pytest.param({"nodes": 2, "names": ("gpu-a01",)}, "--names", id="a-name-too-few"),
+            pytest.param({"nodes": 2, "names": ("gpu-a01", "gpu-a01")}, "as DNS has them", id="a-name-twice"),
         ],
     )
     def test_refuses_what_cannot_be_with_the_way_out(self, changes, word):
@@ -107,6 +109,15 @@ class TestTopology:
         assert len({host.address for host in hosts}) == 200
         assert len({host.mac(rail) for host in hosts for rail in range(15)}) == 3000
         assert max(len(host.port(14)) for host in hosts) <= 15
+
+    def test_hosts_have_the_names_of_an_inventory_of_the_users(self):
+        host_plans = {"gpu-a02.example": a_host_plan([("172.17.1.33", "172.17.1.32/27")])}
+        with pytest.raises(LabError) as caught:
+            topology.gateways_of(a_lab(nodes=2), host_plans)
+        assert "start the lab with --names" in caught.value.fix
+        named = a_lab(nodes=2, names=("gpu-a01.example", "gpu-a02.example"))
+        assert [host.name for host in named.hosts] == ["gpu-a01.example", "gpu-a02.example"]
+        assert topology.gateways_of(named, host_plans) == (topology.Gateway(1, "172.17.1.33/27", "gpu-a02.example"),)
 
     def test_a_shared_subnet_is_an_address_of_the_bridge(self):
         host_plans = {name: a_host_plan([("172.17.1.254", "172.17.1.0/24")]) for name in ("node1", "node2")}

@@ -96,6 +96,18 @@ def test_nobody_else_makes_a_check():
     assert {path: lines for path, tree in SOURCES.items() if (lines := literals(tree))} == {}
 
 
+def test_a_fix_names_a_command_and_no_role_to_run():
+    said = {
+        f"{path}:{node.lineno}"
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.search(r"\b[Rr]un the role\b", node.value)
+    }
+    assert said == set()
+
+
 def test_every_id_is_made_somewhere():
     found = {
         node.value
