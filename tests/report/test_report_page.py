@@ -190,6 +190,16 @@ def test_deviating_nodes_can_be_shown_alone(browser):
     assert console == []
 
 
+def test_the_domain_that_all_names_share_is_left_out_of_the_table(browser):
+    plan = plan_of(raw_of(), [f"gpu-a0{number}.ai.example" for number in (1, 2)])
+    dom, console = browser(page_of(plan, verdict_of(plan, lost={"gpu-a02.ai.example"})))
+    rows = re.findall(r'class="row"[^>]*data-node="([^"]+)"[^>]*><span[^>]*title="([^"]+)"[^>]*>([^<]+)<', dom)
+    assert [row[0] for row in rows] == ["gpu-a01.ai.example", "gpu-a02.ai.example"]
+    assert [row[1].partition(":")[0] for row in rows] == [row[0] for row in rows]
+    assert [row[2] for row in rows] == ["gpu-a01", "? gpu-a02"]
+    assert console == []
+
+
 SCROLL = """
 const grid = document.getElementById("grid"), seen = [];
 const rows = () => [...document.querySelectorAll(".row")];

@@ -92,6 +92,16 @@ def test_the_numbers_of_the_guides_fabric():
     assert "room for 248 more rails" in files["report.html"]
 
 
+def test_colours_of_rails_say_nothing_of_how_they_stand_and_the_search_is_above_the_drawing():
+    page = render_report(plan_of(*SAMPLES["exclusive"]))["report.html"]
+    hues = {int(found) for found in re.findall(r"--h:(\d+)", page)}
+    assert len(hues) == 8
+    assert not {hue for hue in hues if not 180 <= hue <= 330}, "green is around 120, red around 0"
+    assert page.index('id="search"') < page.index("<svg")
+    assert "a leaf (no name)" in page
+    assert "leaf of" not in page
+
+
 def test_what_the_leaves_have_for_lossless_traffic_is_in_the_first_line():
     lossless = {"priority": 3, "dscp": 26}
     for said, raw in ((True, raw_of(lossless=lossless)), (False, raw_of())):

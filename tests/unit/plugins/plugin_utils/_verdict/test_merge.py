@@ -110,6 +110,15 @@ def test_the_last_line_says_what_was_not_done_and_where_the_report_is():
     assert last["both"] == "PASS. Report: /x/report.html"
 
 
+def test_both_texts_say_when_it_was_and_a_green_fleet_is_one_line():
+    verdict = {**merged(*(result(f"node{number}", check()) for number in range(1, 1001))), "time": 1_800_000_000.5}
+    assert "Checked 2027-01-15 08:00 UTC." in verdict_text.markdown(verdict, "fabric")
+    text = verdict_text.picture(verdict, "fabric")
+    assert "checked 2027-01-15 08:00 UTC" in text
+    assert "node1" not in text
+    assert "1,000 x 2 rails as planned" in text
+
+
 def test_escapes_of_a_host_do_not_reach_the_terminal():
     verdict = merged(result("node1", check("deviation", observed="\033[2J")))
     assert "\033" not in verdict_text.picture(verdict, "fabric")
