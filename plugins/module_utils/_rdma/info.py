@@ -150,14 +150,10 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
 
 
 def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:
-    """Let what the devices say of themselves stand above what sysfs says."""
+    """Add what the devices say of their ports: the MTUs, which no file in sysfs has."""
     for device in info["devices"]:
-        said = verbs.get(device["name"])
-        if said is None:
-            continue
-        device["firmware"] = said.get("firmware") or device["firmware"]
         for port in device["ports"]:
-            if told := said["ports"].get(port["port"]):
-                port.update({key: value for key, value in told.items() if value is not None})
-                if told.get("active_mtu"):
-                    port["active_mtu_source"] = "verbs"
+            told = verbs.get(device["name"], {"ports": {}})["ports"].get(port["port"], {})
+            port.update({key: value for key, value in told.items() if value is not None})
+            if told.get("active_mtu"):
+                port["active_mtu_source"] = "verbs"

@@ -81,7 +81,7 @@ def test_recorded_and_replayed_a_machine_is_the_same(name, fault, tmp_path, monk
 
 @pytest.mark.parametrize("there", [True, False])
 def test_what_devices_say_of_themselves_is_replayed(there, tmp_path, monkeypatch):
-    said = {"acme-roce": {"firmware": "28.39.1002", "ports": {1: {"active_mtu": 2048, "state": "ACTIVE", "lid": 7}}}}
+    said = {"acme-roce": {"ports": {1: {"active_mtu": 2048, "max_mtu": 4096}}}}
     machines.put(tmp_path / "box", "sys/class/infiniband/acme-roce/fw_ver", "28.39.1002\n")
     with monkeypatch.context() as host:
         host.setattr(verbs, "PYVERBS_ERROR", None if there else "ImportError")
