@@ -23,6 +23,7 @@ if t.TYPE_CHECKING:
 # (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
 REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 PCI = re.compile(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)")
+ETHERNET = 1  # ARPHRD_ETHER
 # The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
 MADE = (".wants", ".network.d")
 
@@ -118,6 +119,15 @@ class Sysfs:
         """Return the port that an interface (a VLAN's, say) stands on; itself when on none or several."""
         lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
         return self.port_interface(lower[0]) if len(lower) == 1 else interface
+
+    def unheard(self, interface: str) -> str:
+        """Return as a clause why nobody can be heard on a rail's interface; empty where somebody can."""
+        folder = f"/sys/class/net/{interface}"
+        if not self.exists(folder):
+            return "the host has no such interface."
+        if self.number(f"{folder}/type") != ETHERNET:
+            return "the rail is not Ethernet, and InfiniBand has no LLDP and is not queried for addresses."
+        return "" if self.number(f"{folder}/carrier") == 1 else "the interface has no carrier."
 
     def own_interfaces(self, function: str) -> list[str]:
         """Return the own interfaces of a PCI function out of its folder, sorted.

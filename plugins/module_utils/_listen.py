@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -14,6 +15,10 @@ import typing as t
 
 from ._errors import RdmaError
 
+# Of a packet socket. Protocol 0: no frame comes in before it is bound.
+PACKETS = (socket.AF_PACKET, socket.SOCK_RAW, 0)
+# What comes in there of frames for others, and of those that this host sends.
+PACKET_OTHERHOST, PACKET_OUTGOING = 3, 4
 K = t.TypeVar("K", bound=t.Hashable)
 
 
@@ -58,8 +63,10 @@ class Sockets(t.Generic[K]):
         self._poller.register(sock, select.POLLIN)
         return ""
 
-    def ready(self, end: float, done: t.Callable[[], bool] = bool, late: float = 0.0) -> t.Iterator[K]:
-        """Yield the sockets that have something to read, until a time of time.monotonic().
+    def received(
+        self, end: float, done: t.Callable[[], bool] = bool, late: float = 0.0
+    ) -> t.Iterator[tuple[K, bytes, t.Any]]:
+        """Yield what comes in until a time of time.monotonic(): the socket's key, the data and who sent them.
 
         :param done: whether nothing more is waited for.
         :param late: what came while this process itself had to wait has come in time, for so many seconds.
@@ -69,4 +76,6 @@ class Sockets(t.Generic[K]):
             found = self._poller.poll(max(left, 0) * 1000)
             if (left <= 0 and not found) or left < -late:
                 return
-            yield from [self._keys[descriptor] for descriptor, _event in found]
+            for key in (self._keys[descriptor] for descriptor, _event in found):
+                with contextlib.suppress(OSError):  # an error that the network reported: nothing has come
+                    yield (key, *self.of[key].recvfrom(65535))

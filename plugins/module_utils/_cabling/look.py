@@ -16,7 +16,7 @@ import typing as t
 from functools import partial
 
 from .._files import Sysfs
-from .._listen import Sockets
+from .._listen import PACKET_OUTGOING, PACKETS, Sockets
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 from .plan import Cable, judge
 
@@ -24,12 +24,7 @@ if t.TYPE_CHECKING:
     from .._check import Check
     from .._module import Run
 
-NET = "/sys/class/net"
-ETHERNET = 1  # ARPHRD_ETHER
 SOL_PACKET, ADD_MEMBERSHIP, MULTICAST = 263, 1, 0
-PACKET_OUTGOING = 4
-# Protocol 0: nothing comes in before it is bound.
-PACKETS = (socket.AF_PACKET, socket.SOCK_RAW, 0)
 # Nearest bridge, nearest non-TPMR bridge, nearest customer bridge (802.1AB table 7-1).
 GROUPS = ("01:80:c2:00:00:0e", "01:80:c2:00:00:03", "01:80:c2:00:00:00")
 FIRMWARE = (
@@ -52,7 +47,7 @@ def look(
     sysfs = options.get("sysfs") or Sysfs()
     cables = options.get("cables") or {}
     ports = {rail["name"]: sysfs.port_interface(sysfs.rail_interface(rail)) for rail in rails}
-    unable = {name: why for name, port in ports.items() if (why := _unable(sysfs, port))}
+    unable = {name: why for name, port in ports.items() if (why := sysfs.unheard(port))}
     known, missing = ask_lldpd(options.get("run") or ask)
     listen = float(options.get("lldp_listen") or 0)
     quiet = {port for name, port in ports.items() if name not in unable and port not in known}
@@ -79,16 +74,6 @@ def look(
         )
     checks = judge(made, options.get("leaves") or (), options.get("zone"))
     return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
-
-
-def _unable(sysfs: Sysfs, port: str) -> str:
-    if not sysfs.exists(f"{NET}/{port}"):
-        return "the host has no such interface."
-    if sysfs.number(f"{NET}/{port}/type") != ETHERNET:
-        return "the rail is not Ethernet, and InfiniBand has no LLDP."
-    if sysfs.number(f"{NET}/{port}/carrier") != 1:
-        return "the interface has no carrier."
-    return ""
 
 
 def ask(argv: list[str], text: str = "", seconds: float = 15) -> tuple[int, str, str]:
@@ -137,8 +122,9 @@ def hear(interfaces: t.Iterable[str], seconds: float) -> dict[str, Neighbour]:
     with Sockets[str]("Listening for LLDP needs a packet socket") as sockets:
         # Of one that went down meanwhile nothing is heard.
         waiting = {name for name in interfaces if not sockets.open(name, PACKETS, partial(_join, name))}
-        for name in sockets.ready(time.monotonic() + seconds, lambda: not waiting):
-            if found := _receive(sockets.of[name]):
+        for name, frame, sender in sockets.received(time.monotonic() + seconds, lambda: not waiting):
+            # What this host's own lldpd sends comes by as well.
+            if sender[2] != PACKET_OUTGOING and (found := parse_frame(frame)):
                 heard.setdefault(name, []).append(found)
                 if found["is_switch"]:
                     waiting.discard(name)
@@ -151,12 +137,3 @@ def _join(name: str, sock: socket.socket) -> None:
         # These addresses leave the interface again when the socket closes.
         member = struct.pack("iHH8s", socket.if_nametoindex(name), MULTICAST, 6, bytes.fromhex(group.replace(":", "")))
         sock.setsockopt(SOL_PACKET, ADD_MEMBERSHIP, member)
-
-
-def _receive(sock: socket.socket) -> Neighbour | None:
-    try:
-        frame, sender = sock.recvfrom(2048)
-    except OSError:
-        return None
-    # What this host's own lldpd sends comes by as well.
-    return None if sender[2] == PACKET_OUTGOING else parse_frame(frame)

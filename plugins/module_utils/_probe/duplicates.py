@@ -18,11 +18,10 @@ import typing as t
 from functools import partial
 
 from .._files import Sysfs
-from .._listen import Sockets
+from .._listen import PACKET_OTHERHOST, PACKET_OUTGOING, PACKETS, Sockets
 from .duplicates_plan import (
     ARP,
     DAD_FAILED,
-    ETHERNET,
     IPV6,
     Answer,
     Question,
@@ -40,9 +39,6 @@ NET = "/sys/class/net"
 # An anycast holder or a proxy may wait a second (RFC 4861 MAX_ANYCAST_DELAY_TIME), others answer in milliseconds.
 WAIT = 1.0
 SO_ATTACH_FILTER = 26
-PACKET_OTHERHOST, PACKET_OUTGOING = 3, 4
-# Protocol 0: no frame comes in before the filter is set.
-PACKETS = (socket.AF_PACKET, socket.SOCK_RAW, 0)
 # linux/filter.h: an IPv6 packet whose next header is 58 and whose ICMPv6 type is 136; offsets count from the frame's
 # beginning. (code, jump if true, jump if false, value)
 ADVERTISEMENTS = (
@@ -91,14 +87,7 @@ def _questions(
     sysfs: Sysfs, rail: t.Mapping[str, t.Any], known: t.Mapping[str, tuple[str, dict[str, int]]]
 ) -> t.Iterator[Question]:
     interface = sysfs.rail_interface(rail)
-    folder = f"{NET}/{interface}"
-    why = ""
-    if not sysfs.exists(folder):
-        why = "The host has no such interface."
-    elif sysfs.number(f"{folder}/type") != ETHERNET:
-        why = "The rail is not Ethernet: InfiniBand is not queried."
-    elif sysfs.number(f"{folder}/carrier") != 1:
-        why = "The interface has no carrier: nobody could answer."
+    why = sysfs.unheard(interface)
     local, flags = known.get(interface, ("", {}))
     for item in rail.get("addresses") or []:
         address = item["address"]
@@ -106,10 +95,10 @@ def _questions(
         yield Question(
             rail=rail["name"],
             interface=interface,
-            mac=sysfs.text(f"{folder}/address") or "",
+            mac=sysfs.text(f"{NET}/{interface}/address") or "",
             address=address,
             gateway=item.get("gateway") or "",
-            silent=why or ("The interface has no link-local address to query from." if six and not local else ""),
+            silent=why or ("the interface has no link-local address to query from." if six and not local else ""),
             refused=bool(flags.get(address, 0) & DAD_FAILED),
             inside=_inside(sysfs, address, interface),
         )
@@ -134,11 +123,13 @@ def query(
     with Sockets[Question]("Asking for duplicate addresses needs a packet socket") as sockets:
         for question in (item for item in questions if not item.silent):
             if why := sockets.open(question, PACKETS, partial(_bind, question)):
-                failed[question] = f"The interface cannot be listened to: {why}."
+                failed[question] = f"the interface cannot be listened to: {why}."
             elif why := _send(sockets.of[question], question, link_local.get(question.interface, "")):
                 failed[question] = why
-        for question in sockets.ready(time.monotonic() + wait):
-            answers.setdefault(question.rail, []).extend(_receive(sockets.of[question], question))
+        for question, frame, sender in sockets.received(time.monotonic() + wait):
+            known, found = (question.address, question.gateway), read_frame(frame)
+            if found and found.address in known and sender[2] not in (PACKET_OUTGOING, PACKET_OTHERHOST):
+                answers.setdefault(question.rail, []).append(found)
     return answers, failed
 
 
@@ -165,17 +156,6 @@ def _send(sock: socket.socket, question: Question, local: str) -> str:
             except OSError as exc:
                 # A full queue empties in no time; a link that goes down does not come back within it.
                 if last or exc.errno not in (errno.ENOBUFS, errno.ENETDOWN, errno.EAGAIN):
-                    return f"Nothing could be sent: {exc.strerror}."
+                    return f"nothing could be sent: {exc.strerror}."
                 time.sleep(0.01)
     return ""
-
-
-def _receive(sock: socket.socket, question: Question) -> t.Iterator[Answer]:
-    try:
-        frame, sender = sock.recvfrom(2048)
-    except OSError:
-        return
-    if sender[2] in (PACKET_OUTGOING, PACKET_OTHERHOST):
-        return
-    if (found := read_frame(frame)) and found.address in (question.address, question.gateway):
-        yield found

@@ -17,10 +17,10 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import Check, deviation, ok, skipped, warning
+from .._files import ETHERNET
 from .._route.echo import checksum
 
 ARP, IPV6 = 0x0806, 0x86DD
-ETHERNET = 1  # ARPHRD_ETHER
 ICMPV6, SOLICITATION, ADVERTISEMENT = 58, 135, 136
 # Offsets in a frame without a VLAN tag.
 ARP_SENDER, ARP_SENDER_IP = 22, 28
@@ -131,7 +131,7 @@ def _judge(question: Question, heard: t.Collection[Answer], own: t.Collection[st
         cause = "The kernel's own detection found another holder when the address was set, and does not use it."
         return deviation(name, planned, "refused by the kernel (dadfailed)", cause, _FIX, **where)
     if question.silent:
-        return skipped(name, question.silent, planned=planned, **where)
+        return skipped(name, f"Not queried: {question.silent}", planned=planned, **where)
     # Our own rails hear each other where they share a network, and a leaf may answer for us with our own address.
     others = {item.mac: item for item in heard if item.address == address and item.mac not in own}
     gates = {item.mac for item in heard if question.gateway and item.address == question.gateway}

@@ -17,6 +17,7 @@ import os
 import socket
 import struct
 import time
+import typing as t
 from dataclasses import dataclass
 
 from .._listen import Sockets
@@ -184,16 +185,11 @@ class Sweep:
         )
 
     def _collect(self, until: float) -> None:
-        for number in self._sockets.ready(until, self._done, self.timeout):
-            self._receive(number)
+        for number, data, sender in self._sockets.received(until, self._done, self.timeout):
+            self._take(number, data, sender)
 
-    def _receive(self, number: int) -> None:
+    def _take(self, number: int, data: bytes, sender: t.Any) -> None:
         target, outcome = self.targets[number], self.outcomes[number]
-        try:
-            data, sender = self._sockets.of[number].recvfrom(65535)
-        except OSError:
-            # An error that the network reported: the question stays unanswered.
-            return
         found = answer(target.family, data)
         # Every raw socket sees every answer of its interface.
         if not found or found[0] != number & 0xFFFF or found[2] != self._token:

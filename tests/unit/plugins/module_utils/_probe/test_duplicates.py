@@ -123,4 +123,4 @@ def test_a_pods_gid_with_the_address_is_found_without_a_socket(tmp_path):
     assert facts == {"macs": {"rail1": OWN}}
     (port / "gids/1").unlink()
     (check,), _facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
-    assert (check["status"], check["cause"]) == ("skipped", "The interface has no carrier: nobody could answer.")
+    assert (check["status"], check["cause"]) == ("skipped", "Not queried: the interface has no carrier.")
