@@ -33,13 +33,6 @@ TOOLS: dict[str, Tool] = {
     "write_bw": Tool("ib_write_bw", "gbits", "Gb/s"),
 }
 
-# Bits per second of one unit of a bandwidth heading. Older versions say MB/sec and mean 2**20 bytes.
-BANDWIDTH_UNITS = {
-    "Gb/sec": 1e9,
-    "MiB/sec": 8.0 * 2**20,
-    "MB/sec": 8.0 * 2**20,
-}
-
 
 # How long a queue pair waits for an answer, 4.096 us * 2**18: 1.1 s, as NCCL's does (IB_TIMEOUT in net_ib.cc of 2.19).
 # Under the load of all rails at once answers may be later than perftest's own 14, 67 ms, and are no loss.
@@ -103,24 +96,24 @@ def argv(
     return line
 
 
-# A column's title and its unit.
-_COLUMN = re.compile(r"(#?[A-Za-z0-9_.]+%?(?: (?:peak|average|percentile))?)(?:\[([^\]]*)\])?")
+# A column's title with its unit.
+_COLUMN = re.compile(r"#?[A-Za-z0-9_.]+%?(?: (?:peak|average|percentile))?(?:\[[^\]]*\])?")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+|inf|nan)", re.IGNORECASE)
 
 
-def last_row(output: str) -> dict[str, tuple[float, str]]:
-    """Return the last row of the result table, empty without one: column title to value and unit.
+def last_row(output: str) -> dict[str, float]:
+    """Return the last row of the result table, empty without one: column title to value.
 
     Warnings of the same process (the CPU frequency one) come between heading and row and are passed over.
     """
-    row: dict[str, tuple[float, str]] = {}
-    columns: list[tuple[str, str]] = []
+    row: dict[str, float] = {}
+    columns: list[str] = []
     for line in map(str.strip, output.splitlines()):
         cells = line.split()
         if line.startswith("#bytes"):
             columns = _COLUMN.findall(line)
         elif columns and len(cells) > 2 and all(map(_NUMBER.fullmatch, cells)):
-            row = {title: (float(cell), unit) for (title, unit), cell in zip(columns, cells)}
+            row = dict(zip(columns, map(float, cells)))
     return row
 
 
@@ -132,14 +125,11 @@ def parse(test: str, output: str) -> dict[str, float] | None:
     row = last_row(output)
     if test == "read_lat":
         # With --duration only t_avg is there.
-        value = row.get("t_typical") or row.get("t_avg")
-        if value is None:
-            return None
-        return {"latency_us": value[0], "latency_max_us": row.get("t_max", value)[0]}
-    value = row.get("BW average")
-    if value is None or value[1] not in BANDWIDTH_UNITS:
-        return None
-    return {"gbits": round(value[0] * BANDWIDTH_UNITS[value[1]] / 1e9, 3)}
+        value = row.get("t_typical[usec]", row.get("t_avg[usec]"))
+        return None if value is None else {"latency_us": value, "latency_max_us": row.get("t_max[usec]", value)}
+    # argv() asks for this unit.
+    value = row.get("BW average[Gb/sec]")
+    return None if value is None else {"gbits": round(value, 3)}
 
 
 # What a line means, the most telling first. The status numbers are enum ibv_wc_status of libibverbs.
