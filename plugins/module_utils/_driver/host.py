@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import shlex
 import typing as t
 from dataclasses import replace
+
+from ansible.module_utils.distro import LinuxDistribution
 
 from .._card.pci import PCI_DEVICES, VENDOR_MELLANOX
 from .._errors import RdmaError
@@ -19,7 +18,7 @@ from .failures import install_error
 from .plan import Host, Want, family_of, wanted_packages
 
 if t.TYPE_CHECKING:
-    from .._files import Machine, Sysfs
+    from .._files import Machine
 
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
@@ -96,28 +95,18 @@ class Packages:
         return done.out
 
 
-def os_release(sysfs: Sysfs) -> dict[str, str]:
-    """Return the values of /etc/os-release (os-release(5))."""
-    text = sysfs.text("/etc/os-release") or sysfs.text("/usr/lib/os-release") or ""
-    found = {}
-    for line in text.splitlines():
-        key, mark, value = line.partition("=")
-        if mark and re.fullmatch("[A-Z_0-9]+", key):
-            found[key] = "".join(shlex.split(value))
-    return found
-
-
 def read_host(sysfs: Machine, want: Want) -> Host:
     """Read a host."""
-    release = os_release(sysfs)
+    # os-release(5), without programs that say the same.
+    release = LinuxDistribution(include_lsb=False, include_uname=False, root_dir=sysfs.root).os_release_info()
     kernel = os.uname().release
     version = sysfs.text("/sys/module/mlx5_core/version")
     running = sysfs.text("/sys/module/mlx5_core/srcversion")
     disk = sysfs.run(["modinfo", "-F", "srcversion", "mlx5_core"]) if running else None
     secure = sysfs.data(SECURE_BOOT)
     bare = Host(
-        family=family_of(release.get("ID", "unknown"), release.get("ID_LIKE", "")),
-        distribution=release.get("ID", "unknown"),
+        family=family_of(release.get("id", "unknown"), release.get("id_like", "")),
+        distribution=release.get("id", "unknown"),
         kernel=kernel,
         modules=frozenset(sysfs.kernel_modules()),
         loaded=frozenset(sysfs.names("/sys/module")),
@@ -135,17 +124,17 @@ def read_host(sysfs: Machine, want: Want) -> Host:
     return replace(bare, installed=Packages(bare.family, sysfs).installed(wanted_packages(want, bare)))
 
 
-def check_sum(path: str, expected: str) -> None:
-    """Compare a file with its pinned checksum."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for part in iter(lambda: file.read(1 << 20), b""):
-            digest.update(part)
-    if f"sha256:{digest.hexdigest()}" != expected:
+def check_sum(path: str, digest: str, expected: str) -> None:
+    """Compare a file with its pinned checksum.
+
+    :param digest: its SHA-256.
+    :param expected: the pinned one, with its kind.
+    """
+    if f"sha256:{digest}" != expected:
         raise RdmaError(
-            f"The repository package {path} has sha256:{digest.hexdigest()}, not {expected}.",
+            f"The repository package {path} has sha256:{digest}, not {expected}.",
             "Fetch it again from the vendor, compare with the checksum it publishes, and only then change the "
             "pin. [checksum_differs]",
             expected=expected,
-            found=f"sha256:{digest.hexdigest()}",
+            found=f"sha256:{digest}",
         )

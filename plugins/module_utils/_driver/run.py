@@ -71,7 +71,7 @@ def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> 
         packages.install(first, {}, refresh=refresh)
     if plan.repository:
         path = fetch(module, want.doca_repository or "")
-        check_sum(path, want.doca_checksum or "")
+        check_sum(path, module.sha256(path), want.doca_checksum or "")
         packages.install_repository(path)
     if rest := [name for name in plan.packages if name not in first]:
         packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
