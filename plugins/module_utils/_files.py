@@ -10,7 +10,9 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import typing as t
 from dataclasses import dataclass
 
@@ -294,6 +296,26 @@ class Ran(t.NamedTuple):
         """Return what it said in one line, without the name of a root of its own."""
         text = " ".join(f"{self.err} {self.out}".split())
         return text.replace(root, "") if root else text
+
+
+def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
+    """Run a program that the host has, without AnsibleModule and with an end.
+
+    :param text: what it reads.
+    :param seconds: how long it may take. The status is 124 of one that takes longer, 127 of one that is not there.
+    """
+    tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if tool is None:
+        return Ran(127, "", "")
+    streams: dict[str, t.Any] = {"input": text, "text": True, "errors": "replace", "capture_output": True}
+    environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(  # pylint: disable=ansible-bad-function
+            [tool, *argv[1:]], check=False, timeout=seconds, env=environ, **streams
+        )
+    except subprocess.TimeoutExpired as exc:
+        return Ran(124, (exc.stdout or b"").decode("utf-8", "replace"), f"no answer in {seconds:g} seconds")
+    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 class Machine(HostFiles):

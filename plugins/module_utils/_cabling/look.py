@@ -6,16 +6,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import struct
-import subprocess
 import time
 import typing as t
 from functools import partial
 
-from .._files import Sysfs
+from .._files import Sysfs, ask
 from .._listen import PACKET_OUTGOING, PACKETS, Sockets
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 from .plan import Cable, judge
@@ -74,26 +71,6 @@ def look(
         )
     checks = judge(made, options.get("leaves") or (), options.get("zone"))
     return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
-
-
-def ask(argv: list[str], text: str = "", seconds: float = 15) -> tuple[int, str, str]:
-    """Run a program that the host has, without AnsibleModule: exit code, what it said and what it complained of.
-
-    :param text: what it reads.
-    :param seconds: how long it may take. The exit code is 124 of one that takes longer, 127 of one that is not there.
-    """
-    tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if tool is None:
-        return 127, "", ""
-    streams: dict[str, t.Any] = {"input": text, "text": True, "errors": "replace", "capture_output": True}
-    environ = {**os.environ, "LC_ALL": "C.UTF-8"}
-    try:
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            [tool, *argv[1:]], check=False, timeout=seconds, env=environ, **streams
-        )
-    except subprocess.TimeoutExpired:
-        return 124, "", f"no answer in {seconds:g} seconds"
-    return done.returncode, done.stdout, done.stderr
 
 
 def ask_lldpd(run: Run = ask) -> tuple[dict[str, Neighbour], str]:

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._files import Sysfs
+from .._files import Sysfs, ask
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
 from .perftest import TOOLS, Failure, argv, explain, judge, parse
-from .servers import Servers, help_text, measure
+from .servers import Servers, help_text
 from .sysfs import counters, find_endpoint
 
 if t.TYPE_CHECKING:
@@ -81,7 +81,7 @@ def failed(test: Test, why: Failure, output: str = "", **facts: t.Any) -> Test:
 
 def unready(test: Test, exc: RdmaError) -> Test:
     """Return the result of a test whose own end does not exist."""
-    return failed(test, Failure(exc.problem, str(exc.facts.get("cause", exc.problem)), exc.fix))
+    return failed(test, Failure("", exc.problem, exc.fix))
 
 
 def serve(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
@@ -120,7 +120,8 @@ def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
         command = test["argv"] or bench.command(test, client=True)
     except RdmaError as exc:
         return unready(test, exc)
-    code, output = measure(command, params["timeout"])
+    done = ask(command, seconds=params["timeout"])
+    code, output = None if done.status == 124 else done.status, done.out + done.err
     if test["argv"]:
         return {**test, "status": "ok", "code": code, "output": output}
     end = bench.end_of(test)

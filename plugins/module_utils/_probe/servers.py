@@ -20,7 +20,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from .._files import Sysfs
+from .._files import Sysfs, ask
 
 FILES = Sysfs()
 STATE_FOLDER = "/run/railops-rdma-probe"
@@ -138,29 +138,16 @@ class Servers:
         return sorted(entry["port"] for entry in alive)
 
 
-def measure(command: t.Sequence[str], seconds: float) -> tuple[int | None, str]:
-    """Run a client; return its exit code (None: its time was up) and what it printed."""
-    streams: dict[str, t.Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    try:
-        # AnsibleModule.run_command has no time limit.
-        done = subprocess.run(  # pylint: disable=ansible-bad-function
-            list(command), check=False, timeout=seconds, start_new_session=True, **streams
-        )
-    except subprocess.TimeoutExpired as exc:
-        return None, (exc.output or b"").decode("utf-8", "replace")
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
 def help_text(program: str) -> str:
     """Return what a program says of its options.
 
     :raises RdmaError: when it is not installed.
     """
-    if shutil.which(program) is None:
+    said = ask([program, "--help"], seconds=10)
+    if said.status == 127:
         raise RdmaError(
             f"The program {program} is not installed.",
             "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping. "
             "[perftest_missing]",
-            cause="perftest is not installed",
         )
-    return measure([program, "--help"], 10)[1]
+    return said.out + said.err

@@ -90,7 +90,6 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             f"Rail {rail!r} ({interface}): this host shows no RDMA device.",
             "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev "
             "show). [rdma_no_device]",
-            cause="no RDMA device",
         )
     if network == "infiniband":
         port = rdma_port(sysfs, interface, seen)
@@ -99,7 +98,6 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
                 f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
                 "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role "
                 "nic_mode. [ib_no_port]",
-                cause="no port behind the interface",
             )
         if port.state != "ACTIVE":
             fix = (
@@ -110,7 +108,6 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             raise RdmaError(
                 f"Rail {rail!r}: port {port.device}/{port.number} is {port.state or 'without state'}, not ACTIVE.",
                 fix,
-                cause="the port is not active",
             )
         return port
     for port in seen:
@@ -120,7 +117,6 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
         "Look whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
         "(cat /sys/class/infiniband/*/ports/*/gid_attrs/types/*). [gid_missing]",
-        cause="no RoCE v2 GID for the address",
     )
 
 

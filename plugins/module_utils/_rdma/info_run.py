@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._cabling.look import ask, ask_lldpd
+from .._cabling.look import ask_lldpd
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._module import rails_spec
@@ -42,7 +42,7 @@ def run(module: AnsibleModule) -> dict[str, object]:
         missing.append(str(exc))
     info["lldp"] = None
     if params["lldp"]:
-        known, problem = ask_lldpd(ask)
+        known, problem = ask_lldpd()
         info["lldp"] = None if problem else dict(known)
         if problem:
             missing.append(

@@ -19,10 +19,9 @@ import uuid
 from fnmatch import fnmatch
 
 from .._cabling.lldp import ARGV
-from .._cabling.look import ask
 from .._card.pci import VENDOR_MELLANOX, read_pci
 from .._card.vpd import make_vpd, parse_vpd
-from .._files import Sysfs
+from .._files import Sysfs, ask
 from .._persist.networkmanager import NAMESPACE
 from .._persist.plan import owned
 from .._probe import nic
