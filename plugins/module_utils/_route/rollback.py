@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 
 from .._detach import detach
 from .._errors import RdmaError
+from .._files import ask
 from .kernel import Kernel, KernelRefused
 from .model import Host, Link, Op, Phase, Snapshot, as_data, from_data, steps, toward
 from .want import IPOIB_GROUP
@@ -36,7 +37,6 @@ ROUNDS = 4
 READY_SECONDS = 60.0
 # For what a rollback timer that has just fired takes back.
 OUTCOME_SECONDS = 10.0
-Command = t.Callable[[list[str]], tuple[int, str, str]]
 POLL_SECONDS = 0.1
 # Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
 ROOM = 256 * 1024
@@ -212,12 +212,10 @@ def _kept(state: dict[str, t.Any]) -> tuple[Host, Snapshot, Snapshot]:
     return host, before, after
 
 
-def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Command | None = None) -> str:
+def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int) -> str:
     """Start a rollback timer that puts `before` back in so many seconds; return the token that confirms the change.
 
     :param seconds: until it acts.
-    :param command: runs a command and returns its exit status first, as AnsibleModule.run_command does; without it
-        the rollback timer is a process of its own session, also where systemd runs.
     """
     token = secrets.token_hex(8)
     top = timers_folder()
@@ -241,7 +239,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int, command: Co
         # The timer writes its state once more, and what came of it.
         if full(2 * len(text)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        _start(folder, token, command)
+        _start(folder, token)
         _await_ready(folder)
     except BaseException as exc:
         shutil.rmtree(folder, ignore_errors=True)
@@ -336,11 +334,11 @@ START = (
 )
 
 
-def _start(folder: str, token: str, command: Command | None) -> None:
-    if command and _systemd_runs_this():
+def _start(folder: str, token: str) -> None:
+    if _systemd_runs_this():
         argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
         argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
-        if command([*argv, sys.executable, "-c", START, folder])[0] == 0:
+        if ask([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status == 0:
             return
     detach(lambda: watch(folder))
 
@@ -361,7 +359,7 @@ def _until(done: t.Callable[[], object], seconds: float, pause: float = POLL_SEC
     return so
 
 
-def undo(token: str, seconds: int, command: Command | None = None) -> str:
+def undo(token: str, seconds: int) -> str:
     """Take a change back that was confirmed, under a rollback timer of its own; return the token that confirms that.
 
     :param token: of the change; the rest is as of arm().
@@ -374,7 +372,7 @@ def undo(token: str, seconds: int, command: Command | None = None) -> str:
             "Take the rails away with state: absent (rail_network_state), or run again. [rollback_no_state]",
         ) from exc
     with Kernel() as kernel:
-        new = arm(host, kernel.again(host), before, seconds, command)
+        new = arm(host, kernel.again(host), before, seconds)
         if left := take_back(kernel, host, before, after):
             raise RdmaError(
                 "The change could not be taken back whole.",

@@ -22,7 +22,7 @@ from .kernel import Kernel
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .retained import note
-from .rollback import Command, RollbackTimer, arm, change, confirm, pending, undo
+from .rollback import RollbackTimer, arm, change, confirm, pending, undo
 from .want import Want, asked, parse_want
 
 INSTALL = (
@@ -35,14 +35,11 @@ OVERDUE_SECONDS = 60.0
 UNDO_SECONDS = 60
 
 
-def converge(
-    want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0, command: Command | None = None
-) -> dict[str, t.Any]:
+def converge(want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
     :param untouchable: what carries the host's own network.
     :param timeout: seconds until the rollback timer takes the change back; 0 is without a rollback timer.
-    :param command: starts the rollback timer's unit.
     """
     token = ""
     with Kernel() as kernel:
@@ -52,7 +49,7 @@ def converge(
             raise still_waiting(waiting)
         if timeout and not check_mode and (plan.changed or waiting):
             # What a run that was cut off left unconfirmed is not what was before.
-            token = arm(plan.host, waiting.before if waiting else plan.host.snapshot, plan.target, timeout, command)
+            token = arm(plan.host, waiting.before if waiting else plan.host.snapshot, plan.target, timeout)
             if waiting:
                 confirm(waiting.token)
         if want.present and not check_mode:
@@ -132,13 +129,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
             raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
         if params["undo"] and not params["confirm"]:
-            token = undo(params["undo"], params["confirm_timeout"] or UNDO_SECONDS, module.run_command)
+            token = undo(params["undo"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}
         elif params["confirm"]:
             made = keep(params, check_mode=module.check_mode)
         else:
             want, kept, timeout = asked(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]
-            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, command=module.run_command)
+            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):
             note(frozenset())
