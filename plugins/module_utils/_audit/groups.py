@@ -21,7 +21,7 @@ from .._card import run as card_run
 from .._check import Check, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
-from .._files import Sysfs
+from .._files import Sysfs, ask
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
@@ -144,7 +144,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     # A look loads no module of the kernel.
     asleep = sysfs.kernel_modules().get(NFT_MODULE) is False and not sysfs.exists(f"/sys/module/{NFT_MODULE}")
     old = sysfs.exists("/proc/net/ip_tables_names")
-    drops, unread = filters.read(lambda argv: cabling.ask(argv, seconds=FILTERS_SECONDS), asleep, old)
+    drops, unread = filters.read(lambda argv: ask(argv, seconds=FILTERS_SECONDS), asleep, old)
     if unread:
         request.warnings.append(f"Filters of the host were not read: {unread}")
     return path_checks.checks_of(want, targets, state, drops), {}

@@ -32,17 +32,15 @@ class LinkTypeHost:
         self._tool = next(filter(None, map(machine.tool, TOOLS)), None)
         self._boot = machine.boot_id
 
-    def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> list[CardPlan]:
+    def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> t.Iterator[CardPlan]:
         """Ask each selected card and decide."""
         markers = self._markers()
-        plans = []
         for card in (card for card in cards if card.name in wishes):
             wish = wishes[card.name]
             try:
-                plans.append(self._ask(card, wish, markers.get(card.name)))
+                yield self._ask(card, wish, markers.get(card.name))
             except RdmaError as exc:
-                plans.append(planning.without_tool(card, wish, exc))
-        return plans
+                yield planning.without_tool(card, wish, exc)
 
     def apply(self, plan: CardPlan) -> CardPlan:
         """Write one card; return its plan as it turned out, read back from the card."""

@@ -61,15 +61,13 @@ def read_cards(
     )
 
 
-def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> tuple[PlacedRail, ...]:
-    """Return where each rail of the plan lies: by its PCI address, or by the interface that it has now."""
-    placed = []
+def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> t.Iterator[PlacedRail]:
+    """Yield where each rail of the plan lies: by its PCI address, or by the interface that it has now."""
     for rail in rails:
         address = normal_address(rail["pci"]) if rail.get("pci") else None
         if address is None:
             address = sysfs.pci_address(f"/sys/class/net/{sysfs.kernel_name(rail['interface'])}")
-        placed.append(PlacedRail(rail["name"], rail["interface"], address))
-    return tuple(placed)
+        yield PlacedRail(rail["name"], rail["interface"], address)
 
 
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:

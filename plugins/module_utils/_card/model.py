@@ -136,8 +136,7 @@ def choose(
 
 def _of_rails(
     rails: t.Sequence[PlacedRail], cards: t.Sequence[Card], problems: list[Problem]
-) -> list[tuple[Card, list[int]]]:
-    found = []
+) -> t.Iterator[tuple[Card, list[int]]]:
     for rail in rails:
         card = next((card for card in cards if rail.address in card.addresses), None)
         if card is None or rail.address is None:
@@ -146,15 +145,13 @@ def _of_rails(
             text = f"card {card.name} {card.role}: a rail on it would take the switches from their manager."
             fix = "Correct the rail's interface or PCI address in the inventory and plan again. [card_excluded]"
             problems.append(Problem(f"rail {rail.name}", text, fix))
-        found.append((card, [port_of(rail.address)]))
-    return found
+        yield card, [port_of(rail.address)]
 
 
 def _of_addresses(
     addresses: t.Sequence[str], cards: t.Sequence[Card], place: str, problems: list[Problem]
-) -> list[tuple[Card, list[int]]]:
-    """Return the cards of addresses, with the ports that are meant: a function's, or all when it names the card."""
-    found = []
+) -> t.Iterator[tuple[Card, list[int]]]:
+    """Yield the cards of addresses, with the ports that are meant: a function's, or all when it names the card."""
     for number, address in enumerate(addresses):
         wanted = normal_address(address)
         whole = "." not in wanted
@@ -172,5 +169,4 @@ def _of_addresses(
                     where, text, "Take it out of the list; change it from the console if it must be. [card_untouchable]"
                 )
             )
-        found.append((card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]))
-    return found
+        yield card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]

@@ -134,7 +134,7 @@ def storage_devices(machine: Machine) -> dict[str, str]:
 def storage_interfaces(machine: Machine) -> dict[str, str]:
     """Return the interfaces over which the host reaches its storage, with what it is; by the kernel's own routes."""
     found: dict[str, str] = {}
-    for what, peer in _peers(machine):
+    for what, peer in dict.fromkeys(_peers(machine)):
         for row in _rows(machine, ["ip", "-j", "route", "get", peer]):
             if row.get("dev") and row["dev"] != "lo":
                 found.setdefault(row["dev"], f"carries storage ({what} {peer} over {row['dev']})")
@@ -150,25 +150,23 @@ def _rows(machine: Machine, argv: list[str]) -> list[dict[str, t.Any]]:
         return []
 
 
-def _peers(sysfs: Sysfs) -> list[tuple[str, str]]:
-    """Return the storage servers of the host by kind and address: NVMe over fabrics, file systems, iSCSI."""
-    found = []
+def _peers(sysfs: Sysfs) -> t.Iterator[tuple[str, str]]:
+    """Yield the storage servers of the host by kind and address: NVMe over fabrics, file systems, iSCSI."""
     for name in sysfs.names("/sys/class/nvme"):
         transport = sysfs.text(f"/sys/class/nvme/{name}/transport")
         address = dict(
             part.partition("=")[::2] for part in (sysfs.text(f"/sys/class/nvme/{name}/address") or "").split(",")
         )
         if transport in ("rdma", "tcp") and address.get("traddr"):
-            found.append((f"nvme-{transport}", address["traddr"]))
+            yield f"nvme-{transport}", address["traddr"]
     for line in (sysfs.text("/proc/mounts") or "").splitlines():
         words = line.split()
         remote = len(words) > 3 and words[2] in NETWORK_FILE_SYSTEMS
         if remote and (peer := re.search(r"(?:^|,)addr=([0-9A-Fa-f.:]+)", words[3])):
-            found.append((words[2], peer[1]))
+            yield words[2], peer[1]
     for name in sysfs.names("/sys/class/iscsi_connection"):
         if peer_address := sysfs.text(f"/sys/class/iscsi_connection/{name}/address"):
-            found.append(("iscsi", peer_address.strip("[]")))
-    return list(dict.fromkeys(found))
+            yield "iscsi", peer_address.strip("[]")
 
 
 def used_vf(tree: PciTree, function: PciFunction) -> str | None:

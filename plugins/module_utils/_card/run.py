@@ -54,13 +54,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     by_rails = any(item["select"] == RAILS for item in module.params["cards"])
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
-    rails = place_rails(machine, module.params["rails"] or []) if by_rails else ()
+    rails = tuple(place_rails(machine, module.params["rails"] or [])) if by_rails else ()
     problems = unplaced(rails, cards)
     if problems and not module.check_mode:
         raise InputError(problems)
     wishes = choose(module.params["cards"], cards, rails)
     host = LinkTypeHost(machine)
-    before = host.plan(cards, wishes)
+    before = list(host.plan(cards, wishes))
     if module.check_mode:
         after = [predicted(plan) for plan in before]
     else:

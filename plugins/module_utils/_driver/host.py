@@ -10,7 +10,7 @@ import os
 import typing as t
 from dataclasses import replace
 
-from ansible.module_utils.distro import LinuxDistribution
+from ansible.module_utils.distro import LinuxDistribution  # type: ignore[attr-defined]
 
 from .._card.pci import PCI_DEVICES, VENDOR_MELLANOX
 from .._errors import RdmaError
@@ -20,6 +20,7 @@ from .plan import Host, Want, family_of, wanted_packages
 if t.TYPE_CHECKING:
     from .._files import Machine
 
+OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
 # Where somebody edited a configuration file, dpkg asks; there is nobody to answer, and what was edited stays (dpkg(1)).
@@ -97,8 +98,10 @@ class Packages:
 
 def read_host(sysfs: Machine, want: Want) -> Host:
     """Read a host."""
-    # os-release(5), without programs that say the same.
-    release = LinuxDistribution(include_lsb=False, include_uname=False, root_dir=sysfs.root).os_release_info()
+    place = next(filter(sysfs.exists, OS_RELEASE), "")
+    # Without programs that say the same.
+    told = LinuxDistribution(include_lsb=False, os_release_file=sysfs.path(place), include_uname=False)
+    release = told.os_release_info()
     kernel = os.uname().release
     version = sysfs.text("/sys/module/mlx5_core/version")
     running = sysfs.text("/sys/module/mlx5_core/srcversion")

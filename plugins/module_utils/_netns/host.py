@@ -57,11 +57,13 @@ class NetnsHost:
             settings=self._settings(),
             arguments=tuple(planning.parse_arguments(self._files.read("/proc/cmdline") or "")),
             namespaces=self._namespaces(),
-            images=initramfs.images(
-                self._files,
-                planning.OWNED_FILE,
-                older_than=self._files.changed_at(planning.OWNED_FILE) if owned == want.text else None,
-                still_holding=owned is None and want.text is None,
+            images=tuple(
+                initramfs.images(
+                    self._files,
+                    planning.OWNED_FILE,
+                    older_than=self._files.changed_at(planning.OWNED_FILE) if owned == want.text else None,
+                    still_holding=owned is None and want.text is None,
+                )
             ),
             tool=self._files.tool("rdma") or "",
         )

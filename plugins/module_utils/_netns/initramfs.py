@@ -26,25 +26,21 @@ BOOT_FOLDERS = ("/boot", "/boot/efi", "/efi")
 LISTERS = ("lsinitramfs", "lsinitrd")
 
 
-def images(files: Machine, owned: str, *, older_than: int | None, still_holding: bool) -> tuple[Image, ...]:
-    """Return the images that hold ib_core and have to be made anew, each looked into once.
+def images(files: Machine, owned: str, *, older_than: int | None, still_holding: bool) -> t.Iterator[Image]:
+    """Yield the images that hold ib_core and have to be made anew, each looked into once.
 
     :param owned: the path of the owned file.
     :param older_than: only images older than this (nanoseconds) are looked into; None looks into all.
     :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
     """
-    if _builder(files) is None:
-        return ()
-    found = []
-    for path, kernel in _paths(files):
+    for path, kernel in _paths(files) if _builder(files) else ():
         written = files.changed_at(path)
         if written is None or (older_than is not None and written >= older_than):
             continue
         listing = _listing(files, path)
         stale = not still_holding or listing is None or owned.lstrip("/") in listing
         if stale and (listing is None or IB_CORE.search(listing)):
-            found.append(Image(path, kernel))
-    return tuple(found)
+            yield Image(path, kernel)
 
 
 def rebuild(files: Machine, image: Image) -> None:
@@ -78,16 +74,14 @@ def _listing(files: Machine, path: str) -> str | None:
     return None
 
 
-def _paths(files: Machine) -> list[tuple[str, str]]:
-    found = []
+def _paths(files: Machine) -> t.Iterator[tuple[str, str]]:
     kernels = set(files.names("/lib/modules")) | set(files.names("/usr/lib/modules"))
     for name in files.names("/boot"):
         match = IMAGE_NAMES.fullmatch(name)
         if match and (kernel := match[match.lastindex or 0]) in kernels:
-            found.append((f"/boot/{name}", kernel))
+            yield f"/boot/{name}", kernel
     tokens = [f"{folder}/{token}" for folder in BOOT_FOLDERS for token in files.names(folder)]
     for folder in (*tokens, "/usr/lib/modules"):
         for kernel in sorted(kernels.intersection(files.names(folder))):
             images = {"initrd", "initrd.img"}.intersection(files.names(f"{folder}/{kernel}"))
-            found += [(f"{folder}/{kernel}/{name}", kernel) for name in sorted(images)]
-    return found
+            yield from ((f"{folder}/{kernel}/{name}", kernel) for name in sorted(images))

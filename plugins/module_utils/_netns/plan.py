@@ -173,15 +173,13 @@ class Plan:
         return f"{self.have.namespaces} other network namespace{' exists' if one else 's exist'}"
 
 
-def parse_options(text: str, path: str = "") -> list[Setting]:
-    """Return what a modprobe.d file says of ib_core's netns_mode, in order."""
-    found: list[Setting] = []
+def parse_options(text: str, path: str) -> t.Iterator[Setting]:
+    """Yield what a modprobe.d file says of ib_core's netns_mode, in order."""
     # A line goes on behind a backslash at its end.
     for line in re.finditer(r"(?:.*\\\n)*.*", text):
         words = line[0].replace("\\\n", " ").split()
         if len(words) > 2 and words[0] == "options" and words[1].replace("-", "_") == "ib_core":
-            found += _said(words[2:], "netns_mode", path, text.count("\n", 0, line.start()) + 1)
-    return found
+            yield from _said(words[2:], "netns_mode", path, text.count("\n", 0, line.start()) + 1)
 
 
 def parse_arguments(command_line: str) -> list[Setting]:

@@ -138,9 +138,8 @@ class Host(Rooted):
             else:
                 os.unlink(target)
 
-    def no_room(self, sizes: t.Mapping[str, int]) -> list[Problem]:
-        """Return what keeps files of so many bytes from being written, by their paths, as far as that shows before."""
-        found = []
+    def no_room(self, sizes: t.Mapping[str, int]) -> t.Iterator[Problem]:
+        """Yield what keeps files of so many bytes from being written, by their paths, as far as that shows before."""
         for folder in sorted({os.path.dirname(path) for path in sizes}):
             place = self.path(folder)
             while not os.path.isdir(place):
@@ -150,20 +149,15 @@ class Host(Rooted):
             # All of them, also where some lie on another file system: it is little.
             needed = sum(size // 4096 + 1 for size in sizes.values()) * 4096
             if have.f_flag & os.ST_RDONLY:
-                found.append(
-                    Problem(folder, "is on a file system that is read-only.", "Mount it writable. [disk_read_only]")
-                )
+                yield Problem(folder, "is on a file system that is read-only.", "Mount it writable. [disk_read_only]")
             elif not os.access(place, os.W_OK | os.X_OK):
-                found.append(
-                    Problem(folder, "may not be written to.", "Run the task with become: true. [disk_no_right]")
-                )
+                yield Problem(folder, "may not be written to.", "Run the task with become: true. [disk_no_right]")
             elif free < needed or inodes < len(sizes):
                 text = f"has room for {free} bytes and {inodes} files; {needed} bytes in {len(sizes)} files are needed."
-                found.append(Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`. [disk_full]"))
+                yield Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`. [disk_full]")
         for path in sorted(path for path in sizes if self.is_folder(path) and self.link(path) is None):
             fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
-            found.append(Problem(path, "is a folder, and a file of ours belongs there.", fix))
-        return found
+            yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
 
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is whole before the old one goes."""

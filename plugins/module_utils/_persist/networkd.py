@@ -86,22 +86,20 @@ class Networkd(Manager):
         yield File(OURS.format(interface), text, PUBLIC, rail.name)
 
 
-def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
-    """Return what networkd will make of these files; systemd.network(5)."""
+def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
+    """Yield what networkd will make of these files; systemd.network(5)."""
     there = named(texts, FOLDERS)
-    found = []
     for name, path in there.items():
         kind = name.rpartition(".")[2]
         beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/") and kind == "network"]
         rows = sections("\n".join([texts[path], *beside]))
         match = partial(_matches, said(rows, "Match"))
         if kind == "network":
-            found.append(Profile(path, "networkd", name, match, *_holds(rows)))
+            yield Profile(path, "networkd", name, match, *_holds(rows))
         elif kind == "link":
             pairs = [pair for section, pairs in rows if section == "Link" for pair in pairs]
             holds = frozenset("=".join(pair) for pair in pairs if pair[0] != "MTUBytes")
-            found.append(Profile(path, "udev", name, match, holds, False))
-    return found
+            yield Profile(path, "udev", name, match, holds, False)
 
 
 def _matches(match: Pairs, port: Port) -> bool:

@@ -150,9 +150,8 @@ class NetworkManager(Manager):
         return there and host.run(["nmcli", "-t", "-f", "RUNNING", "general"]).out.strip() == "running"
 
 
-def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
-    """Return what NetworkManager will make of these files; nm-settings-keyfile(5) and nm-settings-ifcfg-rh(5)."""
-    found = []
+def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
+    """Yield what NetworkManager will make of these files; nm-settings-keyfile(5) and nm-settings-ifcfg-rh(5)."""
     for path, text in sorted(texts.items()):
         folder, _slash, name = path.rpartition("/")
         if folder not in PROFILES or name.startswith(".") or name.endswith("~"):
@@ -164,8 +163,7 @@ def profiles(texts: t.Mapping[str, str]) -> list[Profile]:
         own = have.get("connection", {})
         if own.get("type") and own.get("autoconnect", "true").lower() not in ("false", "no", "0"):
             rank = -int(own.get("autoconnect-priority") or 0)
-            found.append(Profile(path, "networkmanager", rank, partial(_matches, have), *_holds(have)))
-    return found
+            yield Profile(path, "networkmanager", rank, partial(_matches, have), *_holds(have))
 
 
 def _script(text: str) -> dict[str, dict[str, str]]:

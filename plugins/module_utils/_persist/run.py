@@ -70,7 +70,7 @@ def converge(
     remove = [path for path in have if path not in wanted]
     sizes = {file.path: len(file.text.encode()) for file in write}
     sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
-    lacking = host.no_room(sizes)
+    lacking = list(host.no_room(sizes))
     refused = [
         Problem(check["rail"] or check.get("object", ""), check["cause"], check["fix"])
         for check in checks

@@ -23,8 +23,8 @@ def _measure(test: dict[str, t.Any]) -> str:
     return f"{test[tool.metric]:g} {tool.unit} with {peer}" if tool.metric in test else f"nothing from {peer}"
 
 
-def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False) -> list[Check]:
-    """Return one check for each rail and kind of test: its peers together, the failed ones named.
+def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False) -> t.Iterator[Check]:
+    """Yield one check for each rail and kind of test: its peers together, the failed ones named.
 
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.
     :param server: these are servers that did not start.
@@ -32,7 +32,6 @@ def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False)
     groups: dict[tuple[str, str], list[dict[str, t.Any]]] = {}
     for test in tests:
         groups.setdefault((test["rail"], test["test"]), []).append(test)
-    checks = []
     for (rail, kind), members in groups.items():
         bad = [test for test in members if test["status"] != "ok"]
         peers = ", ".join(dict.fromkeys(test["peer"] or test["peer_address"] for test in members))
@@ -41,17 +40,17 @@ def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False)
         name = f"traffic_{kind}_server" if server else f"traffic_{kind}"
         cause, fix = (bad[0]["cause"], bad[0]["fix"]) if bad else ("", "")
         ends = tuple(dict.fromkeys(test["peer"] for test in bad if test["peer"]))
-        checks.append(compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends))
-    return checks
+        yield compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends)
 
 
-def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int) -> list[Check]:
-    """Return one check for each rail: how far its port's error counters grew while its tests ran.
+def counter_checks(
+    before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], limit: int
+) -> t.Iterator[Check]:
+    """Yield one check for each rail: how far its port's error counters grew while its tests ran.
 
     :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.SOUND`
         grow on sound fabrics as well, and warn.
     """
-    checks = []
     for rail, values in after.items():
         start = before.get(rail, {})
         grown = {name: value - start.get(name, value) for name, value in values.items()}
@@ -60,14 +59,12 @@ def counter_checks(before: dict[str, dict[str, int]], after: dict[str, dict[str,
         shown = ", ".join(f"{name} +{growth}" for name, growth in sorted(grown.items()))
         planned = "error counters stay" if limit == 0 else f"error counters grow by at most {limit}"
         if not values:
-            check = skipped("traffic_errors", "the port has no such counters", planned=planned, rail=rail)
+            yield skipped("traffic_errors", "the port has no such counters", planned=planned, rail=rail)
         elif over - SOUND:
             cause = "packets were lost or damaged during the test"
-            check = deviation("traffic_errors", planned, shown, cause, _LOSS_FIX, rail=rail)
+            yield deviation("traffic_errors", planned, shown, cause, _LOSS_FIX, rail=rail)
         elif over:
             cause = "packets came out of order, or were thrown away, as adaptive routing and other traffic do"
-            check = warning("traffic_errors", planned, shown, cause, _ORDER_FIX, rail=rail)
+            yield warning("traffic_errors", planned, shown, cause, _ORDER_FIX, rail=rail)
         else:
-            check = ok("traffic_errors", planned, shown or "none grew", rail=rail)
-        checks.append(check)
-    return checks
+            yield ok("traffic_errors", planned, shown or "none grew", rail=rail)

@@ -42,7 +42,7 @@ def look(
             f"There are no limits for {', '.join(unknown)}.", f"Known are {', '.join(LIMITS)}. [limit_unknown]"
         )
     boot = sysfs.boot_id
-    known = ports(sysfs)
+    known = list(ports(sysfs))
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}
     limits = {key: int(value) for key, value in (options.get("limits") or {}).items()}
     planned = int(float(options.get("gbits") or 0) * 1000)

@@ -149,7 +149,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         tests = serve(bench, params)
         # A server that did not start is the client's deviation as well; here it has its cause.
         checks = traffic_checks([test for test in tests if test["status"] != "ok"], server=True)
-        return {"changed": False, "tests": tests, "checks": checks}
+        return {"changed": False, "tests": tests, "checks": list(checks)}
     for test in params["tests"]:
         with contextlib.suppress(RdmaError):
             bench.end_of(test)
@@ -157,7 +157,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             _command = test["argv"] or bench.command(test, client=True)
     before = bench.counters()
     tests = run_client(bench, params)
-    checks = traffic_checks([test for test in tests if not test["argv"]]) + counter_checks(
-        before, bench.counters(), params["max_errors"]
-    )
-    return {"changed": False, "tests": tests, "checks": checks}
+    checks = traffic_checks([test for test in tests if not test["argv"]])
+    errors = counter_checks(before, bench.counters(), params["max_errors"])
+    return {"changed": False, "tests": tests, "checks": [*checks, *errors]}

@@ -44,15 +44,13 @@ def gid_of(address: str) -> str:
     return value.to_bytes(16, "big").hex(":", 2)
 
 
-def ports(sysfs: Sysfs) -> list[Port]:
-    """Return every RDMA port that this network namespace sees."""
-    found = []
+def ports(sysfs: Sysfs) -> t.Iterator[Port]:
+    """Yield every RDMA port that this network namespace sees."""
     for device in sysfs.names(DEVICES):
         for number in sysfs.names(f"{DEVICES}/{device}/ports"):
             folder = f"{DEVICES}/{device}/ports/{number}"
             state = (sysfs.text(f"{folder}/state") or "").partition(":")[2].strip()
-            found.append(Port(device, int(number), state, sysfs.number(f"{folder}/sm_lid") or 0))
-    return found
+            yield Port(device, int(number), state, sysfs.number(f"{folder}/sm_lid") or 0)
 
 
 def gid_indexes(sysfs: Sysfs, port: Port, address: str) -> t.Iterator[int]:
@@ -84,7 +82,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     :param network: `roce` (by the address's RoCE v2 GID) or `infiniband` (by the interface).
     :raises RdmaError: with the cause when there is none.
     """
-    seen = ports(sysfs)
+    seen = list(ports(sysfs))
     if not seen:
         raise RdmaError(
             f"Rail {rail!r} ({interface}): this host shows no RDMA device.",

@@ -174,17 +174,15 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
         )
 
 
-def warnings_of(policy: QosPolicy) -> list[str]:
-    """Return what is allowed and still seldom meant."""
-    found = []
+def warnings_of(policy: QosPolicy) -> t.Iterator[str]:
+    """Yield what is allowed and still seldom meant."""
     if policy.cnp_priority in policy.pfc:
-        found.append(
+        yield (
             f"Congestion notifications share the paused priority {policy.cnp_priority}: they stand still"
             " when they are needed. Give them a priority without flow control."
         )
     if len(policy.pfc) > 2:
-        found.append(f"{len(policy.pfc)} priorities have flow control; many switches have buffers for two.")
-    return found
+        yield f"{len(policy.pfc)} priorities have flow control; many switches have buffers for two."
 
 
 def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:

@@ -44,7 +44,8 @@ class Host:
         files = {path: text for path in paths if (text := self._files.read(path)) is not None}
         named = want.naming == "altname" or any("AlternativeName=" in text for text in files.values())
         links = self._files.links() if named else []
-        netdevs = self._netdevs(want, {link["ifname"]: tuple(link.get("altnames", ())) for link in links})
+        altnames = {link["ifname"]: tuple(link.get("altnames", ())) for link in links}
+        netdevs = tuple(sorted(self._netdevs(want, altnames), key=lambda item: item.name))
         renamed = planning.renamed(want, netdevs)
         roles = self._roles() if renamed else {}
         rules = [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
@@ -54,7 +55,7 @@ class Host:
             available=frozenset(name for name, builtin in modules.items() if not builtin),
             builtin=frozenset(name for name, builtin in modules.items() if builtin),
             files=files,
-            others=self._others() if want.naming != "none" else (),
+            others=tuple(self._others()) if want.naming != "none" else (),
             rules={path: self._files.text(path) or "" for path in rules if want.naming == "name"},
             netdevs=netdevs,
             roles={name: role for name in renamed if (role := self._role(name, roles))},
@@ -88,12 +89,11 @@ class Host:
                         interface=interface,
                     )
 
-    def _others(self) -> tuple[LinkFile, ...]:
-        """Return the .link files that are not ours, each with its drop-ins; one that is masked is none."""
+    def _others(self) -> t.Iterator[LinkFile]:
+        """Yield the .link files that are not ours, each with its drop-ins; one that is masked is none."""
         paths = [f"{folder}/{name}" for folder in FOLDERS for name in self._files.names(folder)]
         paths += [f"{path}/{name}" for path in paths if path.endswith(".link.d") for name in self._files.names(path)]
         there = _systemd.named(paths, FOLDERS)
-        files = []
         for name, path in there.items():
             if not name.endswith(".link") or planning.OWNED_LINK.fullmatch(name):
                 continue
@@ -102,32 +102,27 @@ class Host:
             usual = name == DEFAULT and not path.startswith(PEOPLES)
             texts = [self._files.text(part) or "" for part in (parts[1:] if usual else parts)]
             if any(texts) and (texts[0] or usual):
-                files.append(LinkFile(path, [section for text in texts for section in _systemd.sections(text)]))
-        return tuple(files)
+                yield LinkFile(path, [section for text in texts for section in _systemd.sections(text)])
 
     def _role(self, interface: str, roles: dict[str, str]) -> str:
         home = f"/sys/class/net/{interface}"
         devices = (f"/sys/class/infiniband/{name}" for name in self._files.names(f"{home}/device/infiniband"))
         return next((roles[path] for path in (home, *devices) if path in roles), "")
 
-    def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> tuple[Netdev, ...]:
+    def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> t.Iterator[Netdev]:
         answers = verbs.read()[0] if want.network == "infiniband" and want.rails else {}
-        found = []
         for function in read_pci(self._files).functions.values():
             ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]
             port_mtu = next((port.get("active_mtu") for port_set in ports for port in port_set.values()), None)
             for name in function.netdevs:
                 home = f"/sys/class/net/{name}"
-                found.append(
-                    Netdev(
-                        name=name,
-                        pci=function.address,
-                        altnames=altnames.get(name, ()),
-                        infiniband=self._files.text(f"{home}/type") == ARPHRD_INFINIBAND,
-                        ipoib_mode=self._files.text(f"{home}/mode"),
-                        port_mtu=port_mtu,
-                        mac=self._files.text(f"{home}/address") or "",
-                        driver=(self._files.real(f"{home}/device/driver") or "").rpartition("/")[2],
-                    )
+                yield Netdev(
+                    name=name,
+                    pci=function.address,
+                    altnames=altnames.get(name, ()),
+                    infiniband=self._files.text(f"{home}/type") == ARPHRD_INFINIBAND,
+                    ipoib_mode=self._files.text(f"{home}/mode"),
+                    port_mtu=port_mtu,
+                    mac=self._files.text(f"{home}/address") or "",
+                    driver=(self._files.real(f"{home}/device/driver") or "").rpartition("/")[2],
                 )
-        return tuple(sorted(found, key=lambda item: item.name))

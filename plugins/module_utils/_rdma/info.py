@@ -94,7 +94,7 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
 
 def _read_port(sysfs: Sysfs, home: str, function: PciFunction | None, port: int, *, gids: bool) -> Info:
     path = f"{home}/ports/{port}"
-    table = _read_gids(sysfs, path)
+    table = list(_read_gids(sysfs, path))
     layer = sysfs.text(f"{path}/link_layer")
     netdev = _port_netdev(sysfs, home, function, port, table)
     mtu = sysfs.number(f"{NET}/{netdev}/mtu") if netdev else None
@@ -122,19 +122,15 @@ def _word(text: str | None) -> str | None:
     return text.split(":", 1)[-1].strip() if text else None
 
 
-def _read_gids(sysfs: Sysfs, path: str) -> list[Info]:
-    table = []
+def _read_gids(sysfs: Sysfs, path: str) -> t.Iterator[Info]:
     for index in sorted(map(int, sysfs.names(f"{path}/gids"))):
         if (gid := sysfs.text(f"{path}/gids/{index}")) and gid != NO_GID:
-            table.append(
-                {
-                    "index": index,
-                    "gid": gid,
-                    "type": sysfs.text(f"{path}/gid_attrs/types/{index}"),
-                    "netdev": sysfs.text(f"{path}/gid_attrs/ndevs/{index}"),
-                }
-            )
-    return table
+            yield {
+                "index": index,
+                "gid": gid,
+                "type": sysfs.text(f"{path}/gid_attrs/types/{index}"),
+                "netdev": sysfs.text(f"{path}/gid_attrs/ndevs/{index}"),
+            }
 
 
 def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: int, table: list[Info]) -> str | None:

@@ -169,7 +169,7 @@ def prove(
         by_hand = {(link.name, address): mac for link in running for address, mac in asker.set_by_hand(link.name)}
         local = asker.local(want)
         named = named_by_others(want, host, targets_of(want, host, near, more), local, [key[1] for key in by_hand])
-        targets = targets_of(want, host, near, more, named)
+        targets = list(targets_of(want, host, near, more, named))
         used = {(target.interface, target.gateway or target.address) for target in targets}
         neighbours_of_hops = {key: mac for key, mac in by_hand.items() if key in used}
         there = [target for target in targets if target.interface in {link.name for link in links}]

@@ -116,15 +116,14 @@ def targets_of(
     neighbours: t.Sequence[Neighbour],
     more: t.Mapping[str, t.Sequence[str]] | None = None,
     named: t.Sequence[tuple[str, str]] = (),
-) -> list[Target]:
-    """Return the ways to prove: to each rail's gateway, and to the neighbours on the same rail and on the next one.
+) -> t.Iterator[Target]:
+    """Yield the ways to prove: to each rail's gateway, and to the neighbours on the same rail and on the next one.
 
     In brief those to the neighbours on the other rails.
 
     :param more: addresses of other hosts by rail, to be asked for in brief; `named` those for all rails, each with what
         it is.
     """
-    found = []
     for place, rail in enumerate(want.rails):
         near = {rail.name, want.rails[(place + 1) % len(want.rails)].name}
         link = link_of(rail, host)
@@ -141,8 +140,7 @@ def targets_of(
                 gateway = way(want, item, address) if (":" in address) == (item.family == 6) else None
                 if gateway is not None and address not in known:
                     known.add(address)
-                    found.append(Target(*own, address, what, gateway, brief))
-    return found
+                    yield Target(*own, address, what, gateway, brief)
 
 
 def named_by_others(

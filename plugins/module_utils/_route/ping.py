@@ -38,13 +38,12 @@ def targets_of(
     neighbours: t.Collection[Neighbour] = (),
     *,
     full_size: bool = False,
-) -> list[Target]:
-    """Return what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
+) -> t.Iterator[Target]:
+    """Yield what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
 
     :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
     """
-    found = []
     for rail in want.rails:
         name = names[rail.name]
         for item in rail.addresses:
@@ -57,8 +56,7 @@ def targets_of(
             for kind, address, peer in others:
                 for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
                     check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
-                    found.append(Target(check, rail.name, name, item.address, address, size, peer))
-    return found
+                    yield Target(check, rail.name, name, item.address, address, size, peer)
 
 
 def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
@@ -140,7 +138,7 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     """
     want, neighbours = parse_want(params), neighbours_of(hosts)
     names = names_of(want)
-    targets = targets_of(want, names, neighbours, full_size=params["full_size"])
+    targets = list(targets_of(want, names, neighbours, full_size=params["full_size"]))
     crossing, meet = _across(want, params, names, neighbours)
     # What must not answer is not waited for as long as what should.
     sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"])

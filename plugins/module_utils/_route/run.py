@@ -97,7 +97,7 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     checks, targets = [], []
     if params["gateways"] != "ignore":
         want = parse_want(params)
-        targets = targets_of(want, names_of(want))
+        targets = list(targets_of(want, names_of(want)))
         checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
     silent = [
         f"{target.address} to {target.source} on {target.interface}"

@@ -52,7 +52,7 @@ def test_options_are_read_as_modprobe_reads_them(text, modes):
 
 
 def test_a_continued_line_is_reported_by_its_first_line():
-    found = parse_options("# a\noptions ib_core \\\n netns_mode=0\noptions ib_core netns_mode=1", "/x")
+    found = list(parse_options("# a\noptions ib_core \\\n netns_mode=0\noptions ib_core netns_mode=1", "/x"))
     assert found == [Setting("/x", 2, "exclusive"), Setting("/x", 4, "shared")]
 
 
@@ -63,7 +63,7 @@ def test_the_command_line_is_read():
 
 @pytest.mark.parametrize("mode", ["shared", "exclusive"])
 def test_the_owned_file_says_what_it_is_meant_to_say(mode):
-    assert [item.mode for item in parse_options(owned_text(mode))] == [mode]
+    assert [item.mode for item in parse_options(owned_text(mode), "/x")] == [mode]
 
 
 def test_an_idle_host_is_switched_at_once():

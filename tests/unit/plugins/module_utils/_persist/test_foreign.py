@@ -81,7 +81,7 @@ def test_what_a_profile_of_networkmanager_matches(kind, more, card, vlan):
 
 def test_a_profile_that_does_not_come_up_by_itself_and_a_hidden_file_do_not_count():
     never = KEYFILE.format("ethernet", "autoconnect=false")
-    assert networkmanager.profiles({f"{PROFILES}/a": never, f"{PROFILES}/.b": KEYFILE.format("ethernet", "")}) == []
+    assert not list(networkmanager.profiles({f"{PROFILES}/a": never, f"{PROFILES}/.b": KEYFILE.format("ethernet", "")}))
 
 
 def test_a_file_of_network_scripts_is_a_profile_too():

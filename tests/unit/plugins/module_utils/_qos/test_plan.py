@@ -224,6 +224,6 @@ def test_the_switch_gets_the_same_values():
 
 
 def test_notifications_on_a_paused_priority_are_pointed_out():
-    assert warnings_of(QosPolicy(cnp_priority=5))
-    assert warnings_of(QosPolicy(pfc=(1, 2, 5)))
-    assert warnings_of(QosPolicy()) == []
+    assert list(warnings_of(QosPolicy(cnp_priority=5)))
+    assert list(warnings_of(QosPolicy(pfc=(1, 2, 5))))
+    assert not list(warnings_of(QosPolicy()))

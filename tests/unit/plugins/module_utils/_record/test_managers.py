@@ -203,7 +203,7 @@ def test_profiles_are_the_same_before_and_after(reader):
         (f"{run}/10-a.network", "ini", network, networkd.profiles),
         (f"{run}/10-a.link", "ini", link, networkd.profiles),
     ):
-        before, after = (profiles({path: item})[0] for item in (text, reader.read(kind, text)))
+        before, after = (next(profiles({path: item})) for item in (text, reader.read(kind, text)))
         assert (before.holds, before.dhcp, before.rank) == (after.holds, after.dhcp, after.rank)
         assert len(before.holds) > 0
         assert path == after.path

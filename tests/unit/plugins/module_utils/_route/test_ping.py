@@ -51,7 +51,7 @@ def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
 def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
     addresses = [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]
     other = {"host": "node2", "rails": [{"name": "rail1", "addresses": addresses}]}
-    found = targets_of(WANT, names_of(WANT), neighbours_of([other]))
+    found = list(targets_of(WANT, names_of(WANT), neighbours_of([other])))
     assert [(target.check, target.source, target.address) for target in found] == [
         ("ping_gateway", "192.0.2.2", "192.0.2.1"),
         ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
