@@ -15,21 +15,12 @@ import socket
 import struct
 import time
 import typing as t
+from dataclasses import replace
 from functools import partial
 
 from .._files import Sysfs
 from .._listen import PACKET_OTHERHOST, PACKET_OUTGOING, PACKETS, Sockets
-from .duplicates_plan import (
-    ARP,
-    DAD_FAILED,
-    IPV6,
-    Answer,
-    Question,
-    arp_probe,
-    judge,
-    read_frame,
-    solicitation,
-)
+from . import duplicates_plan as planning
 from .sysfs import gid_indexes, ports
 
 if t.TYPE_CHECKING:
@@ -65,9 +56,9 @@ def look(
     questions = [question for rail in rails for question in _questions(sysfs, rail, known)]
     wait = float(options.get("duplicate_wait") or WAIT)
     answers, failed = query(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
-    questions = [Question(**{**vars(item), "silent": item.silent or failed.get(item, "")}) for item in questions]
+    questions = [replace(item, silent=item.silent or failed.get(item, "")) for item in questions]
     own = {sysfs.text(f"{NET}/{name}/address") or "" for name in sysfs.names(NET)}
-    return judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
+    return planning.judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
 
 
 def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
@@ -85,21 +76,21 @@ def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
 
 def _questions(
     sysfs: Sysfs, rail: t.Mapping[str, t.Any], known: t.Mapping[str, tuple[str, dict[str, int]]]
-) -> t.Iterator[Question]:
+) -> t.Iterator[planning.Question]:
     interface = sysfs.rail_interface(rail)
     why = sysfs.unheard(interface)
     local, flags = known.get(interface, ("", {}))
     for item in rail.get("addresses") or []:
         address = item["address"]
         six = ":" in address
-        yield Question(
+        yield planning.Question(
             rail=rail["name"],
             interface=interface,
             mac=sysfs.text(f"{NET}/{interface}/address") or "",
             address=address,
             gateway=item.get("gateway") or "",
             silent=why or ("the interface has no link-local address to query from." if six and not local else ""),
-            refused=bool(flags.get(address, 0) & DAD_FAILED),
+            refused=bool(flags.get(address, 0) & planning.DAD_FAILED),
             inside=_inside(sysfs, address, interface),
         )
 
@@ -115,40 +106,40 @@ def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
 
 
 def query(
-    questions: t.Sequence[Question], link_local: t.Mapping[str, str], wait: float
-) -> tuple[dict[str, list[Answer]], dict[Question, str]]:
+    questions: t.Sequence[planning.Question], link_local: t.Mapping[str, str], wait: float
+) -> tuple[dict[str, list[planning.Answer]], dict[planning.Question, str]]:
     """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
-    answers: dict[str, list[Answer]] = {}
-    failed: dict[Question, str] = {}
-    with Sockets[Question]("Asking for duplicate addresses needs a packet socket") as sockets:
+    answers: dict[str, list[planning.Answer]] = {}
+    failed: dict[planning.Question, str] = {}
+    with Sockets[planning.Question]("Asking for duplicate addresses needs a packet socket") as sockets:
         for question in (item for item in questions if not item.silent):
             if why := sockets.open(question, PACKETS, partial(_bind, question)):
                 failed[question] = f"the interface cannot be listened to: {why}."
             elif why := _send(sockets.of[question], question, link_local.get(question.interface, "")):
                 failed[question] = why
         for question, frame, sender in sockets.received(time.monotonic() + wait):
-            known, found = (question.address, question.gateway), read_frame(frame)
+            known, found = (question.address, question.gateway), planning.read_frame(frame)
             if found and found.address in known and sender[2] not in (PACKET_OUTGOING, PACKET_OTHERHOST):
                 answers.setdefault(question.rail, []).append(found)
     return answers, failed
 
 
-def _bind(question: Question, sock: socket.socket) -> None:
+def _bind(question: planning.Question, sock: socket.socket) -> None:
     if question.family == 6:
         code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in ADVERTISEMENTS))
         program = struct.pack("HL", len(ADVERTISEMENTS), ctypes.addressof(code))
         sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
-    sock.bind((question.interface, IPV6 if question.family == 6 else ARP))
+    sock.bind((question.interface, planning.IPV6 if question.family == 6 else planning.ARP))
 
 
-def _send(sock: socket.socket, question: Question, local: str) -> str:
+def _send(sock: socket.socket, question: planning.Question, local: str) -> str:
     """Ask for the address and for its gateway; return why that failed, or nothing."""
     mac = sock.getsockname()[4][:6].hex(":")
     for address in (question.address, question.gateway):
         if not address:
             continue
-        frame = solicitation(mac, local, address) if local and question.family == 6 else b""
-        frame = frame or arp_probe(mac, address)
+        frame = planning.solicitation(mac, local, address) if local and question.family == 6 else b""
+        frame = frame or planning.arp_probe(mac, address)
         for last in (False, True):
             try:
                 sock.send(frame)

@@ -14,22 +14,10 @@ import typing as t
 
 from . import decode as rt
 from . import netlink as nl
+from . import paths
 from .decode import FAMILIES, decoded, packed
 from .devices import takers
 from .model import link_of
-from .paths import (
-    LOCAL_TABLE,
-    USER,
-    Asked,
-    Flow,
-    PathState,
-    Target,
-    flows_of,
-    named_by_others,
-    others_of,
-    source_ports,
-    targets_of,
-)
 from .read import Reader
 from .want import neighbours_of
 from .wanted import inside
@@ -52,7 +40,7 @@ class Asker(Reader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._packed: dict[tuple[Flow, int, int], bytes] = {}
+        self._packed: dict[tuple[paths.Flow, int, int], bytes] = {}
 
     def set_by_hand(self, interface: str) -> t.Iterator[tuple[str, str]]:
         """Yield the neighbours of an interface whose hardware address somebody set: address and that."""
@@ -70,7 +58,7 @@ class Asker(Reader):
         return tuple(
             route
             for family, number in FAMILIES.items()
-            for route in sorted(self._dump_routes(number, LOCAL_TABLE, "", 0))
+            for route in sorted(self._dump_routes(number, paths.LOCAL_TABLE, "", 0))
             if any(inside(route.dst.partition("/")[0], prefix) for prefix in want.prefixes_of(family))
         )
 
@@ -84,12 +72,12 @@ class Asker(Reader):
         key = "net/ipv4/ip_default_ttl" if family == 4 else f"net/ipv6/conf/{interface}/hop_limit"
         return int(self._read_sysctl(key) or 255)
 
-    def asked(self, targets: t.Sequence[Target], rules: t.Iterable[Rule], tos: int) -> t.Iterator[Asked]:
+    def asked(self, targets: t.Sequence[paths.Target], rules: t.Iterable[Rule], tos: int) -> t.Iterator[paths.Asked]:
         """Yield the answers to all questions."""
         selectors = [_selectors_of(rule) for rule in sorted(rules)]
-        ports = source_ports((have["sport"], have["last"], have["mask"]) for have in selectors if "last" in have)
-        others = others_of(selectors)
-        pairs = [(target, flow) for target in targets for flow in flows_of(target, ports, others)]
+        ports = paths.source_ports((have["sport"], have["last"], have["mask"]) for have in selectors if "last" in have)
+        others = paths.others_of(selectors)
+        pairs = [(target, flow) for target in targets for flow in paths.flows_of(target, ports, others)]
         kinds = (rt.RTM_F_FIB_MATCH, 0)
         questions = [
             self._question(*pair, tos, kind) for pair in pairs for kind in (kinds[:1] if pair[0].brief else kinds)
@@ -98,9 +86,9 @@ class Asker(Reader):
         for pair in pairs:
             match, error = answers.pop()
             plain, other_error = (match, 0) if pair[0].brief else answers.pop()
-            yield Asked(*pair, match, plain, error or other_error)
+            yield paths.Asked(*pair, match, plain, error or other_error)
 
-    def _question(self, target: Target, flow: Flow, tos: int, flags: int) -> bytes:
+    def _question(self, target: paths.Target, flow: paths.Flow, tos: int, flags: int) -> bytes:
         # Packing is what takes the time, and only the destination differs.
         key = (flow, target.family, flags)
         if key not in self._packed:
@@ -108,7 +96,7 @@ class Asker(Reader):
         own = socket.inet_pton(FAMILIES[target.family], target.address)
         return self._packed[key].replace(NOBODY[target.family], own, 1)
 
-    def _pack(self, flow: Flow, family: int, tos: int, flags: int) -> bytes:
+    def _pack(self, flow: paths.Flow, family: int, tos: int, flags: int) -> bytes:
         """Return the question with a destination to be replaced; nobody but RoCE has a traffic class."""
         attrs = {
             "RTA_DST": socket.inet_ntop(FAMILIES[family], NOBODY[family]),
@@ -141,7 +129,7 @@ def _selectors_of(rule: Rule) -> dict[str, int]:
     for key, name in (("sport", "FRA_SPORT_RANGE"), ("dport", "FRA_DPORT_RANGE"), ("user", "FRA_UID_RANGE")):
         if span := message.get_attr(name):
             first, last = map(int, span.split(":"))
-            found[key] = first or min(last, USER)
+            found[key] = first or min(last, paths.USER)
             if key == "sport":
                 found |= {"last": last, "mask": message.get_attr("FRA_SPORT_MASK") or 0}
     return found
@@ -154,7 +142,7 @@ def prove(
     tos: int,
     wire: Wire,
     more: t.Mapping[str, t.Sequence[str]] | None = None,
-) -> tuple[list[Target], PathState]:
+) -> tuple[list[paths.Target], paths.PathState]:
     """Return the ways of a host and what the kernel says of them. For checks: path_checks.checks_of().
 
     :param host: what Kernel.read() returned.
@@ -168,12 +156,14 @@ def prove(
     with Asker() as asker:
         by_hand = {(link.name, address): mac for link in running for address, mac in asker.set_by_hand(link.name)}
         local = asker.local(want)
-        named = named_by_others(want, host, targets_of(want, host, near, more), local, [key[1] for key in by_hand])
-        targets = list(targets_of(want, host, near, more, named))
+        named = paths.named_by_others(
+            want, host, paths.targets_of(want, host, near, more), local, [key[1] for key in by_hand]
+        )
+        targets = list(paths.targets_of(want, host, near, more, named))
         used = {(target.interface, target.gateway or target.address) for target in targets}
         neighbours_of_hops = {key: mac for key, mac in by_hand.items() if key in used}
         there = [target for target in targets if target.interface in {link.name for link in links}]
-        return targets, PathState(
+        return targets, paths.PathState(
             host,
             tuple(asker.asked(there, host.snapshot.rules, tos)),
             neighbours_of_hops,
