@@ -17,10 +17,9 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ._errors import RdmaError
+from ._files import ask
 
 if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
     from ._files import Sysfs
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
@@ -28,6 +27,7 @@ BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
 # 0.0.0.0/1 with 128.0.0.0/1, and 2000::/3, stand for a default route; 240.0.0.0/8 is somebody's network.
 LONGEST_DEFAULT = 3
 GENERATIONS = 32
+SECONDS = 60
 Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
@@ -87,21 +87,20 @@ def questions(ends: tuple[str, str] | None) -> t.Iterator[tuple[list[str], str]]
         yield ["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"
 
 
-def read_untouchable(module: AnsibleModule, sysfs: Sysfs) -> Untouchable:
+def read_untouchable(sysfs: Sysfs) -> Untouchable:
     """Ask the kernel, by iproute2.
 
     :raises RdmaError: when there is no `ip`, or it does not answer: then nothing may be touched.
     """
-    tool = module.get_bin_path("ip")
-    if not tool:
-        raise RdmaError(
-            "This host has no program `ip`: what carries its own network cannot be told.",
-            "Install iproute2. [iproute2_missing]",
-        )
     ends = connection_ends(sysfs)
     seen: list[list[list[Json]]] = []
     for argv, text in questions(ends):
-        _code, output, errors = module.run_command([tool, *argv[1:]], data=text)
+        code, output, errors = ask(argv, text, SECONDS)
+        if code == 127:
+            raise RdmaError(
+                "This host has no program `ip`: what carries its own network cannot be told.",
+                "Install iproute2. [iproute2_missing]",
+            )
         answers = lists(output)
         if len(answers) < 4 and seen and "not supported" in errors:
             continue

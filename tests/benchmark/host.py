@@ -27,19 +27,6 @@ FOREIGN = 10_000
 PORT = 2222
 
 
-class Module:
-    """As much of AnsibleModule as asks a program."""
-
-    def get_bin_path(self, name: str) -> str | None:
-        """Return where a program is."""
-        return shutil.which(name)
-
-    def run_command(self, argv: list[str], data: str) -> tuple[int, str, str]:
-        """Run a program; return its exit code and what it printed."""
-        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, timeout=30)
-        return done.returncode, done.stdout, done.stderr
-
-
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
     from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
@@ -50,7 +37,7 @@ def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     times = []
     for _round in range(rounds):
         began = time.perf_counter()
-        converge(parse_want(params), read_untouchable(t.cast("t.Any", Module()), Sysfs()), check_mode=False)
+        converge(parse_want(params), read_untouchable(Sysfs()), check_mode=False)
         times.append(time.perf_counter() - began)
     return times
 

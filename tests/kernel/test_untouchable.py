@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 import pytest
 
@@ -32,17 +31,6 @@ from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES,
 NO_SSH = "none"
 # Kinds that a kernel may lack, and what `ip` says the same of.
 STAND_INS = {"type vlan id 7": "type macvlan", "type bond": "type bridge"}
-
-
-class Module:
-    """As much of AnsibleModule as asks a program."""
-
-    def get_bin_path(self, name):
-        return name
-
-    def run_command(self, argv, data):
-        done = subprocess.run(argv, input=data, capture_output=True, text=True, check=False, timeout=300)
-        return done.returncode, done.stdout, done.stderr
 
 
 def make(host, name, *, stand_in=False):
@@ -74,7 +62,7 @@ def test_the_table_holds_for_every_user_on_a_real_kernel(case):
     def look():
         own_sysfs()
         os.environ.update(environ)
-        found = read_untouchable(Module(), Sysfs())
+        found = read_untouchable(Sysfs())
         return {"default": sorted(found.default), "connection": sorted(found.connection)}
 
     assert inside(host.name, look) == {"default": sorted(wanted.default), "connection": sorted(wanted.connection)}

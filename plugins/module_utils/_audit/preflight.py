@@ -129,7 +129,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     sysfs = Sysfs()
     options = options_of("policy_route", route_options.SPEC, request)
     want = parse_want(options)
-    kept = read_untouchable(request.module, sysfs)
+    kept = read_untouchable(sysfs)
     called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
     ports = {rail.asked: rail.interface for rail in want.rails}
     if plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":

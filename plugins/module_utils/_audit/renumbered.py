@@ -58,7 +58,7 @@ def look(request: Request) -> tuple[Checks, Facts]:
     ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
-    kept = read_untouchable(request.module, Sysfs())
+    kept = read_untouchable(Sysfs())
     live = {(name, item["local"]) for name, item in kept.held}
     return decide(rails, networks, live, proved(kept, read_retained()))
 

@@ -50,7 +50,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""
     machine = Machine(ROOT, module)
     prefixes = module.params["rdma_prefixes"] or []
-    cards = read_cards(machine, lambda: read_untouchable(module, machine), prefixes)
+    cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
     by_rails = any(item["select"] == RAILS for item in module.params["cards"])
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
@@ -70,7 +70,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "changed": any(plan.was_written for plan in after),
         "cards": [_card(plan) for plan in after],
         "left_alone": left_alone(cards, wishes),
-        "notes": _notes(cards, rails, wishes),
+        "notes": list(_notes(cards, rails, wishes)),
         "reset_required": any(plan.step in (Step.PENDING, Step.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
@@ -106,18 +106,15 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
     )
 
 
-def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, Wish]) -> list[str]:
-    """Return what a reader should know: what is left alone and why, and rails that are on no card of NVIDIA's."""
-    notes = [
-        f"{item['card']} ({', '.join(item['devices']) or 'no driver'}): {item['why']}: left alone."
-        for item in left_alone(cards, wishes)
-    ]
+def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, Wish]) -> t.Iterator[str]:
+    """Yield what a reader should know: what is left alone and why, and rails that are on no card of NVIDIA's."""
+    for item in left_alone(cards, wishes):
+        yield f"{item['card']} ({', '.join(item['devices']) or 'no driver'}): {item['why']}: left alone."
     ours = {address for card in cards for address in card.addresses}
     if other := [rail.name for rail in rails if rail.address and rail.address not in ours]:
-        notes.append(f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone.")
+        yield f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone."
     if not wishes:
-        notes.append("No card is selected: nothing to do.")
-    return notes
+        yield "No card is selected: nothing to do."
 
 
 def _card(plan: CardPlan) -> dict[str, t.Any]:

@@ -201,22 +201,19 @@ def differing(want: Want, host: Host) -> dict[str, str]:
     }
 
 
-def reboot_reasons(want: Want, host: Host, plan: Plan) -> list[str]:
-    """Return why a reboot is due; the host is as it is after the installation, or before it in check mode."""
-    found = [
-        f"{name} was {version}: what runs is still the old one until the next boot"
-        for name, version in plan.replaced.items()
-    ]
+def reboot_reasons(want: Want, host: Host, plan: Plan) -> t.Iterator[str]:
+    """Yield why a reboot is due; the host is as it is after the installation, or before it in check mode."""
+    for name, version in plan.replaced.items():
+        yield f"{name} was {version}: what runs is still the old one until the next boot"
     if want.source == "doca" and want.doca_profile in plan.packages and want.doca_profile not in plan.replaced:
-        found.append(f"{want.doca_profile} is new: its kernel modules replace the running ones at boot")
+        yield f"{want.doca_profile} is new: its kernel modules replace the running ones at boot"
     elif (
         not host.container
         and host.running_srcversion
         and host.disk_srcversion
         and host.running_srcversion != host.disk_srcversion
     ):
-        found.append("the running mlx5_core is not the one on disk")
-    return found
+        yield "the running mlx5_core is not the one on disk"
 
 
 def checks_of(want: Want, host: Host, plan: Plan) -> list[Check]:

@@ -107,7 +107,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 "Look at its log on the host, and whether the repository has that version. [package_version]",
                 other=other,
             )
-    reasons = planning.reboot_reasons(want, after, plan)
+    reasons = list(planning.reboot_reasons(want, after, plan))
     return {
         "changed": plan.changed,
         "packages": list(plan.packages),

@@ -17,25 +17,18 @@ import typing as t
 from .._errors import Problem, RdmaError
 from .._files import temporary, writing
 from .machine import Rooted
-from .model import LINK, Port, Texts
+from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
 
 # Copies of others' files that had to give way: a folder for each port, and below it the file's whole path.
 KEPT = "/var/lib/railops-rdma/kept"
 
 
-class State(t.NamedTuple):
-    """An owned file as it is: its text and its permission bits."""
-
-    text: str
-    mode: int
-
-
 class Host(Rooted):
     """A host's owned files of the rails; the root may be another one, to prepare an image."""
 
-    def state(self, wanted: t.Iterable[str]) -> dict[str, State]:
-        """Return the owned files that are there, and those of the wanted paths that are."""
+    def state(self, wanted: t.Iterable[str]) -> dict[str, File]:
+        """Return the owned files that are there as they are, and those of the wanted paths that are."""
         paths = {*wanted, *SINGLE}
         for folder, _name in OWNED:
             for name in self.names(folder):
@@ -46,9 +39,9 @@ class Host(Rooted):
             target = self.link(path)
             text = self.read(path) if target is None and os.path.isfile(self.path(path)) else None
             if target is not None:
-                found[path] = State(target, LINK)
+                found[path] = File(path, target, LINK)
             elif text is not None:
-                found[path] = State(text, stat.S_IMODE(os.stat(self.path(path)).st_mode))
+                found[path] = File(path, text, stat.S_IMODE(os.stat(self.path(path)).st_mode))
         return found
 
     def interface(self, name: str, pci: str) -> str:

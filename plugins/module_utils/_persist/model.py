@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .._route.model import DEFAULT, Route, Rule
 
@@ -26,12 +26,12 @@ Texts = t.Dict[str, str]  # noqa: UP006 - evaluated on Python 3.9
 
 @dataclass(frozen=True)
 class File:
-    """A file as it shall be; `rail` names the rail that it belongs to, or is empty."""
+    """A file as it is or shall be; `rail` names the rail that it belongs to, or is empty."""
 
     path: str
     text: str
     mode: int
-    rail: str = ""
+    rail: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

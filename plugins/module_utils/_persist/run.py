@@ -18,7 +18,7 @@ from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from .foreign import judged
-from .host import KEPT, Host, State
+from .host import KEPT, Host
 from .model import LINK, File
 from .plan import MANAGERS, files_of, manager_of
 
@@ -66,7 +66,7 @@ def converge(
     kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names.values()}
     moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
-    write = [file for file in files if have.get(file.path) != State(file.text, file.mode)]
+    write = [file for file in files if have.get(file.path) != file]
     remove = [path for path in have if path not in wanted]
     sizes = {file.path: len(file.text.encode()) for file in write}
     sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
@@ -127,7 +127,7 @@ def converge(
     return result
 
 
-def _diffs(paths: list[str], have: dict[str, State], wanted: dict[str, File], *, whole: bool) -> list[dict[str, str]]:
+def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, whole: bool) -> list[dict[str, str]]:
     """Return the diff of some files: of the text of each, or one of a line for each."""
     if whole:
         return [_diff(path, have.get(path), wanted.get(path)) for path in paths]
@@ -136,7 +136,7 @@ def _diffs(paths: list[str], have: dict[str, State], wanted: dict[str, File], *,
     return [{**names, "before": sides[0], "after": sides[1]}] if paths else []
 
 
-def _lines(paths: list[str], files: t.Mapping[str, State | File], old: dict[str, State]) -> str:
+def _lines(paths: list[str], files: t.Mapping[str, File], old: dict[str, File]) -> str:
     """Return a line for each file, one for those of a folder that are the same."""
     alike: dict[tuple[str, str], list[str]] = {}
     for path in (path for path in paths if path in files):
@@ -151,16 +151,16 @@ def _lines(paths: list[str], files: t.Mapping[str, State | File], old: dict[str,
     return text
 
 
-def _diff(path: str, have: State | None, file: File | None) -> dict[str, str]:
+def _diff(path: str, have: File | None, file: File | None) -> dict[str, str]:
     before = f"# mode {have.mode:04o}\n{have.text}" if have else ""
     after = f"# mode {file.mode:04o}\n{file.text}" if file else ""
     return {"before_header": path, "after_header": path, "before": before, "after": after}
 
 
-def _checks(files: tuple[File, ...], have: dict[str, State]) -> t.Iterator[Check]:
+def _checks(files: tuple[File, ...], have: dict[str, File]) -> t.Iterator[Check]:
     for file in files:
         state = have.get(file.path)
-        observed = "missing" if state is None else "different" if state != State(file.text, file.mode) else "as planned"
+        observed = "missing" if state is None else "different" if state != file else "as planned"
         cause = f"the file is {observed}, so a reboot would not bring the network back"
         good = observed == "as planned"
         yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None)
@@ -189,11 +189,11 @@ def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
             yield warning("persist_foreign", path, copy, cause, f"Remove {copy} when it is not needed.")
 
 
-def refuse_untouchable(module: AnsibleModule, want: Want, host: Host) -> None:
+def refuse_untouchable(want: Want, host: Host) -> None:
     """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
     if not want.present or not host.live:
         return
-    kept = read_untouchable(module, Sysfs())
+    kept = read_untouchable(Sysfs())
     places = [(rail, host.interface(rail.interface, rail.pci)) for rail in want.rails]
     problems = [
         untouchable_problem(f"rails[{number}]", rail, name, kept.why(name))
@@ -210,7 +210,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     report = module.check_mode and module.params["on_problem"] == "report"
     try:
         want = asked(module.params)
-        refuse_untouchable(module, want, host)
+        refuse_untouchable(want, host)
         manager, stage = module.params["manager"], module.params["stage"]
         more = {"report": report, "stage": stage, "whole": module._verbosity > 0}
         return converge(want, host, manager, check_mode=module.check_mode, **more)

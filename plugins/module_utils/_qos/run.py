@@ -20,21 +20,10 @@ from .._files import Sysfs
 from .._module import rails_spec
 from .._untouchable import read_untouchable
 from . import device
+from . import plan as planning
 from .device import Nic, QosError
 from .files import SETTINGS, QosFiles
 from .leaf import AWAY, DECLARED, NOWHERE, choose, foreign, leaf_check, undeclared_check
-from .plan import (
-    OPTIONS,
-    NicPlan,
-    checks_of,
-    differences,
-    plan_nic,
-    plan_restore,
-    state_of,
-    switch_values,
-    view,
-    warnings_of,
-)
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -43,7 +32,7 @@ SPEC = {
     "rails": rails_spec(),
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    **OPTIONS,
+    **planning.OPTIONS,
     "backend": {"type": "str", "choices": ["auto", *device.BACKENDS], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
@@ -75,10 +64,10 @@ class QosRun:
         # What we set earlier and the fabric no longer has goes back to what it was.
         self.nics = {name: nic(name, params["backend"]) for name in [*self.rails, *self.recorded]}
         self.values: dict[str, dict[str, t.Any]] = {}
-        self.plans: dict[str, NicPlan] = {}
+        self.plans: dict[str, planning.NicPlan] = {}
 
     @property
-    def writes(self) -> dict[str, NicPlan]:
+    def writes(self) -> dict[str, planning.NicPlan]:
         """The plans that are carried out: of interfaces whose values the site has declared, and of those that leave."""
         return {name: plan for name, plan in self.plans.items() if self.source == DECLARED or name not in self.rails}
 
@@ -92,12 +81,12 @@ class QosRun:
             values = self.values[name] = nic.read()
             entry = self.recorded.get(name, {})
             if name in self.rails:
-                self.plans[name] = plan_nic(self.policy, values)
+                self.plans[name] = planning.plan_nic(self.policy, values)
                 if (limit := values.get("pfc_cap")) and len(self.policy.pfc) > limit:
                     problem = f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}."
                     raise RdmaError(problem, "Shorten pfc_priorities. [pfc_too_many]", interface=name)
             else:
-                self.plans[name] = plan_restore(entry.get("original"), entry.get("dscps", []), values)
+                self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
             self._refuse_unsupported()
             self._refuse_foreign()
@@ -118,11 +107,11 @@ class QosRun:
                 interfaces=other,
             )
 
-    def refuse_untouchable(self, module: AnsibleModule) -> None:
+    def refuse_untouchable(self) -> None:
         """Refuse interfaces that carry the host's own network, unless forced."""
         if not self.rails or self.params["force"]:
             return
-        untouchable = read_untouchable(module, self.sysfs)
+        untouchable = read_untouchable(self.sysfs)
         if taken := [name for name in sorted(self.rails) if untouchable.why(name)]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
@@ -152,7 +141,7 @@ class QosRun:
         if self.source != DECLARED:
             return {name: entry for name, entry in self.recorded.items() if name in self.rails}
         found = {}
-        options = {name: self.params[name] for name in OPTIONS if self.params[name] is not None}
+        options = {name: self.params[name] for name in planning.OPTIONS if self.params[name] is not None}
         for name in self.rails:
             plan = self.plans[name]
             if not plan.boot:
@@ -193,11 +182,11 @@ class QosRun:
         """Make an interface what it was before this run; return whether it is."""
         nic, before = self.nics[name], self.plans[name].before
         entries = {*self.policy.entries, *self.recorded.get(name, {}).get("dscps", [])}
-        back = plan_restore(before, entries, nic.read())
+        back = planning.plan_restore(before, entries, nic.read())
         for operation in back.operations:
             with contextlib.suppress(QosError):
                 nic.write(operation)
-        return state_of(nic.read()) == back.after
+        return planning.state_of(nic.read()) == back.after
 
     def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
         try:
@@ -211,8 +200,8 @@ class QosRun:
                 interface=nic.interface,
             ) from exc
 
-    def _read_back(self, name: str, nic: Nic, plan: NicPlan) -> None:
-        if bad := differences(plan, nic.read()):
+    def _read_back(self, name: str, nic: Nic, plan: planning.NicPlan) -> None:
+        if bad := planning.differences(plan, nic.read()):
             listed = "; ".join(f"{key} is {found}, not {wanted}" for key, (wanted, found) in bad.items())
             raise RdmaError(
                 f"{name} did not keep what was set: {listed}.",
@@ -233,7 +222,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         check
         for name, rail in run.rails.items()
         if run.source != NOWHERE
-        for check in checks_of(rail, run.plans[name], name, strict=strict)
+        for check in planning.checks_of(rail, run.plans[name], name, strict=strict)
     ]
     for rail, name in run.missing:
         checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail))
@@ -251,8 +240,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", by_role("lossless_roce")
         checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files))
-    before = {name: view(plan.before) for name, plan in run.plans.items()}
-    after = {**before, **{name: view(plan.after) for name, plan in writes.items()}}
+    before = {name: planning.view(plan.before) for name, plan in run.plans.items()}
+    after = {**before, **{name: planning.view(plan.after) for name, plan in writes.items()}}
     return {
         "changed": bool(changes),
         "changes": changes,
@@ -266,7 +255,9 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             }
             for name, plan in run.plans.items()
         },
-        "switch": switch_values(run.policy) if run.params["network"] == "roce" and run.source != NOWHERE else {},
+        "switch": {}
+        if run.source == NOWHERE or run.params["network"] != "roce"
+        else planning.switch_values(run.policy),
         "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
         "notes": notes,
         "reboot_required": False,
@@ -280,7 +271,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
     doing = QosRun(module, Sysfs(), QosFiles(module=module), Nic)
-    doing.refuse_untouchable(module)
+    doing.refuse_untouchable()
     doing.read()
     changes = doing.files.wanted_changes(
         doing.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]
@@ -291,5 +282,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if any(change.path != SETTINGS for change in changes):
             # A host without a running systemd (a container, an image build) reads the units when it boots.
             doing.files.run(["systemctl", "daemon-reload"])
-    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.source != AWAY else [])]
+    warnings = [*doing.warnings, *(planning.warnings_of(doing.policy) if doing.source != AWAY else [])]
     return {**report(doing, changes), "warnings": warnings}

@@ -77,7 +77,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
 
 
 def _roles(module: AnsibleModule, machine: Machine) -> dict[str, str]:
-    kept = read_untouchable(module, machine)
+    kept = read_untouchable(machine)
     others = standing(kept, module.params["rdma_prefixes"] or (), module.params["take_over"])
     return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
 

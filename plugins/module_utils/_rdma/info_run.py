@@ -36,7 +36,7 @@ def run(module: AnsibleModule) -> dict[str, object]:
     answers, missing = verbs.read()
     merge_verbs(info, answers)
     try:
-        kept = read_untouchable(module, sysfs)
+        kept = read_untouchable(sysfs)
         info["default_interfaces"] = sorted(kept.default | kept.connection)
     except RdmaError as exc:
         missing.append(str(exc))

@@ -134,7 +134,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         elif params["confirm"]:
             made = keep(params, check_mode=module.check_mode)
         else:
-            want, kept, timeout = asked(params), read_untouchable(module, Sysfs()), params["confirm_timeout"]
+            want, kept, timeout = asked(params), read_untouchable(Sysfs()), params["confirm_timeout"]
             made = converge(want, kept, check_mode=module.check_mode, timeout=timeout)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):

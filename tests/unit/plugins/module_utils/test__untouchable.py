@@ -11,8 +11,9 @@ import os
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils import _untouchable
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Ran, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import (
     Untouchable,
     connection_ends,
@@ -23,46 +24,47 @@ from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, plain, recorded
 
 
-class Module:
-    """As much of AnsibleModule as asks a program."""
-
-    def __init__(self, said, errors=""):
-        self.said, self.errors = said, errors
-
-    def get_bin_path(self, name):
-        return self.said and name
-
-    def run_command(self, argv, data):
-        assert argv[0] == "ip"
-        return int(bool(self.errors)), self.said[argv[1][1:]], self.errors
-
-
 @pytest.fixture(autouse=True)
 def no_connection(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "none")
 
 
+@pytest.fixture
+def read(monkeypatch, tmp_path):
+    """Read a host whose `ip` says this; None is one without it."""
+
+    def look(said, errors=""):
+        def ask(argv, *_more):
+            assert argv[0] == "ip"
+            return Ran(127, "", "") if said is None else Ran(int(bool(errors)), said[argv[1][1:]], errors)
+
+        monkeypatch.setattr(_untouchable, "ask", ask)
+        return read_untouchable(Sysfs(str(tmp_path)))
+
+    return look
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_the_table(name, tmp_path, monkeypatch):
+def test_the_table(name, read, monkeypatch):
     case = CASES[name]
     monkeypatch.setenv("SSH_CONNECTION", case.ssh or "none")
-    found = read_untouchable(Module(recorded(name)), Sysfs(str(tmp_path)))
+    found = read(recorded(name))
     assert (found.default, found.connection) == (case.default, case.connection)
     assert bool(found.why("ens1np0")) is case.guarded
     assert found.why("ens2np0") == ""
     assert found.peer == case.ssh.partition(" ")[0]
 
 
-def test_a_virtual_function_stands_on_its_physical_one(tmp_path):
+def test_a_virtual_function_stands_on_its_physical_one(tmp_path, read):
     put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0/address")
     put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0_0/address")
     put(tmp_path, "sys/class/net/ens1np0_0/phys_port_name", "pf0vf0\n")
-    found = read_untouchable(Module(plain("ens1v0", {"ens1np0": {}})), Sysfs(str(tmp_path)))
+    found = read(plain("ens1v0", {"ens1np0": {}}))
     assert found.default == {"ens1v0", "ens1np0"}
 
 
-def test_an_ipoib_partition_stands_on_its_parent_which_a_rail_may_not_be(tmp_path):
-    found = read_untouchable(Module(plain("ib0.8001", {"ib0.8001": {"link": "ib0"}, "ib0": {}})), Sysfs(str(tmp_path)))
+def test_an_ipoib_partition_stands_on_its_parent_which_a_rail_may_not_be(read):
+    found = read(plain("ib0.8001", {"ib0.8001": {"link": "ib0"}, "ib0": {}}))
     assert found.why("ib0") == "the default route"
 
 
@@ -79,20 +81,20 @@ def test_what_an_interface_stands_on_can_be_asked():
     assert found.under(["vlan7", "c"]) == {"vlan7", "bond0", "a", "b", "c"}
 
 
-def test_without_ip_nothing_may_be_touched(tmp_path):
+def test_without_ip_nothing_may_be_touched(read):
     with pytest.raises(RdmaError, match="no program `ip`"):
-        read_untouchable(Module(None), Sysfs(str(tmp_path)))
+        read(None)
 
 
 @pytest.mark.parametrize("said", ["", "busybox: unknown", "[]\n[]\n"])
-def test_an_ip_that_does_not_answer_is_no_permission(tmp_path, said):
+def test_an_ip_that_does_not_answer_is_no_permission(read, said):
     with pytest.raises(RdmaError, match="does not say"):
-        read_untouchable(Module({"4": said, "6": said}, "unrecognized option"), Sysfs(str(tmp_path)))
+        read({"4": said, "6": said}, "unrecognized option")
 
 
-def test_a_kernel_without_ipv6_has_the_routes_of_ipv4(tmp_path):
+def test_a_kernel_without_ipv6_has_the_routes_of_ipv4(read):
     said = {**plain("eno1"), "6": ""}
-    found = read_untouchable(Module(said, "RTNETLINK answers: Operation not supported"), Sysfs(str(tmp_path)))
+    found = read(said, "RTNETLINK answers: Operation not supported")
     assert found.default == {"eno1"}
 
 

@@ -349,7 +349,7 @@ def test_what_a_card_does_not_do_is_a_clear_failure(machine, refused, change, wi
 def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
     """Which card carries the host's network could not be told."""
     (machine.root / "bin/ip").unlink()
-    monkeypatch.setattr(card_run.AnsibleModule, "get_bin_path", lambda *_dummy, **_more: None)
+    monkeypatch.setattr(shutil, "which", lambda *_dummy, **_more: None)
     result = run_module(cards=RAILS_ETH)
     assert result["msg"].startswith("This host has no program `ip`")
     assert result["fix"] == "Install iproute2. [iproute2_missing]"

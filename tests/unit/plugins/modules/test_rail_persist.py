@@ -10,7 +10,7 @@ import yaml
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import State
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
@@ -88,11 +88,11 @@ def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
 
 def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
     paths = [f"/etc/n/ens{rail}np0.network" for rail in range(1, 4)]
-    files = {path: State("a\nb\n", 0o644) for path in paths}
+    files = {path: File(path, "a\nb\n", 0o644) for path in paths}
     assert _lines(paths, files, {}) == (
         f"{paths[0]}: mode 0644, 2 lines (the same for ens2np0.network, ens3np0.network)\n"
     )
-    assert _lines(paths, files, {paths[1]: State("a\nc\n", 0o644)}).splitlines() == [
+    assert _lines(paths, files, {paths[1]: File(paths[1], "a\nc\n", 0o644)}).splitlines() == [
         f"{paths[0]}: mode 0644, 2 lines (the same for ens3np0.network)",
         f"{paths[1]}: mode 0644, 2 lines, 1 of them new",
     ]

@@ -125,7 +125,7 @@ def machine(tmp_path, monkeypatch):
     machines.lay_out("one-switch-each", tmp_path)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
 
-    def told(_module, sysfs):
+    def told(sysfs):
         links = [{"ifname": name} for name in sysfs.names("/sys/class/net")]
         return Untouchable(seen=[[links, [], []]])
 
