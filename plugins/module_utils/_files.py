@@ -104,11 +104,9 @@ class Sysfs:
             return interface
         try:
             # The kernel finds alternative names too, since 5.5; sysfs does not show them.
-            index = socket.if_nametoindex(interface)
+            return socket.if_indextoname(socket.if_nametoindex(interface))
         except OSError:
             return interface
-        names = self.names("/sys/class/net")
-        return next((name for name in names if self.number(f"/sys/class/net/{name}/ifindex") == index), interface)
 
     def rail_interface(self, rail: t.Mapping[str, t.Any]) -> str:
         """Return the kernel's name of a rail's interface: by its name, else by its PCI address."""

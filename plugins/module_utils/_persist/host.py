@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import socket
 import stat
 import typing as t
 
@@ -54,11 +53,8 @@ class Host(Rooted):
                     "Look with `lspci -D | grep -i ethernet`. [pci_no_interface]",
                 )
             return found[0]
-        if self.live:
-            # The managers' files need the link's own name, not an alternative one.
-            with contextlib.suppress(OSError):
-                return socket.if_indextoname(socket.if_nametoindex(name))
-        return name
+        # The managers' files need the link's own name, not an alternative one.
+        return self.kernel_name(name) if self.live else name
 
     def texts(self, folders: t.Iterable[str]) -> Texts:
         """Return the texts of others' files in these folders, and of those beside them (NAME.d)."""

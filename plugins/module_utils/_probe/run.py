@@ -84,34 +84,30 @@ def unready(test: Test, exc: RdmaError) -> Test:
     return failed(test, Failure("", exc.problem, exc.fix))
 
 
-def serve(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
-    """Start the servers; return each with its state."""
+def serve(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
+    """Start the servers; yield each with its state."""
     commands: dict[int, list[str]] = {}
-    results: list[Test] = []
     for test in params["tests"]:
         try:
             commands[test["port"]] = bench.command(test, client=False)
         except RdmaError as exc:
-            results.append(unready(test, exc))
+            yield unready(test, exc)
     failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
     for test in (test for test in params["tests"] if test["port"] in commands):
         output, command = failures.get(test["port"]), " ".join(commands[test["port"]])
         good = {**test, "status": "ok", "command": command}
-        results.append(good if output is None else failed(test, explain(output, 1), output, command=command))
-    return results
+        yield good if output is None else failed(test, explain(output, 1), output, command=command)
 
 
-def run_client(bench: Bench, params: dict[str, t.Any]) -> list[Test]:
-    """Run the tests one after the other, and those of one slot at once; return each with what it measured."""
-    results: list[Test] = []
+def run_client(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
+    """Run the tests one after the other, and those of one slot at once; yield each with what it measured."""
     numbered = enumerate(params["tests"])
     for _slot, group in itertools.groupby(
         numbered, lambda item: (item[1]["slot"], item[1]["slot"] is None and item[0])
     ):
         tests = [test for _number, test in group]
         with ThreadPoolExecutor(len(tests)) as pool:
-            results += pool.map(lambda test: client(bench, params, test), tests)
-    return results
+            yield from pool.map(lambda test: client(bench, params, test), tests)
 
 
 def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
@@ -146,7 +142,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return nothing
     bench = Bench(params, Sysfs())
     if params["end"] == "server":
-        tests = serve(bench, params)
+        tests = list(serve(bench, params))
         # A server that did not start is the client's deviation as well; here it has its cause.
         checks = traffic_checks([test for test in tests if test["status"] != "ok"], server=True)
         return {"changed": False, "tests": tests, "checks": list(checks)}
@@ -156,7 +152,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             # What a program can do is looked up before any of them runs.
             _command = test["argv"] or bench.command(test, client=True)
     before = bench.counters()
-    tests = run_client(bench, params)
+    tests = list(run_client(bench, params))
     checks = traffic_checks([test for test in tests if not test["argv"]])
     errors = counter_checks(before, bench.counters(), params["max_errors"])
     return {"changed": False, "tests": tests, "checks": [*checks, *errors]}

@@ -146,7 +146,7 @@ def help_text(program: str) -> str:
     said = ask([program, "--help"], seconds=10)
     if said.status == 127:
         raise RdmaError(
-            f"The program {program} is not installed.",
+            f"perftest is not installed: there is no program {program}.",
             "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping. "
             "[perftest_missing]",
         )

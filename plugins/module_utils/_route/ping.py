@@ -104,7 +104,7 @@ LOSSY = (
 )
 
 
-def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Iterable[Target]) -> list[Check]:
+def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Sequence[Target]) -> list[Check]:
     """Return the checks that are switched off, or that the plan gives nothing for, by name."""
     full = {(target.check, target.rail) for target in targets if target.size}
     why = "the plan has no MTU for the rail" if params["full_size"] else "full_size is off (verify_full_size)"
