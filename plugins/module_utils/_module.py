@@ -14,9 +14,6 @@ from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ._errors import RdmaError
 from ._hold import RUN, hold
 
-# Runs an argument vector; returns exit code, standard output and standard error.
-Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]  # noqa: UP006 - evaluated on Python 3.9
-
 
 def rails_spec(**more: str) -> dict[str, t.Any]:
     """Return the specification of rails as far as modules need them that only find ports by them.

@@ -19,7 +19,6 @@ from .plan import Cable, judge
 
 if t.TYPE_CHECKING:
     from .._check import Check
-    from .._module import Run
 
 SOL_PACKET, ADD_MEMBERSHIP, MULTICAST = 263, 1, 0
 # Nearest bridge, nearest non-TPMR bridge, nearest customer bridge (802.1AB table 7-1).
@@ -45,7 +44,7 @@ def look(
     cables = options.get("cables") or {}
     ports = {rail["name"]: sysfs.port_interface(sysfs.rail_interface(rail)) for rail in rails}
     unable = {name: why for name, port in ports.items() if (why := sysfs.unheard(port))}
-    known, missing = ask_lldpd(options.get("run") or ask)
+    known, missing = ask_lldpd()
     listen = float(options.get("lldp_listen") or 0)
     quiet = {port for name, port in ports.items() if name not in unable and port not in known}
     if listen and quiet:
@@ -73,15 +72,13 @@ def look(
     return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
 
 
-def ask_lldpd(run: Run = ask) -> tuple[dict[str, Neighbour], str]:
+def ask_lldpd() -> tuple[dict[str, Neighbour], str]:
     """Return the neighbours that lldpd knows by interface, and why it knows none, as a clause; empty when it runs.
 
     Nobody else asks lldpd. It never raises: a caller who wants a sentence puts its own words around the clause, and
     tells a host without lldpd from one whose lldpd does not answer by the clause alone.
-
-    :param run: runs a program, as `ask` does.
     """
-    code, out, err = run(list(ARGV))
+    code, out, err = ask(ARGV)
     try:
         if code == 0:
             return parse_lldp(out), ""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbour
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
@@ -134,7 +135,9 @@ def sysfs(tmp_path):
 def looked(sysfs, *interfaces, run=lambda _argv: (0, RECORDED, ""), **options):
     rails = [{"name": f"rail{number}", "interface": name} for number, name in enumerate(interfaces, 1)]
     cables = {rail["name"]: {"leaf": "leaf1", "port": None} for rail in rails}
-    checks, facts = look(rails, {"sysfs": sysfs, "cables": cables, "run": run, **options})
+    with pytest.MonkeyPatch.context() as host:
+        host.setattr(cabling_look, "ask", run)
+        checks, facts = look(rails, {"sysfs": sysfs, "cables": cables, **options})
     return [check for check in checks if check["id"] == "cable_leaf"], facts
 
 
