@@ -13,14 +13,14 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._fabric.numbers import TEST_PORT
 from ..module_utils._intake import shown
+from ..modules.acceptance import DOCUMENTATION
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, STAGES, Step, StepGroup, walk
-from ..plugin_utils._arguments import arguments, forks
+from ..plugin_utils._arguments import arguments, documented, forks
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
@@ -30,28 +30,7 @@ SPARE_SECONDS = 120
 # Findings in the terminal; the verdict has all.
 SHOWN = 20
 display = Display()
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "phase": {"type": "str", "choices": ["begin", "next", "finish", "serve", "send", "end"], "required": True},
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "str", "default": []},
-    "stages": {"type": "list", "elements": "str", "choices": list(STAGES), "default": list(STAGES)},
-    "resume": {"type": "bool", "default": True},
-    "gpu": {"type": "bool", "default": False},
-    "seconds": {"type": "int", "default": 10},
-    "timeout": {"type": "int", "default": 20},
-    "first_port": {"type": "int", "default": TEST_PORT},
-    "max_latency_us": {"type": "float", "default": 0.0},
-    "min_gbits": {"type": "float", "default": 0.0},
-    "min_gbits_loaded": {"type": "float", "default": 0.0},
-    "share": {"type": "float", "default": 0.8},
-    "min_gbytes": {"type": "float", "default": 0.0},
-    "collectives": {"type": "dict", "default": {}},
-    "image": {"type": "str", "default": ""},
-    "collective": {"type": "list", "elements": "dict", "default": []},
-    "collective_timeout": {"type": "int", "default": 300},
-    "devices": {"type": "dict", "default": {}},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 class ActionModule(FabricAction):

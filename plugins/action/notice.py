@@ -9,15 +9,12 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._intake import shown
-from ..plugin_utils._arguments import arguments
+from ..modules.notice import DOCUMENTATION
+from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import refuse, show
 
-ARGUMENT_SPEC = {
-    "heading": {"type": "str", "required": True},
-    "lines": {"type": "list", "elements": "str", "default": []},
-    "fail": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 class ActionModule(FabricAction):

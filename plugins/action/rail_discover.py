@@ -10,7 +10,8 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from ..plugin_utils._arguments import arguments
+from ..modules.rail_discover import DOCUMENTATION
+from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._discover.plan import discover
 from ..plugin_utils._discover.text import as_yaml, cables, inventory, report
 from ..plugin_utils._localhost import FabricAction
@@ -28,13 +29,7 @@ CABLES = """\
 # !unsafe: that text is a switch's own word; Ansible takes it as it is and never for a template. Keep it.
 ---
 """
-ARGUMENT_SPEC = {
-    "register": {"type": "str", "required": True},
-    "hosts": {"type": "list", "elements": "str", "required": True},
-    "dest": {"type": "path", "required": True},
-    "group": {"type": "str", "default": "gpu_nodes"},
-    "names": {"type": "list", "elements": "str", "default": []},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def _read(path: str) -> str:

@@ -11,24 +11,15 @@ import typing as t
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._intake import LINK, Nonsense, fitting, measured
-from ..plugin_utils._arguments import arguments
+from ..modules.rail_upgrade_info import DOCUMENTATION
+from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._verdict import files, upgrade
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.merge import status_of
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "phase": {"type": "str", "choices": ["order", "begin", "judge", "end"], "required": True},
-    "folder": {"type": "path", "required": True},
-    "plan_dir": {"type": "path"},
-    "stands": {"type": "dict", "default": {}},
-    "by_zone": {"type": "bool", "default": False},
-    "drain": {"type": "bool", "default": True},
-    "reboot": {"type": "bool", "default": True},
-    "turn": {"type": "list", "elements": "str", "default": []},
-    "boot": {"type": "str", "default": ""},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 def record_path(folder: str, host: str) -> str:

@@ -19,8 +19,9 @@ from ..module_utils._fabric.lock import LOCK
 from ..module_utils._fabric.shapes import HostPlan, PlanFile
 from ..module_utils._intake import FILE, parsed
 from ..module_utils._words import natural, shortened
+from ..modules.verdict import DOCUMENTATION
 from ..plugin_utils._accept.collect import without
-from ..plugin_utils._arguments import arguments
+from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import refuse_two_declarations, torn_options
@@ -37,26 +38,7 @@ from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
 from ..plugin_utils._verdict.require import groups, unknown
 
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "hosts": {"type": "list", "elements": "str"},
-    "verdicts": {"type": "list", "elements": "str"},
-    "phase": {"type": "str", "choices": ["begin", "finish"], "default": "finish"},
-    "planned": {"type": "bool", "default": False},
-    "present": {"type": "list", "elements": "str"},
-    "cluster": {"type": "raw"},
-    "nodes": {"type": "raw"},
-    "cluster_reason": {"type": "str", "default": ""},
-    "cluster_error": {"type": "str", "default": ""},
-    "require": {"type": "list", "elements": "str", "default": []},
-    "plan": {"type": "raw"},
-    "plan_reason": {"type": "str", "default": ""},
-    "plan_error": {"type": "str", "default": ""},
-    "keep": {"type": "bool", "default": False},
-    "fail": {"type": "bool", "default": True},
-    "show": {"type": "bool", "default": True},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 FIX_PART = "Name the verdict.json of each part (merge_verdicts). [merge_path]"
 display = Display()
 

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
-from ..plugin_utils._arguments import arguments
+from ..modules.verify_result import DOCUMENTATION
+from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._verdict.ids import IDS
 from ..plugin_utils._verdict.result import write_result
 
-ARGUMENT_SPEC = {
-    "plan_dir": {"type": "path", "required": True},
-    "verify_dir": {"type": "path", "required": True},
-    "results": {"type": "raw", "default": []},
-    "skipped": {"type": "dict", "default": {}},
-    "error": {"type": "str", "default": ""},
-    "add": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 class ActionModule(FabricAction):

@@ -11,8 +11,20 @@ from __future__ import annotations
 import typing as t
 
 from ansible import constants
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.action import ActionBase
 from ansible.utils import color
+
+SPEC_KEYS = ("type", "elements", "required", "choices", "default")
+
+
+def documented(text: str) -> dict[str, t.Any]:
+    """Return the argument spec of a module that is an action alone: its documentation says it, and nothing else does.
+
+    Ansible imports an action in the process that forks, so a task does not read it again.
+    """
+    options = yaml_load(text)["options"]
+    return {name: {key: option[key] for key in SPEC_KEYS if key in option} for name, option in options.items()}
 
 
 def arguments(action: ActionBase, spec: dict[str, t.Any], one_of: list[str] | None = None) -> dict[str, t.Any]:
