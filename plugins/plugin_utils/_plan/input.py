@@ -28,7 +28,7 @@ PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}
 MAX_BLOCK = 1 << 24
 MAX_PODS = 1_000_000
-BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.default, bool))
+BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.get("default"), bool))
 # Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
 MOST_VFS = 127
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
@@ -138,7 +138,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         first_block=check.integer("fabric_first_block", given["first_block"], 0, MAX_BLOCK),
         gateway=dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", given["gateway"])),
         host_addresses=check.choice(
-            "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"].choices
+            "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"]["choices"]
         ),
         node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
@@ -160,7 +160,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
 
 
 def _choice(check: Checker, given: dict[str, t.Any], key: str) -> str:
-    return check.choice(PLACE + key, given[key], OPTIONS[key].choices)
+    return check.choice(PLACE + key, given[key], OPTIONS[key]["choices"])
 
 
 def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
@@ -285,7 +285,7 @@ def _check_pkey(check: Checker, value: object) -> None:
 def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:
     if value is None or value == {}:
         return None
-    given = check.mapping("fabric_inject", value, OPTIONS["inject"].keys, "{key: ..., value: ...}")
+    given = check.mapping("fabric_inject", value, OPTIONS["inject"]["suboptions"], "{key: ..., value: ...}")
     key = check.choice("fabric_inject.key", given.get("key", INJECT_KEYS[0]), INJECT_KEYS)
     what = "a label value of at most 63 characters"
     return key, check.text("fabric_inject.value", given.get("value", name), LABEL_VALUE, what, default="x")
@@ -295,7 +295,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     if value is None or value == {}:
         return None
     place = "fabric_lossless"
-    given = check.mapping(place, value, OPTIONS["lossless"].keys, "{priority: 3, dscp: 26, cnp: 48}")
+    given = check.mapping(place, value, OPTIONS["lossless"]["suboptions"], "{priority: 3, dscp: 26, cnp: 48}")
     if network == "infiniband":
         check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out. [lossless_on_ib]")
     for key in ("priority", "dscp"):

@@ -89,7 +89,7 @@ def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Ra
 
 def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usual_vlan: int) -> Rail:
     place = f"fabric_rails[{index}]"
-    given = check.mapping(place, item, OPTIONS["rails"].keys, "{name: rail1, interface: ens1np0}")
+    given = check.mapping(place, item, OPTIONS["rails"]["suboptions"], "{name: rail1, interface: ens1np0}")
     name = check.text(f"{place}.name", given.get("name", usual), LABEL, "a DNS-1123 label", default=usual)
     interface = ""
     if "interface" in given:
@@ -161,7 +161,8 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
 
 def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...], slots: int | None) -> Zone:
     place = f"fabric_zones[{index}]"
-    given = check.mapping(place, item, OPTIONS["zones"].keys, "{name: su1, group: su1, supernets: [172.20.0.0/16]}")
+    example = "{name: su1, group: su1, supernets: [172.20.0.0/16]}"
+    given = check.mapping(place, item, OPTIONS["zones"]["suboptions"], example)
     name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
     own = slots
     if "max_nodes" in given:

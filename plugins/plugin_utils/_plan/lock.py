@@ -120,8 +120,8 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
         values = known(f"{place}.{key}", given[key], families) if key in given else {}
         return {families[name]: read(f"{place}.{key}.{name}", value, families[name]) for name, value in values.items()}
 
-    ends = OPTIONS["host_addresses"].choices
-    mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"].choices)
+    ends = OPTIONS["host_addresses"]["choices"]
+    mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"]["choices"])
     given = known(place, frozen, (*BY_MODE[mode], "ipam"))
     zones = tuple(
         Zone(
@@ -156,7 +156,7 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
         first_block=check.integer(f"{place}.first_block", given.get("first_block"), 0, MAX_BLOCK),
         gateway=by_family("gateway", lambda where, value, _family: read_gateway(check, where, value)),
         host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
-        ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"].choices),
+        ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"]["choices"]),
         node_pods=read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
         reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),
     )

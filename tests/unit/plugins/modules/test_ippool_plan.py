@@ -17,12 +17,12 @@ import yaml
 from returned import returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.modules import ippool_plan
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.attachments import ATTACHMENTS
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import RESOURCE_PREFIX
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import OPTIONS
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails, shared
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
 
@@ -127,17 +127,12 @@ def test_options_of_rails_zones_and_nodes_may_be_left_out(plan):
     assert result["summary"]["zones"] == [{"name": "su1", "nodes": 1, "retired": 0, "slots": 8, "free": 7}]
 
 
-def test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them():
-    module = yaml.safe_load(ippool_plan.DOCUMENTATION)["options"]
+def test_the_role_is_made_of_the_options_and_their_choices_are_what_there_is():
     task = yaml.safe_load((ROLE / "tasks/main.yml").read_text())[0]["railops.rdma.ippool_plan"]
 
-    assert set(module) - {"nodes"} == set(OPTIONS)
     assert task == {"variables_of": "fabric"}
-    for key, option in OPTIONS.items():
-        usual = list(option.default) if isinstance(option.default, tuple) else option.default
-        docs = module[key]
-        assert (docs["type"], docs.get("default"), docs.get("choices", [])) == (option.type, usual, [*option.choices])
-        assert list(docs.get("suboptions", {})) == [*option.keys]
+    assert (OPTIONS["attachment"]["choices"], OPTIONS["ipam"]["choices"]) == ([*ATTACHMENTS], [*BACKENDS])
+    assert OPTIONS["resource_prefix"]["default"] == RESOURCE_PREFIX
     made = subprocess.run(
         [sys.executable, ROLE.parents[1] / "tests/docs/options_doc.py", "--check"],
         capture_output=True,
@@ -147,20 +142,14 @@ def test_module_and_planner_have_the_same_options_and_the_role_is_made_of_them()
     assert made.returncode == 0, made.stderr
 
 
-def test_what_decides_addresses_is_in_the_lock():
-    # Supernets and slots are those of the zones, of which every fabric has at least one.
-    of_zones = {"supernets", "max_nodes"}
-    nvidia = exclusive(ipam="nv-ipam", namespace="nvidia-network-operator")
-    frozen = set().union(*(freeze(read_fabric(raw)) for raw in (exclusive(), shared(), nvidia)))
-    assert frozen | of_zones == {key for key, option in OPTIONS.items() if option.frozen}
-
-
 def test_nobody_falls_back_to_another_default():
     pattern = re.compile(r"fabric_(\w+) \| default\(('[^']*'|\d+|true|false)\)")
     paths = [path for folder in ("playbooks", "roles") for path in (ROLE.parents[1] / folder).rglob("*.[yj]*")]
     found = {(str(path), *match) for path in paths for match in pattern.findall(path.read_text())}
     assert len(found) > 20
     other = {
-        row for row in found if row[1] in OPTIONS and yaml.safe_load(row[2]) not in (OPTIONS[row[1]].default, "macvlan")
+        row
+        for row in found
+        if row[1] in OPTIONS and yaml.safe_load(row[2]) not in (OPTIONS[row[1]].get("default"), "macvlan")
     }
     assert other == set()
