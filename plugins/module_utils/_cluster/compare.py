@@ -14,12 +14,9 @@ import json
 import typing as t
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
-from .._intervals import merge, subtract
+from .._intervals import Intervals, merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
 from .pools import allocated, lent, listed, moved, without
-
-if t.TYPE_CHECKING:
-    from .._intervals import Intervals
 
 
 def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:

@@ -19,12 +19,10 @@ from datetime import datetime, timezone
 from numbers import Real
 
 from .._fabric.labels import GATE_TAINT, OUR_NODES
+from .._fabric.shapes import Verdict
 from .._intake import fitting, measured, parsed
 from .model import Json
 from .nodes import lost_nodes
-
-if t.TYPE_CHECKING:
-    from .._fabric.shapes import Verdict
 
 CONDITION = "RailsReady"
 NOTE = f"{OUR_NODES}/gate"

@@ -12,19 +12,17 @@ import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._errors import RdmaError
 from .._fabric.lock import read_lock
+from .._fabric.shapes import Verdict
 from .._intake import FILE, excerpt, parsed
 from . import gate
 from .answers import Gone, Stale
 from .client import THREADS, Cluster
 from .library import ACCESS
 from .model import Ref
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-    from .._fabric.shapes import Verdict
 
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},

@@ -21,6 +21,8 @@ import time
 import typing as t
 from datetime import datetime, timezone
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._detach import detach
 from .._errors import RdmaError
 from .._hold import SECONDS, SINCE, taken
@@ -31,10 +33,7 @@ from .library import ACCESS
 from .model import Json, Ref
 from .progress import reporter
 
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-    Place = tuple[str, str, str]
+Place = tuple[str, str, str]
 
 SPEC: dict[str, t.Any] = {
     "fabric": {"type": "str", "required": True},

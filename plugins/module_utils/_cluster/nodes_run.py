@@ -11,6 +11,8 @@ import os
 import time
 import typing as t
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._check import DEVIATION, OK, Check
 from .._errors import InputError, RdmaError
 from .._fabric.facts import networks_of, read_facts
@@ -26,9 +28,6 @@ from .machines import HOSTS, joined
 from .model import Json, Ref
 from .nodes import PURPOSES, RESOURCES, Node, NodesRequest
 from .progress import Patience, reporter
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path"},

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._errors import RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from . import library, source
@@ -20,9 +22,6 @@ from .preflight import ApplyOutcome
 from .progress import reporter
 from .run import ApplyRun
 from .text import describe, summary
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {
     "definitions": {"type": "list", "elements": "dict", "default": []},

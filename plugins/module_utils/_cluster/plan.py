@@ -21,12 +21,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
-from .._intervals import subtract
+from .._intervals import Intervals, subtract
 from .compare import addresses, applied, is_ours, keep_pool, labels_of, object_differences, owners, writers
 from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
-
-if t.TYPE_CHECKING:
-    from .._intervals import Intervals
 
 
 @dataclass(frozen=True)

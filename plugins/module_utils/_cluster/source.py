@@ -15,7 +15,7 @@ import typing as t
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import FORMER, KUSTOMIZATION, LOCK, verified
-from .model import Ref
+from .model import Json, Ref
 
 YAML_ERROR: str | None = None
 try:
@@ -26,8 +26,6 @@ try:
 except ImportError:
     YAML_ERROR = traceback.format_exc()
 
-if t.TYPE_CHECKING:
-    Json = dict[str, t.Any]
 
 # Beside the objects of a plan's folder lie values for Helm, networks of pods, labels of nodes, and a list of the files.
 NOT_OBJECTS = ("values.yaml", "values.yml", *FORMER["cluster"], "nodelabels.json", "deviceplugin.json", KUSTOMIZATION)

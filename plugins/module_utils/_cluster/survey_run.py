@@ -12,6 +12,8 @@ import os
 import typing as t
 from dataclasses import replace
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
@@ -25,9 +27,6 @@ from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 from .library import ACCESS
 from .model import Json, below
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

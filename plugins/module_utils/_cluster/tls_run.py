@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._errors import RdmaError
 from . import library, tls
 from .answers import FieldConflict
 from .client import Cluster
 from .library import ACCESS
 from .model import Ref
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},

@@ -15,15 +15,11 @@ import typing as t
 from dataclasses import dataclass
 
 from .._check import Check, compared, skipped
+from .._cluster.model import Json
 from .._cluster.pod_state import name_of, ready, trouble
-from .._fabric.facts import networks_of, status_rows
+from .._fabric.facts import PodNetwork, networks_of, status_rows
+from .._fabric.shapes import HostPlan
 from .._intake import line
-
-if t.TYPE_CHECKING:
-    from .._fabric.facts import PodNetwork
-    from .._fabric.shapes import HostPlan
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
 @dataclass(frozen=True)

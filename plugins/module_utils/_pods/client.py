@@ -7,14 +7,11 @@
 from __future__ import annotations
 
 import contextlib
-import typing as t
 
 from .._cluster import answers, library
 from .._cluster.client import Cluster
-from .._cluster.model import Ref
+from .._cluster.model import Json, Ref
 from .._errors import RdmaError
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 # Bytes of a log that are read.
 LOG_BYTES = 65536

@@ -15,9 +15,9 @@ import base64
 import typing as t
 import uuid
 
+from .._cluster.model import Json
 from .._fabric.labels import HOSTNAME, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
-from .checks import Json
 from .place import by_name, with_gate
 
 PROBE = "collective"

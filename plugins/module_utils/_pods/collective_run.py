@@ -14,15 +14,13 @@ import tempfile
 import time
 import typing as t
 
+from .._cluster.model import Json
 from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from . import collective
+from .client import PodCluster
 from .place import fix_of, kept_off, off_text
-
-if t.TYPE_CHECKING:
-    from .checks import Json
-    from .client import PodCluster
 
 POLL_SECONDS = 2.0
 # NCCL writes a line for each channel of each rank.

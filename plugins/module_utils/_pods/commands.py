@@ -26,8 +26,7 @@ except ImportError:
 NEEDS = [("kubernetes >= 31", library.KUBERNETES_ERROR or STREAM_ERROR)]
 """The library behind it, for `run_module`."""
 
-if t.TYPE_CHECKING:
-    from .client import Json
+from .._cluster.model import Json
 
 # Seconds that one command in a pod may take, and letters that it may print.
 EXEC_SECONDS = 15

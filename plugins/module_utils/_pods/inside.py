@@ -13,13 +13,12 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._check import Check
+from .._cluster.model import Json
 from .._fabric.attachments import ATTACHMENTS
 from .._fabric.facts import status_rows
 from .._intake import Nonsense, fitting, measured, parsed
-from .checks import Attached, Json, Network, PodNode, attached, check
-
-if t.TYPE_CHECKING:
-    from .._check import Check
+from .checks import Attached, Network, PodNode, attached, check
 
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
 _GIDS = """

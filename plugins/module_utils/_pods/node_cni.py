@@ -15,10 +15,9 @@ import gzip
 import json
 import typing as t
 
+from .._cluster.model import Json
 from .._fabric.labels import LABEL_MANAGER, PROBE_LABEL
 from .._fabric.numbers import MANAGER
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 LABELS = {LABEL_MANAGER: MANAGER, PROBE_LABEL: "node-cni"}
 # What the chart's Multus leaves on a node.

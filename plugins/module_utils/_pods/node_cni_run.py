@@ -11,7 +11,10 @@ import typing as t
 import uuid
 from dataclasses import dataclass, field
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._cluster.library import ACCESS
+from .._cluster.model import Json
 from .._cluster.nodes import listed, lost_nodes
 from .._cluster.pod_state import finished, trouble
 from .._errors import RdmaError
@@ -19,11 +22,6 @@ from .._fabric.labels import selector
 from .client import PodCluster
 from .latency import draw
 from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, unpacked
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-    Json = dict[str, t.Any]
 
 STATES = ("noted", "given_back", "started")
 SPEC: dict[str, t.Any] = {

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import typing as t
 
+from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import nodes_named
 from .._fabric.labels import GATE_TAINT
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 GATE: Json = {"key": GATE_TAINT["key"], "operator": "Exists", "effect": GATE_TAINT["effect"]}
 """What lets our own tests onto a node that our gate keeps jobs off: they are what shows that it is well again."""

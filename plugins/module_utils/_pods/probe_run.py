@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._check import skipped
 from .._cluster import source
 from .._cluster.library import ACCESS
@@ -18,9 +20,6 @@ from . import commands
 from .checks import PodNode, node_of
 from .commands import CommandCluster
 from .run import Pods
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {
     "plan_dir": {"type": "path", "required": True},

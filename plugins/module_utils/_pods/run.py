@@ -14,21 +14,17 @@ import typing as t
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from .._check import Check
+from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_warning, newest, ready
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector
+from .._probe.schedule import HostPair
 from . import checks as looks
 from . import inside, latency
-from .commands import CommandFailed, Ended
+from .commands import CommandCluster, CommandFailed, Ended
 from .place import DOWN, fix_of, kept_off, off_text
-
-if t.TYPE_CHECKING:
-    from .._check import Check
-    from .._probe.schedule import HostPair
-    from .commands import CommandCluster
-
-    Json = dict[str, t.Any]
 
 THREADS = 8
 POLL_SECONDS = 1.0

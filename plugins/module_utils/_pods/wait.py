@@ -14,13 +14,12 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster import pod_state
+from .._cluster.model import Json
 from .._cluster.nodes import listed
 from .._cluster.pod_state import PodTrouble, is_ready, trouble, wanted_node
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
-
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 # The kinds that can be waited for, with their API.
 KINDS: t.Mapping[str, str] = {

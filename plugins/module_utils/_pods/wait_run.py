@@ -17,6 +17,8 @@ import time
 import typing as t
 from dataclasses import dataclass, field, replace
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .._cluster.library import ACCESS
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_lines, trouble, wanted_node
@@ -24,11 +26,6 @@ from .._cluster.progress import Patience, reporter
 from .._errors import RdmaError
 from .client import PodCluster
 from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
-
-if t.TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
-
-    Json = dict[str, t.Any]
 
 SPEC: dict[str, t.Any] = {
     "parts": {
