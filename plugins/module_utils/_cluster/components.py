@@ -25,33 +25,32 @@ from .nodes import resource
 SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
 SRIOV_OPERATOR, DEVICE_PLUGIN = "sriov_operator", "rdma_device_plugin"
 NETWORK_OPERATOR = "network_operator"
-TITLES = {
-    SPIDERPOOL: "Spiderpool",
-    NV_IPAM: "nv-ipam",
-    MULTUS: "Multus",
-    SRIOV_OPERATOR: "the SR-IOV operator",
-    DEVICE_PLUGIN: "the shared device plugin",
-    NETWORK_OPERATOR: "NVIDIA's network-operator",
-}
 MANAGED, ADOPT = "managed", "adopt"
-# By what a workload is known: its name, its component label, or the last part of an image's name. The first that fits.
-SIGNS = (
-    (SPIDERPOOL, re.compile(r"spiderpool-(agent|controller)")),
-    (NV_IPAM, re.compile(r"nv-ipam-(node|controller)|nvidia-k8s-ipam")),
-    (SRIOV_OPERATOR, re.compile(r"(.*-)?sriov(-network)?-operator")),
-    (DEVICE_PLUGIN, re.compile(r"(.*-)?rdma-shared-(dp|dev|device)(-.*)?")),
-    (MULTUS, re.compile(r"(.*-)?multus(-(cni|ds|daemon)(-.*)?)?")),
-    (NETWORK_OPERATOR, re.compile(r"(.*-)?network-operator")),
-)
-# Where NVIDIA's network-operator has the parts in its policies.
-OPERATED = {
-    MULTUS: "spec.secondaryNetwork.multus",
-    DEVICE_PLUGIN: "spec.rdmaSharedDevicePlugin",
-    NV_IPAM: "spec.nvIpam",
-}
 # How sure a finding is: a CRD that somebody left, objects of a user, a part that runs.
 SERVED, USED, RUNS = 1, 2, 3
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
+
+
+class Kind(t.NamedTuple):
+    """A part as it is told and known."""
+
+    title: str
+    sign: str
+    """A workload's name, its component label, or the last part of an image's name. The first kind that fits counts."""
+    operated: str = ""
+    """Where NVIDIA's network-operator has it in its policies."""
+
+
+KINDS = {
+    SPIDERPOOL: Kind("Spiderpool", r"spiderpool-(agent|controller)"),
+    NV_IPAM: Kind("nv-ipam", r"nv-ipam-(node|controller)|nvidia-k8s-ipam", "spec.nvIpam"),
+    SRIOV_OPERATOR: Kind("the SR-IOV operator", r"(.*-)?sriov(-network)?-operator"),
+    DEVICE_PLUGIN: Kind(
+        "the shared device plugin", r"(.*-)?rdma-shared-(dp|dev|device)(-.*)?", "spec.rdmaSharedDevicePlugin"
+    ),
+    MULTUS: Kind("Multus", r"(.*-)?multus(-(cni|ds|daemon)(-.*)?)?", "spec.secondaryNetwork.multus"),
+    NETWORK_OPERATOR: Kind("NVIDIA's network-operator", r"(.*-)?network-operator"),
+}
 
 
 @dataclass(frozen=True)
@@ -128,11 +127,11 @@ def images(obj: Json) -> list[str]:
 
 
 def part_of(obj: Json) -> str:
-    """Return which part a workload is, by SIGNS; empty for none."""
+    """Return which part a workload is, by the signs of KINDS; empty for none."""
     meta = obj["metadata"]
     words = [meta["name"], (meta.get("labels") or {}).get("app.kubernetes.io/component", "")]
     words += [re.split("[:@]", image.rpartition("/")[2])[0] for image in images(obj)]
-    return next((part for part, sign in SIGNS if any(sign.fullmatch(word) for word in words)), "")
+    return next((part for part, kind in KINDS.items() if any(re.fullmatch(kind.sign, word) for word in words)), "")
 
 
 def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[FoundPart]:
@@ -154,11 +153,11 @@ def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[F
 def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
     """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
-        for part, path in OPERATED.items():
-            if found := below(obj, path):
+        for part, kind in KINDS.items():
+            if found := kind.operated and below(obj, kind.operated):
                 place = f"{obj['kind']} {obj['metadata']['name']}"
                 version = str(found.get("version", ""))
-                yield FoundPart(part, place, TITLES[NETWORK_OPERATOR], version, False, RUNS, found)
+                yield FoundPart(part, place, KINDS[NETWORK_OPERATOR].title, version, False, RUNS, found)
 
 
 def networks_found(networks: t.Iterable[Json]) -> t.Iterator[FoundPart]:
@@ -222,7 +221,7 @@ def states(
         rows = sorted((row for row in found if row.part == part), key=lambda row: -row.sure)
         theirs = [] if any(row.ours or (taken and row.owner == same) for row in rows) else rows
         there = theirs[0] if theirs else None
-        title, setting, place = TITLES[part], settings.get(part) or unset, f"cluster_components.{part}"
+        title, setting, place = KINDS[part].title, settings.get(part) or unset, f"cluster_components.{part}"
         made[part] = setting or MANAGED
         wrong = None
         if setting == ADOPT:
@@ -438,7 +437,7 @@ def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterat
         text = "unknown" if have is None else shown(have)
         yield Problem(
             f"cluster_components.{part}",
-            f"{TITLES[part]} is adopted, and does not serve the plan by its {row.what}: planned {shown(want)}, "
+            f"{KINDS[part].title} is adopted, and does not serve the plan by its {row.what}: planned {shown(want)}, "
             f"found {text}.",
             f"{row.fix} [adopted]",
         )

@@ -261,7 +261,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     others = [row for row in survey.found if not row.ours]
     beside = {row.part: row for row in others if row.sure > components.SERVED or row.part in adopted}
     notes = [
-        f"{components.TITLES[part]} ({row}) {'is adopted' if part in adopted else 'is there too, and not touched'}"
+        f"{components.KINDS[part].title} ({row}) {'is adopted' if part in adopted else 'is there too, and not touched'}"
         for part, row in sorted(beside.items())
     ]
     return {

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
+    KINDS,
     REQUIREMENTS,
-    TITLES,
     AdoptedPart,
     FoundPart,
     PlannedParts,
@@ -79,7 +79,7 @@ def test_parts_of_the_network_operator_are_known_by_its_policies():
         "ofedDriver": {},
     }
     policy = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy"}, "spec": spec}
-    assert [row.part for row in policies_found([policy])] == ["multus", "rdma_device_plugin"]
+    assert sorted(row.part for row in policies_found([policy])) == ["multus", "rdma_device_plugin"]
 
 
 def network(name, *owners, namespace="spiderpool"):
@@ -231,7 +231,10 @@ def test_each_row_of_the_table_is_compared(row):
     planned = PlannedParts({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
     assert list(differences(row.part, planned, good(row.part))) == []
     (problem,) = differences(row.part, planned, spoil(good(row.part), row.what))
-    assert f"{TITLES[row.part]} is adopted, and does not serve the plan by its {row.what}: planned " in problem.problem
+    assert (
+        f"{KINDS[row.part].title} is adopted, and does not serve the plan by its {row.what}: planned "
+        in problem.problem
+    )
     assert problem.fix == f"{row.fix} [adopted]"
 
 
