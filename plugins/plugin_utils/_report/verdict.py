@@ -23,8 +23,13 @@ from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from .equal import differing, entries, equal, folded, places
 
-# The sign is for people who cannot see the colours.
-SIGNS = {"ok": "✓", "few": "▲", "bad": "✗", "unknown": "·"}
+# How a rail stands: its sign, for people who cannot see the colours, and the styles of its link and its name.
+LOOKS = {
+    "ok": ("✓", "stroke:var(--ok)", "fill:var(--ok)"),
+    "few": ("▲", "stroke:var(--warn);stroke-dasharray:6 4", "fill:var(--warn);font-weight:700"),
+    "bad": ("✗", "stroke:var(--bad);stroke-dasharray:6 4", "fill:var(--bad);font-weight:700"),
+    "unknown": ("·", "stroke:var(--muted);stroke-dasharray:2 4", "fill:var(--muted)"),
+}
 # A rail is red where this share of its hosts deviates; one host of a thousand makes no rail red.
 RED_SHARE = 0.05
 SHOWN_FINDINGS = 500
@@ -50,7 +55,7 @@ class Standing:
     @property
     def text(self) -> str:
         """A sign, and on how many hosts the rail is as planned."""
-        return f"{SIGNS[self.state]} {self.good:,} of {self.hosts:,}"
+        return f"{LOOKS[self.state][0]} {self.good:,} of {self.hosts:,}"
 
 
 def e(value: t.Any) -> str:
@@ -173,18 +178,6 @@ _LEGEND = (
     " A solid green link is as planned on every host, a broken red one deviates on 5 % of the hosts or more, a broken "
     "yellow one on fewer, a dotted grey one was not looked at on every host."
 )
-_STYLES = {
-    "ok": "stroke:var(--ok)",
-    "bad": "stroke:var(--bad);stroke-dasharray:6 4",
-    "few": "stroke:var(--warn);stroke-dasharray:6 4",
-    "unknown": "stroke:var(--muted);stroke-dasharray:2 4",
-}
-_FILLS = {
-    "ok": "fill:var(--ok)",
-    "bad": "fill:var(--bad);font-weight:700",
-    "few": "fill:var(--warn);font-weight:700",
-    "unknown": "fill:var(--muted)",
-}
 
 
 def with_verdict(page: str, verdict: Verdict | None) -> str:
@@ -213,8 +206,9 @@ def _contents(verdict: Verdict, data: t.Mapping[str, t.Any]) -> dict[str, str]:
     style = [".state{display:table-cell}"]
     contents = {}
     for number, row in enumerate(rows):
-        style.append(f".link.r{number}{{{_STYLES[row.state]}}}.name.r{number}{{{_FILLS[row.state]}}}")
-        contents[f"sign{number}"] = f"{SIGNS[row.state]} "
+        sign, link, name = LOOKS[row.state]
+        style.append(f".link.r{number}{{{link}}}.name.r{number}{{{name}}}")
+        contents[f"sign{number}"] = f"{sign} "
         contents[f"rail{number}"] = f'<b class="{row.state}">{e(row.text)}</b>'
     states = {
         str(entry.get("node") or host): "".join(_CODES[state] for state in host_states(entry, rails))
