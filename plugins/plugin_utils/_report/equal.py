@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...module_utils._check import SKIPPED
 from ...module_utils._fabric.shapes import Section, Verdict
+from ...module_utils._intervals import merge
 from ...module_utils._words import shortened
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
@@ -106,12 +107,8 @@ def _folded(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
     """Give the names of a group; numbers that are filled up with zeros are so in their range, by their width."""
     filled = any(number.startswith("0") for number in numbers)
     for width in sorted({len(number) if filled else 1 for number in numbers}):
-        runs: list[list[int]] = []
-        for number in sorted(int(text) for text in numbers if text and (not filled or width == len(text))):
-            if runs and runs[-1][1] == number - 1:
-                runs[-1][1] = number
-            else:
-                runs.append([number, number])
+        own = [int(text) for text in numbers if text and (not filled or width == len(text))]
+        runs = merge((number, number) for number in own)
         texts = ["-".join(f"{end:0{width}}" for end in dict.fromkeys(run)) for run in runs]
         inside = f"[{','.join(texts)}]" if len(texts) > 1 or "-" in "".join(texts) else "".join(texts)
         yield f"{head}{inside}{tail}"
