@@ -6,16 +6,8 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from ..plugin_utils._module_action import refuse_gone
 from ..plugin_utils._progress import ProgressAction
 
 
 class ActionModule(ProgressAction):
     """The action in front of the modules cluster_objects and cluster_wait (plugin_routing of meta/runtime.yml)."""
-
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Refuse the options that it had once, and run the module."""
-        refuse_gone(f"option {str(self._task.action).rpartition('.')[2]}", self._task.args)
-        return super().act(task_vars)

@@ -14,7 +14,7 @@ import typing as t
 from ansible.utils.display import Display
 
 from ..module_utils._intake import shown as printable
-from ._localhost import FabricAction
+from ._module_action import ModuleAction
 
 LOOK_SECONDS = 2.0
 display = Display()
@@ -45,22 +45,21 @@ class Follower(threading.Thread):
         self.join(5)
 
 
-class ProgressAction(FabricAction):
+class ProgressAction(ModuleAction):
     """The action in front of a module that has the option progress_file."""
 
     def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module with a file for its progress, and follow that file."""
-        arguments = dict(self._task.args)
         local = self._connection.transport == "local"
-        if arguments.get("progress_file") or not local:
-            return self._execute_module(module_args=arguments, task_vars=task_vars)
+        if self._task.args.get("progress_file") or not local:
+            return super().act(task_vars)
         handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
         os.close(handle)
-        follower = Follower(path, str(self._task.action).rpartition(".")[2])
+        follower = Follower(path, self.name)
         follower.start()
         try:
-            arguments["progress_file"] = path
-            result = self._execute_module(module_args=arguments, task_vars=task_vars)
+            self._task.args = {**self._task.args, "progress_file": path}
+            result = super().act(task_vars)
         finally:
             follower.stop()
             os.unlink(path)
