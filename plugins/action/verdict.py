@@ -32,7 +32,7 @@ from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._report.equal import SECTIONS, section_of
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
-from ..plugin_utils._verdict.finish import begin, finish
+from ..plugin_utils._verdict.finish import finish, written
 from ..plugin_utils._verdict.intake import NOT_VERIFIED, answer_in
 from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
@@ -84,7 +84,7 @@ class ActionModule(FabricAction):
         verdict["ports"] = ports.kinds
         if args["phase"] == "begin":
             verdict["status"] = "incomplete"
-            return begin(args, verdict)
+            return written(args, verdict, {})
         return finish(args, with_places(verdict, self._places), display)
 
     def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:

@@ -43,18 +43,6 @@ class HostPlace:
     leaves: t.Mapping[str, str] = field(default_factory=dict)
 
 
-def _scopes(cell: Cell, place: HostPlace) -> t.Iterator[Scope]:
-    host, rail = cell
-    yield (("node", host),)
-    if rail is not None:
-        if leaf := place.leaves.get(rail):
-            yield (("leaf", leaf),)
-        yield (("rail", rail),)
-    if place.zone:
-        yield (("zone", place.zone),)
-    yield (("fabric", EVERYWHERE),)
-
-
 class _Results:
     """How many results each scope has: on rails that were looked at, and on hosts, apart."""
 
@@ -70,7 +58,16 @@ class _Results:
                 self._hosts.update(self.scopes((host, None)))
 
     def scopes(self, cell: Cell) -> t.Iterator[Scope]:
-        return _scopes(cell, self._places.get(cell[0]) or HostPlace())
+        host, rail = cell
+        place = self._places.get(host) or HostPlace()
+        yield (("node", host),)
+        if rail is not None:
+            if leaf := place.leaves.get(rail):
+                yield (("leaf", leaf),)
+            yield (("rail", rail),)
+        if place.zone:
+            yield (("zone", place.zone),)
+        yield (("fabric", EVERYWHERE),)
 
     def good(self, scope: Scope, bad: int, unseen: int, *, rails: bool) -> int:
         """Return how many results of a scope are good, when so many of one check are bad and not made."""

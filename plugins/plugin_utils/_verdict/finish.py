@@ -25,14 +25,6 @@ from .metrics import metrics
 _PLACES = 3
 
 
-def begin(args: t.Mapping[str, t.Any], verdict: Verdict) -> dict[str, t.Any]:
-    """Write what a run that breaks off leaves behind.
-
-    :param args: `plan_dir` and `verify_dir`.
-    """
-    return _written(args, verdict, {})
-
-
 def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
     """Write the files, show the picture, and fail when something is not as planned.
 
@@ -44,7 +36,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
-    result = _written(args, verdict, texts)
+    result = written(args, verdict, texts)
     if warning:
         result["warnings"] = [warning]
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
@@ -74,7 +66,12 @@ def _name(args: t.Mapping[str, t.Any]) -> str:
     return os.path.basename(os.path.normpath(str(args["plan_dir"])))
 
 
-def _written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
+def written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
+    """Write a verdict's files, and return what the task has to say; by itself what a run that breaks off leaves behind.
+
+    :param args: `plan_dir` and `verify_dir`.
+    :param texts: what else is written, by the file's name.
+    """
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():
