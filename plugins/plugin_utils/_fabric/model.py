@@ -68,22 +68,17 @@ class Prefix:
         return 1 << (WIDTH[self.family] - self.length)
 
     @property
-    def first(self) -> int:
-        """The network address."""
-        return self.network
-
-    @property
     def last(self) -> int:
         """The last address (IPv4: the broadcast address)."""
         return self.network + self.size - 1
 
     def contains(self, other: Prefix) -> bool:
         """Whether all of the other network lies in this one."""
-        return self.family == other.family and self.first <= other.first and other.last <= self.last
+        return self.family == other.family and self.network <= other.network and other.last <= self.last
 
     def overlaps(self, other: Prefix) -> bool:
         """Whether the two have an address in common."""
-        return self.family == other.family and self.first <= other.last and other.first <= self.last
+        return self.family == other.family and self.network <= other.last and other.network <= self.last
 
     def __str__(self) -> str:
         return f"{address_text(self.family, self.network)}/{self.length}"

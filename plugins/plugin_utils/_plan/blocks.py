@@ -120,12 +120,12 @@ def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
     """Return the reserved ranges inside a subnet, as offsets."""
     # The ranges are sorted and disjoint: begin with the first that ends in the subnet or behind its beginning.
-    begin = bisect.bisect_left(fabric.reserved, (subnet.family, subnet.first), key=lambda span: (span[0], span[2]))
+    begin = bisect.bisect_left(fabric.reserved, (subnet.family, subnet.network), key=lambda span: (span[0], span[2]))
     found: list[Range] = []
     for family, first, last in itertools.islice(fabric.reserved, begin, None):
         if family != subnet.family or first > subnet.last:
             break
-        found.append((max(first, subnet.first) - subnet.first, min(last, subnet.last) - subnet.first))
+        found.append((max(first, subnet.network) - subnet.network, min(last, subnet.last) - subnet.network))
     return found
 
 
@@ -158,8 +158,8 @@ def _cuts(
                 # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
                 pods = intervals.subtract(usual, intervals.merge([*holes, *layout.hosts]))
             cuts[slot] = Cut(
-                subnet.first + layout.hosts[0][0] if layout.hosts else None,
-                tuple((subnet.first + low, subnet.first + high) for low, high in pods),
+                subnet.network + layout.hosts[0][0] if layout.hosts else None,
+                tuple((subnet.network + low, subnet.network + high) for low, high in pods),
             )
     return cuts
 

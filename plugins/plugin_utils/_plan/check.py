@@ -284,7 +284,7 @@ class Checker:
         text = value.strip() if isinstance(value, str) else ""
         if "/" in text:
             prefix = self.prefix(place, text, rail=False)
-            return None if prefix is None else (prefix.family, prefix.first, prefix.last)
+            return None if prefix is None else (prefix.family, prefix.network, prefix.last)
         head, dash, tail = text.partition("-")
         low = self.address(place, head if dash else value)
         high = self.address(place, tail) if dash and low else low

@@ -256,7 +256,7 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
     ordered = sorted(blocks, key=lambda block: (block.aggregate, block.zone, block.rail))
     top: Block | None = None
     for block in ordered:
-        if top is None or block.family != top.family or block.aggregate.first > top.aggregate.last:
+        if top is None or block.family != top.family or block.aggregate.network > top.aggregate.last:
             top = block
             continue
         if not (fabric.mode == "flat" and block.zone == top.zone):

@@ -108,7 +108,7 @@ def span_of(block: Block, flat: bool) -> tuple[int, int]:
     """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
     used = (*block.host_offsets, *block.pod_offsets)
     if not flat or not used:
-        return block.aggregate.first, block.aggregate.last
+        return block.aggregate.network, block.aggregate.last
     first = block.aggregate.network
     return first + min(low for low, _high in used), first + max(high for _low, high in used)
 

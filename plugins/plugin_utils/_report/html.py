@@ -81,7 +81,7 @@ def _space(item: SupernetFacts, rails: int) -> str:
     """Return a supernet as a bar: where the rails' networks lie in it."""
     parts = []
     for rail, first, last in item.parts:
-        left = 1000 * (first - item.prefix.first) / item.prefix.size
+        left = 1000 * (first - item.prefix.network) / item.prefix.size
         width = max(1.5, 1000 * (last - first + 1) / item.prefix.size - 0.6)
         text = range_text(item.prefix.family, (first, last))
         parts.append(

@@ -45,7 +45,7 @@ def test_exclusive_guide_gives_the_guides_blocks():
     aggregates = [str(block.aggregate) for block in made.plan.blocks]
     assert aggregates == [f"172.17.{number}.0/24" for number in range(8)]
     assert made.slice("node1")["rdma_prefixes"] == ["172.17.0.0/21"]
-    first, last = made.plan.blocks[0].aggregate.first, made.plan.blocks[-1].aggregate.last
+    first, last = made.plan.blocks[0].aggregate.network, made.plan.blocks[-1].aggregate.last
     assert (address_text(4, first), address_text(4, last)) == ("172.17.0.0", "172.17.7.255")
 
 
