@@ -231,7 +231,7 @@ NOTES = st.one_of(NOTE.map(json.dumps), NOTE.map(json.dumps), WEIRD.map(json.dum
 @given(st.lists(NOTES, min_size=4, max_size=4), st.booleans(), st.sampled_from([0.0, 100.0, 200.0]))
 def test_annotations_of_the_gate(notes, taint, when):
     nodes = {f"n{number}": gate.GatedNode(note=note) for number, note in enumerate(notes)}
-    found = {name: gate.Judgement(number % 2 == 0, "rail1: x") for number, name in enumerate(nodes)}
+    found = {name: "rail1: x" if number % 2 else "" for number, name in enumerate(nodes)}
     targets = gate.decide("f", nodes, {}, found, when, 300.0, gate.GatePolicy(taint=taint, most=2, keep=1))
     for name, target in targets.items():
         patch = gate.status_patch(nodes[name], target, 300.0)

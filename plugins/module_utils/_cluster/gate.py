@@ -52,13 +52,6 @@ LATEST = 253402300799
 """The last second that a time can be of: the end of the year 9999."""
 
 
-class Judgement(t.NamedTuple):
-    """What a verdict says of a node."""
-
-    good: bool
-    message: str = ""
-
-
 @dataclass(frozen=True)
 class GateMemory:
     """What is kept on the node between two runs."""
@@ -145,8 +138,8 @@ def _shown(status: str | None, message: str | None, out: bool, note: str) -> str
 # --- deciding --------------------------------------------------------------------------------------------------------
 
 
-def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, Judgement]:
-    """Return what a verdict says, by node; nothing of hosts that did not answer or could not be verified.
+def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, str]:
+    """Return what a verdict has against each node, empty where that is nothing; no word of hosts that did not answer or could not be verified.
 
     :param ignored: ids of checks that keep no job off a node.
     """
@@ -162,7 +155,7 @@ def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, J
         message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())
         if len(message) > LONGEST:
             message = message[: LONGEST - 4] + " ..."
-        found[entry.get("node") or host] = Judgement(not parts, message)
+        found[entry.get("node") or host] = message
     return found
 
 
@@ -182,21 +175,22 @@ def most_of(text: str, total: int) -> int:
     return number
 
 
-def remembered(memory: GateMemory, judgement: Judgement | None, when: float, policy: GatePolicy) -> GateMemory:
+def remembered(memory: GateMemory, against: str | None, when: float, policy: GatePolicy) -> GateMemory:
     """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing.
 
+    :param against: what the verdict has against the node, empty where that is nothing; None: it does not judge it.
     :param when: the verdict's time, in seconds since 1970.
     """
-    if judgement is None or when <= memory.seen:
+    if against is None or when <= memory.seen:
         return memory
-    if judgement.good:
+    if not against:
         good = min(memory.good + 1, policy.good)
         # A node that was never seen before is whole at the first good word.
         still = bool(memory.broken) and good < policy.good
         return replace(memory, good=good, bad=0, broken=still, seen=when, message="")
     bad = min(memory.bad + 1, policy.bad)
     broken = memory.broken if bad < policy.bad else True
-    return replace(memory, bad=bad, good=0, broken=broken, seen=when, message=judgement.message)
+    return replace(memory, bad=bad, good=0, broken=broken, seen=when, message=against)
 
 
 def chosen(
@@ -232,7 +226,7 @@ def decide(
     fabric: str,
     nodes: t.Mapping[str, GatedNode],
     zones: t.Mapping[str, str],
-    found: t.Mapping[str, Judgement],
+    found: t.Mapping[str, str],
     when: float,
     now: float,
     policy: GatePolicy,
@@ -241,7 +235,7 @@ def decide(
 
     :param nodes: the fabric's nodes that are in the cluster; those that another fabric's gate holds left out.
     :param zones: the zone by node.
-    :param found: what the verdict says.
+    :param found: what the verdict has against nodes, as `judgements` returns it.
     :param when: when the verdict was made; 0 when there is none. `now`: seconds since 1970 as well.
     """
     fresh = when if now - when <= policy.max_age else 0.0

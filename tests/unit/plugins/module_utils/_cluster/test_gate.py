@@ -19,7 +19,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     GatedNode,
     GateMemory,
     GatePolicy,
-    Judgement,
     decide,
     judgements,
     most_of,
@@ -91,7 +90,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
     for _round in range(25):
         now += draw.choice([1, 50, 150])
         when = now - draw.choice([0, 0, 0, 500])
-        found = {name: Judgement(draw.random() > rate, "rail1: x") for name in names if draw.random() < 0.9}
+        found = {name: "" if draw.random() > rate else "rail1: x" for name in names if draw.random() < 0.9}
         for obj in objects.values():
             obj["spec"]["unschedulable"] = draw.random() < 0.1
         before = {name: GATE_TAINT in obj["spec"]["taints"] for name, obj in objects.items()}
@@ -103,7 +102,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
                 and targets[name].memory.seen == when
                 and (not history[name] or history[name][-1][1] < when)
             ):
-                history[name].append((found[name].good, when))
+                history[name].append((not found[name], when))
         out = {name for name, obj in objects.items() if GATE_TAINT in obj["spec"]["taints"]}
         assert len(out) <= policy.most
         assert policy.taint or not out
@@ -143,15 +142,15 @@ def test_one_verdict_never_counts_twice():
     objects = {"n": node()}
     policy = GatePolicy(bad=2, taint=True, keep=0)
     for _again in range(5):
-        objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
+        objects, targets = run_once(objects, {}, {"n": "rail1: x"}, 10, 11, policy)
     assert (targets["n"].memory.bad, targets["n"].status) == (1, "Unknown")
-    objects, targets = run_once(objects, {}, {"n": Judgement(False, "rail1: x")}, 20, 21, policy)
+    objects, targets = run_once(objects, {}, {"n": "rail1: x"}, 20, 21, policy)
     assert (targets["n"].status, targets["n"].memory.out) == ("False", True)
 
 
 def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
     policy = GatePolicy(bad=1, taint=True, keep=0, max_age=100)
-    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(False, "rail1: x")}, 10, 11, policy)
+    objects, _targets = run_once({"n": node()}, {}, {"n": "rail1: x"}, 10, 11, policy)
     objects, targets = run_once(objects, {}, {}, 10, 200, policy)
     assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
     assert objects["n"]["spec"]["taints"] == [GATE_TAINT]
@@ -160,16 +159,16 @@ def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
 def test_the_last_usable_node_of_a_zone_stays():
     objects = {"a1": node(), "a2": node(unschedulable=True), "b1": node(), "b2": node()}
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
-    found = {name: Judgement(False, "rail1: x") for name in ("a1", "b1")}
+    found = dict.fromkeys(("a1", "b1"), "rail1: x")
     _objects, targets = run_once(objects, zones, found, 10, 11, GatePolicy(bad=1, most=4, taint=True))
     assert {name for name, target in targets.items() if target.memory.out} == {"b1"}
     assert "not taken out" in targets["a1"].message
 
 
 def test_transition_time_moves_with_the_status_only():
-    objects, _targets = run_once({"n": node()}, {}, {"n": Judgement(True)}, 1000, 1001, GatePolicy())
+    objects, _targets = run_once({"n": node()}, {}, {"n": ""}, 1000, 1001, GatePolicy())
     first = objects["n"]["status"]["conditions"][1]
-    objects, _targets = run_once(objects, {}, {"n": Judgement(True)}, 2000, 2001, GatePolicy())
+    objects, _targets = run_once(objects, {}, {"n": ""}, 2000, 2001, GatePolicy())
     second = objects["n"]["status"]["conditions"][1]
     assert first["lastTransitionTime"] == second["lastTransitionTime"]
     assert first["lastHeartbeatTime"] < second["lastHeartbeatTime"]
@@ -178,9 +177,7 @@ def test_transition_time_moves_with_the_status_only():
 def test_everything_of_ours_is_taken_off_and_nothing_else():
     start = node(taints=[FOREIGN])
     start["metadata"]["annotations"] = {"other": "x"}
-    objects, _targets = run_once(
-        {"n": start}, {}, {"n": Judgement(False, "x")}, 10, 11, GatePolicy(bad=1, keep=0, taint=True)
-    )
+    objects, _targets = run_once({"n": start}, {}, {"n": "x"}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))
     assert GATE_TAINT in objects["n"]["spec"]["taints"]
     assert applied(objects["n"], None, 12) == start
     assert status_patch(GatedNode.of(start), None, 12) is None
@@ -188,9 +185,7 @@ def test_everything_of_ours_is_taken_off_and_nothing_else():
 
 def test_patches_name_the_version_that_was_read():
     live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
-    target = decide("f", {"n": live}, {}, {"n": Judgement(False, "x")}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))[
-        "n"
-    ]
+    target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))["n"]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
     assert taint_patch(live, True) == {
         "metadata": {"resourceVersion": "77"},
@@ -239,11 +234,11 @@ def test_what_a_verdict_says_of_nodes():
         }
     }
     assert judgements(verdict, ["mode"]) == {
-        "good": Judgement(True),
-        "bad": Judgement(False, "rail1: mtu"),
-        "ignored": Judgement(True),
+        "good": "",
+        "bad": "rail1: mtu",
+        "ignored": "",
     }
-    assert judgements(verdict)["bad"].message == "rail1: mtu; host: mode"
+    assert judgements(verdict)["bad"] == "rail1: mtu; host: mode"
 
 
 WHOLE = {
@@ -279,7 +274,7 @@ def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_
     assert notes[0] is None
     assert notes[1] is not None
     nodes = {"odd": GatedNode(note=text), "sound": GatedNode(note=json.dumps(WHOLE))}
-    found = {name: Judgement(False, "rail1: network_link") for name in nodes}
+    found = dict.fromkeys(nodes, "rail1: network_link")
     targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, most=2, keep=0))
     assert (targets["odd"].memory.bad, targets["odd"].status) == (1, "Unknown")
     assert (targets["sound"].memory.bad, targets["sound"].memory.out) == (2, True)
@@ -297,7 +292,7 @@ def test_what_a_node_says_of_itself_is_shown_without_escapes():
 @pytest.mark.parametrize(("out", "parts"), [(True, ["status", ""]), (False, ["", "status"])])
 def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds_the_taint(out, parts):
     policy = GatePolicy(bad=1, keep=0, taint=True)
-    objects, targets = run_once({"n": node()}, {}, {"n": Judgement(False, "x")}, 10, 11, policy)
+    objects, targets = run_once({"n": node()}, {}, {"n": "x"}, 10, 11, policy)
     before, sent = node() if out else objects["n"], []
 
     class Cluster:

@@ -50,7 +50,7 @@ def test_a_cut_rail_is_the_fault_of_its_own_node():
         ({"node": "node2", "rail": "rail2"}, 4)
     ]
     told = judgements(with_places(made, {}))
-    assert {name: judgement.good for name, judgement in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
+    assert {name: not against for name, against in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
 
 
 def test_the_other_end_may_be_named_as_the_cluster_does():
@@ -88,7 +88,7 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
 def test_what_nobody_knows_is_not_said(checks):
     made = verdict(**checks)
     assert faults(made) == {}
-    assert not judgements(with_places(made, {}))["k8s-1"].good
+    assert judgements(with_places(made, {}))["k8s-1"]
 
 
 def test_a_verdict_that_is_judged_again_is_the_same():
