@@ -23,7 +23,17 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf
-from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, OLDER, canonical, load_lock, sha256
+from ..module_utils._fabric.lock import (
+    AGAIN,
+    FACTS,
+    HOST_PLAN_SCHEMA,
+    LOCK,
+    OLDER,
+    canonical,
+    load_lock,
+    paths_of,
+    sha256,
+)
 from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 from ..module_utils._intake import excerpt
 from ._refusal import Refusal, fail
@@ -135,9 +145,7 @@ def _parse(path: str) -> t.Any:
 
 def planned_hosts(plan_dir: str) -> list[str]:
     """Return the hosts that have a host plan, sorted."""
-    folder = os.path.join(plan_dir, HOSTS_FOLDER)
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    return sorted(name[:-5] for name in names if name.endswith(".json"))
+    return sorted(os.path.basename(path)[: -len(".json")] for path in paths_of(plan_dir, HOSTS_FOLDER))
 
 
 def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
