@@ -266,10 +266,6 @@ class PlannedParts:
     policies: t.Sequence[Json] = ()
     folders: t.Mapping[str, str] = field(default_factory=lambda: dict(USUAL.folders))
 
-    def value(self, dotted: str) -> t.Any:
-        """Return one of the Helm values; None where they do not say."""
-        return below(self.values, dotted)
-
 
 @dataclass(frozen=True)
 class AdoptedPart:
@@ -346,7 +342,7 @@ def _chart(what: str, value: str, key: str, fixed: bool | None = None, unset: bo
     return Requirement(
         SPIDERPOOL,
         what,
-        lambda plan: fixed if fixed is not None else (plan.value(value) or None),
+        lambda plan: fixed if fixed is not None else (below(plan.values, value) or None),
         lambda seen: unset if below(seen.config, key) is None else below(seen.config, key),
         f"Set {value} to {str(fixed is not False).lower()} in the values of its release.",
     )
@@ -368,7 +364,7 @@ REQUIREMENTS = (
     Requirement(
         SPIDERPOOL,
         "namespaces of injection",
-        lambda plan: plan.value("spiderpoolController.podResourceInject.namespacesInclude") or None,
+        lambda plan: below(plan.values, "spiderpoolController.podResourceInject.namespacesInclude") or None,
         lambda seen: below(seen.config, "podResourceInject.namespacesInclude") or ...,
         "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
         _among,
@@ -402,7 +398,7 @@ REQUIREMENTS = (
     Requirement(
         SRIOV_OPERATOR,
         "prefix of resources",
-        lambda plan: plan.value("sriov.resourcePrefix") or RESOURCE_PREFIX,
+        lambda plan: below(plan.values, "sriov.resourcePrefix") or RESOURCE_PREFIX,
         lambda seen: seen.env("RESOURCE_PREFIX") or ...,
         "Set fabric_resource_prefix to it, and plan again.",
     ),
@@ -417,7 +413,7 @@ REQUIREMENTS = (
     Requirement(
         DEVICE_PLUGIN,
         "resources",
-        lambda plan: _resources(plan.value("rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()),
+        lambda plan: _resources(below(plan.values, "rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()),
         lambda seen: None if seen.plugin is None else _resources(seen.plugin),
         "Add the plan's entries (cluster/values.yaml, configList) to its configuration, and restart it.",
         _among,

@@ -35,8 +35,6 @@ POD_STATUS = "k8s.v1.cni.cncf.io/network-status"
 """Annotation of a pod: what Multus attached, as JSON."""
 NETWORK_RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 """Annotation of a network: the resource whose device Multus gives to its plugin."""
-POD_DEFAULT = "v1.multus-cni.io/default-network"
-"""Annotation of a pod: the network in place of the cluster's own."""
 HOSTNAME = "kubernetes.io/hostname"
 """Label of a node: its name."""
 

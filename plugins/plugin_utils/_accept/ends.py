@@ -14,7 +14,9 @@ from .._host_plan import read_host_plan
 from .stages import StepGroup
 
 
-class _Test(t.TypedDict):
+class Test(t.TypedDict):
+    """One end of a test, as the module rdma_probe takes it."""
+
     test: str
     rail: str
     interface: str
@@ -23,16 +25,11 @@ class _Test(t.TypedDict):
     peer: str
     """Its name in the inventory."""
     peer_address: str
-
-
-class Test(_Test, total=False):
-    """One end of a test, as the module rdma_probe takes it."""
-
-    slot: int
+    slot: t.NotRequired[int]
     """Tests of one slot run at the same time."""
-    gpu: int
+    gpu: t.NotRequired[int]
     """Of the memory that is sent from, by its number."""
-    argv: list[str]
+    argv: t.NotRequired[list[str]]
     """A command in place of perftest."""
 
 

@@ -25,10 +25,10 @@ def scalar(value: t.Any) -> str:
     return json.dumps(value)
 
 
-def block(value: t.Any, indent: int = 0) -> str:
-    """Write a mapping or a list, each line indented by `indent` spaces; keys stay in their order."""
+def block(value: t.Any) -> str:
+    """Write a mapping or a list; keys stay in their order."""
     lines: list[str] = []
-    _write(value, " " * indent, lines)
+    _write(value, "", lines)
     return "\n".join(lines) + "\n"
 
 

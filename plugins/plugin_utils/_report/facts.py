@@ -65,7 +65,6 @@ class PlanReport:
     """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
     rdma: tuple[Prefix, ...]
     profiles: t.Mapping[str, tuple[Node, ...]]
-    warnings: tuple[str, ...]
 
     @property
     def free(self) -> int:
@@ -93,7 +92,6 @@ def collect(plan: FabricPlan) -> PlanReport:
         pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
         rdma=rdma_prefixes(plan.fabric, plan.blocks),
         profiles=profiles(plan),
-        warnings=plan.warnings,
     )
 
 

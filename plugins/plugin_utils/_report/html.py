@@ -266,9 +266,9 @@ def _nodes_html(report: PlanReport) -> str:
 
 
 def _warnings_html(report: PlanReport) -> str:
-    if not report.warnings:
+    if not report.plan.warnings:
         return ""
-    items = "".join(f"<li>{e(text)}</li>" for text in report.warnings)
+    items = "".join(f"<li>{e(text)}</li>" for text in report.plan.warnings)
     return f'<section class="warnings"><h2>Warnings</h2><ul>{items}</ul></section>\n'
 
 

@@ -55,8 +55,8 @@ def render_markdown(report: PlanReport) -> str:
         "- RDMA networks: " + (", ".join(f"`{prefix}`" for prefix in report.rdma) or "none (LID only)"),
         "",
     ]
-    if report.warnings:
-        lines += ["## Warnings", "", *(f"- {md(text)}" for text in report.warnings), ""]
+    if report.plan.warnings:
+        lines += ["## Warnings", "", *(f"- {md(text)}" for text in report.plan.warnings), ""]
     zones = [
         (
             zone.zone.name or "(the whole fabric)",
