@@ -23,17 +23,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf
-from ..module_utils._fabric.lock import (
-    AGAIN,
-    FACTS,
-    HOST_PLAN_SCHEMA,
-    LOCK,
-    OLDER,
-    canonical,
-    load_lock,
-    paths_of,
-    sha256,
-)
+from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, OLDER, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 from ..module_utils._intake import excerpt
 from ._refusal import Refusal, fail
@@ -106,7 +96,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
             f"The {what} {path!r} has schema {have.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
             "Run the playbook railops.rdma.plan of the installed version again. [host_plan_schema]",
         )
-    if have.get("frozen_digest") != sha256(canonical(plan.get("frozen"))):
+    if have.get("frozen_digest") != digest_of(plan.get("frozen")):
         fail(f"The host plan {path!r} is stale: its frozen_digest is not that of plan.json.", again)
     node = str(have.get("node"))
     entry = plan.get("nodes", {}).get(node)

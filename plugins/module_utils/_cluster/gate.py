@@ -139,7 +139,7 @@ def _shown(status: str | None, message: str | None, out: bool, note: str) -> str
 
 
 def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, str]:
-    """Return what a verdict has against each node, empty where that is nothing; no word of hosts that did not answer or could not be verified.
+    """Return what a verdict has against each node, empty where that is nothing; nobody who was not verified is in it.
 
     :param ignored: ids of checks that keep no job off a node.
     """

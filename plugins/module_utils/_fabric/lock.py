@@ -58,19 +58,19 @@ AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan
 OLDER = f"The plan in %r was made by an older version: it has no {FACTS}."
 
 
-def canonical(value: object) -> str:
-    """Write JSON in the one form that digests are made of."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
 def sha256(text: str) -> str:
     """Return the digest as hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def digest_of(value: object) -> str:
+    """Return the digest of a value, as JSON in the one form that digests are made of."""
+    return sha256(json.dumps(value, sort_keys=True, separators=(",", ":")))
+
+
 def lock_digest(lock: t.Mapping[str, t.Any]) -> str:
     """Return the digest that plan.json's other keys must have."""
-    return sha256(canonical({key: value for key, value in lock.items() if key != "digest"}))
+    return digest_of({key: value for key, value in lock.items() if key != "digest"})
 
 
 def part_of(path: str) -> str:

@@ -14,7 +14,7 @@ import functools
 import json
 import typing as t
 
-from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
+from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan
 from .._fabric.model import Block, Fabric, FabricPlan, address_text
@@ -79,7 +79,7 @@ def _head(plan: FabricPlan) -> str:
     prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
     return (
         f'{{\n  "schema": {HOST_PLAN_SCHEMA},\n'
-        f'  "frozen_digest": "{sha256(canonical(freeze(fabric)))}",\n'
+        f'  "frozen_digest": "{digest_of(freeze(fabric))}",\n'
         f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
         f'  "network": "{fabric.network}",\n  "rdma_mode": "{fabric.attached.rdma_mode}",\n'
         f'  "policy": "{fabric.policy}",\n'

@@ -21,7 +21,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
 from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import (
     ASKED,
@@ -55,7 +55,7 @@ def plan(tmp_path):
     (tmp_path / "facts.json").write_text(json.dumps({"prefixes": []}))
     for name, (_zone, slot) in SEATS.items():
         rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": f"192.0.2.{slot + 2}"}]}
-        have = {"schema": 2, "frozen_digest": sha256(canonical(FROZEN)), "node": name, "slot": slot, "rails": [rail]}
+        have = {"schema": 2, "frozen_digest": digest_of(FROZEN), "node": name, "slot": slot, "rails": [rail]}
         have |= {"rdma_mode": "shared", "network": "roce", "cables": {"rail1": {"leaf": "leaf1", "port": None}}}
         (tmp_path / f"hosts/{name}.json").write_text(json.dumps(have))
     return str(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import canonical, lock_digest, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of, lock_digest
 from ansible_collections.railops.rdma.plugins.module_utils._words import natural
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
@@ -509,11 +509,11 @@ def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_host_plan():
     assert (data["digest"], list(data["frozen"])) == ("", ["unfinished"])
     assert locks.freeze(lock.fabric) == locks.freeze(made.plan.fabric)
     assert set(lock.nodes) == {"node1", "node2"}
-    assert sha256(canonical(data["frozen"])) != made.slice("node1")["frozen_digest"]
+    assert digest_of(data["frozen"]) != made.slice("node1")["frozen_digest"]
 
 
 def test_the_frozen_digest_of_a_host_plan_is_that_of_the_lock():
     made = plan(exclusive(), hosts(1))
 
     frozen = json.loads(made.lock)["frozen"]
-    assert made.slice("node1")["frozen_digest"] == sha256(canonical(frozen))
+    assert made.slice("node1")["frozen_digest"] == digest_of(frozen)

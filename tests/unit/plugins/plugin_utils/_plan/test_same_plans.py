@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import KEEP_POOL
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import HOST_PLAN_SCHEMA, canonical, sha256
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import freeze
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import CHECKOUT, SAMPLES, plan_of
@@ -47,7 +47,7 @@ def test_a_plan_in_use_stays_the_same(name):
     text = text.replace(f"  annotations:\n{kept}", "")
     # Before `format` plan.json had one gateway for all families.
     frozen = freeze(made.fabric)
-    digest = sha256(canonical({**frozen, "gateway": made.fabric.gateway[4]}))
-    text = text.replace(sha256(canonical(frozen)), digest)
+    digest = digest_of({**frozen, "gateway": made.fabric.gateway[4]})
+    text = text.replace(digest_of(frozen), digest)
     text = text.replace(f'"rdma_mode": "{mode}",', f'"attachment": "{attachment}",')
     assert hashlib.sha256(text.encode()).hexdigest() == KNOWN[name]
