@@ -9,14 +9,13 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, Check, compared, deviation, ok, skipped
+from ...module_utils._check import SKIPPED, Check, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import shortened
+from .._verdict.merge import narrowed
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES, AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
-
-Json = dict[str, t.Any]
 
 PREFIX = "accept_"
 """What the ids of acceptance begin with."""
@@ -176,18 +175,9 @@ def _stage_checks(
         yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
-def without(section: t.Mapping[str, t.Any]) -> Json:
+def without(section: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return a verdict's section of the plan or the cluster without what an acceptance added to it."""
-    gone = [check for check in section["checks"] if check["id"].startswith(PREFIX)]
-    if not gone:
-        return dict(section)
-    # Only deviations were added.
-    counts = {**section["counts"], DEVIATION: section["counts"][DEVIATION] - len(gone)}
-    status = section["status"]
-    if status == DEVIATION and not counts[DEVIATION]:
-        status = "pass" if counts[OK] else SKIPPED
-    checks = [check for check in section["checks"] if check not in gone]
-    return {**section, "status": status, "counts": counts, "checks": checks}
+    return narrowed(section, [check for check in section["checks"] if not check["id"].startswith(PREFIX)], SKIPPED)
 
 
 def fabric_checks(report: AcceptReport, judged: Judge) -> list[Check]:

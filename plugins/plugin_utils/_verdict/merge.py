@@ -251,6 +251,22 @@ def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str
     }
 
 
+def narrowed(section: t.Mapping[str, t.Any], checks: t.Sequence[Check], empty: str) -> dict[str, t.Any]:
+    """Return a section with some of its checks alone, and all that is ok.
+
+    :param checks: those that stay.
+    :param empty: its status where nothing is wrong any more and nothing is ok.
+    """
+    if len(checks) == len(section["checks"]):
+        return dict(section)
+    more, less = counts_of(checks), counts_of(section["checks"])
+    counts = {kind: section["counts"][kind] + more[kind] - less[kind] for kind in KINDS}
+    status = section["status"]
+    if status == DEVIATION and not counts[DEVIATION]:
+        status = "pass" if counts[OK] else empty
+    return {**section, "status": status, "counts": counts, "checks": checks}
+
+
 def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Check]]:
     """Return every deviation, or warning, with its host's name (`cluster` for the cluster's), in order."""
     return [(name, check) for name, entry in entries(verdict) for check in entry["checks"] if check["status"] == status]

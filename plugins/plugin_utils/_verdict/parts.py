@@ -21,7 +21,7 @@ from ...module_utils._intake import HOST, Nonsense, excerpt, fitting, measured
 from .._report.equal import SECTIONS, section_of, unseen_section
 from . import require
 from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, Answer, entry_in
-from .merge import SCHEMA, added, counts_of, lost_entry, normal_check, overall, rail_statuses, verdict_of
+from .merge import SCHEMA, added, counts_of, lost_entry, narrowed, normal_check, overall, rail_statuses, verdict_of
 from .outliers import ASPECTS, PortKinds, compare_fleet
 
 Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
@@ -140,12 +140,7 @@ class MergedVerdict:
             elif host in self._blind:
                 shown = str(check["observed"]).removeprefix(f"{node}: ")
                 self._hosts[host] = added(self._hosts[host], [normal_check({**check, "observed": shown})])
-        gone = Counter(check["status"] for check in section["checks"]) - Counter(check["status"] for check in left)
-        if not gone:
-            return section
-        counts = {kind: section["counts"][kind] - gone[kind] for kind in KINDS}
-        bad = section.get("error") or counts[DEVIATION]
-        return {**section, "status": section["status"] if bad else "pass", "counts": counts, "checks": left}
+        return narrowed(section, left, "pass")
 
 
 def _replaced(entry: Entry, checks: list[Check]) -> Entry:
