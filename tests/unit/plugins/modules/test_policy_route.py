@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils import _library
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
@@ -94,6 +95,30 @@ def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(kernel, run_mo
     before = kernel.snapshot
     refused("rails: There is none, and state is present.", "state: absent", rails=rails)
     assert kernel.snapshot == before
+
+
+@pytest.mark.parametrize("received", [7, 0])
+def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_named(
+    kernel, run_module, refused, monkeypatch, received
+):
+    class Sweep:
+        """Each target answers so often."""
+
+        def __init__(self, targets, **_more):
+            self.targets = targets
+
+        def run(self):
+            return [Outcome(bool(received), knocks=3, sent=10, received=received) for _target in self.targets]
+
+    kept = []
+    monkeypatch.setattr(work, "Sweep", Sweep)
+    monkeypatch.setattr(work, "confirm", kept.append)
+    asked = {"confirm": "token", "gateways": "require"}
+    if received:
+        assert run_module(**asked)["confirmed"]
+    else:
+        refused("takes it back. No answer: 192.0.2.1 to 192.0.2.2 on ens1np0.", **asked)
+    assert kept == (["token"] if received else [])
 
 
 @pytest.mark.parametrize("group", [2044, 4092])
