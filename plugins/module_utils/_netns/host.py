@@ -21,13 +21,7 @@ if t.TYPE_CHECKING:
     from .._files import Machine
 
 # modprobe.d(5): a name in an earlier folder masks the same name in a later one.
-MODPROBE_FOLDERS = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
-    "/lib/modprobe.d",
-)
+MODPROBE_FOLDERS = tuple(f"{top}/modprobe.d" for top in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 MODULE_FOLDER = "/sys/module/ib_core"
 MODE_FILE = "/sys/module/ib_core/parameters/netns_mode"
 

@@ -73,10 +73,6 @@ FLAPS = frozenset(("carrier_down_count", "link_down_events_phy", "link_downed"))
 
 def kind_of(counter: str) -> str | None:
     """Return the check that a counter belongs to; None for one that says nothing of health."""
-    if counter in ERRORS:
-        return "port_errors"
-    if counter in SOUND:
-        return "port_order"
-    if counter in FLAPS:
-        return "port_flaps"
-    return "port_discards" if DISCARDS.fullmatch(counter) else None
+    known = {"port_errors": ERRORS, "port_order": SOUND, "port_flaps": FLAPS}
+    found = next((check for check, names in known.items() if counter in names), None)
+    return found or ("port_discards" if DISCARDS.fullmatch(counter) else None)

@@ -59,9 +59,9 @@ class Want:
     """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
 
     network: str = "roce"
-    rdma_mode: str = ""
+    rdma_mode: str | None = None
     rails: tuple[Rail, ...] = ()
-    modules: tuple[str, ...] | None = None
+    modules: t.Sequence[str] | None = None
     naming: str = "name"
     pin: bool = False
     present: bool = True

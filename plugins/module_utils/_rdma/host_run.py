@@ -94,18 +94,12 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             raise InputError(
                 [Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib. [module_name]")]
             )
-    want = Want(
-        network=params["network"],
-        rdma_mode=params["rdma_mode"] or "",
-        rails=tuple(
-            Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
-            for item in params["rails"]
-        ),
-        modules=None if params["modules"] is None else tuple(params["modules"]),
-        naming=params["naming"],
-        pin=params["pin"],
-        present=params["state"] == "present",
+    rails = tuple(
+        Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
+        for item in params["rails"]
     )
+    own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming", "pin")}
+    want = Want(**own, rails=rails, present=params["state"] == "present")
     machine = Machine(ROOT, module)
     host = Host(machine, lambda: _roles(module, machine))
     return converge(want, host, check_mode=module.check_mode)
