@@ -229,6 +229,13 @@ MACHINES = {
 }
 
 
+def stand_for_the_host(monkeypatch: t.Any, root: Path) -> None:
+    """Let the files of this host that modules read and write lie below a folder."""
+    from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
+
+    monkeypatch.setattr(HostFiles.__init__, "__defaults__", (str(root), None))
+
+
 def put(root: Path, path: str, text: str = "") -> None:
     """Write a file of a machine, with the folders above it."""
     place = root / path.lstrip("/")

@@ -37,7 +37,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
 def look_at_work(request: Request) -> tuple[Checks, Facts]:
     """Return what would be disturbed, and as fact `node` the host's identity."""
     run = request.settings.get(OWN, {})
-    found = busy.read(HostFiles(busy.ROOT))
+    found = busy.read(HostFiles())
     facts = {
         "node": {**{key: run.get(key) for key in ("host", "node")}, **{key: found[key] for key in IDENTITY}},
         "emptied": found["emptied"],
@@ -84,7 +84,6 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         at_once += [
             f"the MTU of {rail['interface']} changes from {have} to {rail['mtu']}"
             for rail in request.params.get("rails") or ()
-            if (have := HostFiles(busy.ROOT).number(f"/sys/class/net/{rail['interface']}/mtu"))
-            not in (None, rail.get("mtu"))
+            if (have := HostFiles().number(f"/sys/class/net/{rail['interface']}/mtu")) not in (None, rail.get("mtu"))
         ]
     return reboots if boolean(run.get("reboot", True)) else [], at_once

@@ -22,8 +22,6 @@ from .mlxconfig import number
 from .model import RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
 from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 
-ROOT = "/"
-
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
@@ -48,7 +46,7 @@ SPEC = {
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""
-    machine = Machine(ROOT, module)
+    machine = Machine(module=module)
     prefixes = module.params["rdma_prefixes"] or []
     cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
     by_rails = any(item["select"] == RAILS for item in module.params["cards"])

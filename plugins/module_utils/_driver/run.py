@@ -22,7 +22,6 @@ from .host import Packages, check_sum, read_host
 from .plan import Plan, Want
 
 POLL_SECONDS = 10.0
-ROOT = "/"
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -79,7 +78,7 @@ def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
-    machine = Machine(ROOT, module)
+    machine = Machine(module=module)
     want = Want(**{item.name: module.params[item.name] for item in fields(Want)})
     before = read_host(machine, want)
     if want.source == "container" and not module.check_mode:

@@ -28,7 +28,6 @@ LINK = "/etc/systemd/system/multi-user.target.wants/railops-acs.service"
 MODULES = "/etc/modules-load.d/railops-gpudirect.conf"
 # The control of access control, as setpci calls it.
 ACS = "ECAP_ACS+6.w"
-ROOT = "/"
 UNIT_TEXT = """\
 # {note}
 [Unit]
@@ -139,7 +138,7 @@ def apply(machine: Machine, plan: Plan) -> None:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    params, machine = module.params, Machine(ROOT, module)
+    params, machine = module.params, Machine(module=module)
     tree = read_pci(machine)
     recorded = recorded_bits(machine)
     host = read_host(machine, tree, recorded)

@@ -16,8 +16,6 @@ from .._files import Machine
 from .host import NetnsHost
 from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 
-ROOT = "/"
-
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
@@ -59,7 +57,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     params = module.params
     want = Want(params["mode"] if params["state"] == "present" else None, params["live"])
-    host = NetnsHost(Machine(ROOT, module))
+    host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:
         blocked = [asdict(plan.blocker)] if plan.blocker else []

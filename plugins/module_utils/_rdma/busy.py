@@ -15,7 +15,6 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {}
-ROOT = "/"
 # Written while the host is emptied by a command of the site's.
 MARK = "/var/lib/railops-rdma/emptied"
 DEVICES = re.compile(r"/dev/(infiniband/.+|nvidia\d+|nvidia-uvm|nvidiactl|kfd)")
@@ -70,4 +69,4 @@ def read(files: HostFiles) -> dict[str, t.Any]:
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Return who works on the host."""
-    return {"changed": False, **read(HostFiles(ROOT))}
+    return {"changed": False, **read(HostFiles())}

@@ -22,7 +22,6 @@ from .host import Host
 from .host_model import Rail, Want
 from .host_plan import plan_host, wanted_modules
 
-ROOT = "/"
 MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 SPEC = {
@@ -100,6 +99,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     )
     own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming", "pin")}
     want = Want(**own, rails=rails, present=params["state"] == "present")
-    machine = Machine(ROOT, module)
+    machine = Machine(module=module)
     host = Host(machine, lambda: _roles(module, machine))
     return converge(want, host, check_mode=module.check_mode)

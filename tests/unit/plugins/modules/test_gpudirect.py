@@ -59,7 +59,7 @@ def params(machine, monkeypatch, tmp_path):
     (tmp_path / "bin").mkdir()
     machines.program(tmp_path / "bin/setpci", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(work, "ROOT", str(machine.root))
+    machines.stand_for_the_host(monkeypatch, machine.root)
     real = work.Machine.run
     monkeypatch.setattr(
         work.Machine, "run", lambda own, argv: machine.run(argv) if argv[0] == "setpci" else real(own, argv)

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import busy
-from ansible_collections.railops.rdma.tests.unit.machines import put
+from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
 POD = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n"
 NVIDIA, VERBS = "/dev/nvidia0", "/dev/infiniband/uverbs0"
@@ -42,7 +42,7 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(busy, "ROOT", str(tmp_path))
+    stand_for_the_host(monkeypatch, tmp_path)
     return Host(tmp_path)
 
 

@@ -75,7 +75,7 @@ def machine(tmp_path, monkeypatch):
         return code, said.getvalue(), ""
 
     monkeypatch.setattr(card_run.AnsibleModule, "run_command", run_command)
-    monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
+    machines.stand_for_the_host(monkeypatch, tmp_path)
     made = Machine(tmp_path, monkeypatch)
     return made
 
@@ -404,7 +404,7 @@ def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_modu
     for nic in (tmp_path / "sys/bus/pci/devices").iterdir():
         if (nic / "vendor").read_text().strip() == "0x15b3":
             nic.unlink()
-    monkeypatch.setattr(card_run, "ROOT", str(tmp_path))
+    machines.stand_for_the_host(monkeypatch, tmp_path)
     result = run_module(cards=RAILS_ETH)
     assert (result["changed"], result["cards"]) == (False, [])
     assert "nothing to do" in result["notes"][-1]

@@ -98,7 +98,7 @@ def host(tmp_path, home, monkeypatch):
     write(f"/lib/modules/{os.uname().release}/build/Makefile", "")
     tools("dpkg-query", "dpkg", "apt-get")
     monkeypatch.setenv("PATH", str(bin_folder))
-    monkeypatch.setattr(work, "ROOT", str(root))
+    machines.stand_for_the_host(monkeypatch, root)
     write.tools = tools
     write.bin = bin_folder
     write.root = root

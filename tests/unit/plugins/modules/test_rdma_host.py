@@ -51,7 +51,7 @@ def root(tmp_path, monkeypatch, altnames):
     install(tmp_path / "bin", plain("eth0"))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_CONNECTION", "none")
-    monkeypatch.setattr(work, "ROOT", str(tmp_path))
+    machines.stand_for_the_host(monkeypatch, tmp_path)
     return tmp_path
 
 
@@ -209,7 +209,7 @@ def test_a_host_without_rdma_modules_fails_and_in_check_mode_only_says_so(root, 
 
 def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
     machines.lay_out("one-switch-each-ib", tmp_path / "ib")
-    monkeypatch.setattr(work, "ROOT", str(tmp_path / "ib"))
+    machines.stand_for_the_host(monkeypatch, tmp_path / "ib")
     looked = run_module(
         network="infiniband",
         rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}],

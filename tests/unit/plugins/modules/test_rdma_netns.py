@@ -59,7 +59,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "proc/cmdline").write_text("root=/dev/vda\n")
     (tmp_path / "proc/1/ns/net").symlink_to("net:[4026531840]")
     (tmp_path / "proc/1/mountinfo").write_text("24 29 0:22 / /proc rw - proc proc rw\n")
-    monkeypatch.setattr(work, "ROOT", str(tmp_path))
+    machines.stand_for_the_host(monkeypatch, tmp_path)
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=KERNEL))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     host = Host(tmp_path)

@@ -11,10 +11,9 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._card import run as card_run
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run, info_run
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
 from ansible_collections.railops.rdma.tests.unit import machines
@@ -60,8 +59,7 @@ def case(request, monkeypatch, tmp_path):
     install(root / "bin", recorded(request.param))
     monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_CONNECTION", CASES[request.param].ssh or "none")
-    for work in (card_run, host_run):
-        monkeypatch.setattr(work, "ROOT", str(root))
+    machines.stand_for_the_host(monkeypatch, root)
     for work in (qos_run, info_run):
         monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     monkeypatch.setattr(qos_run, "Nic", Nic)
@@ -71,7 +69,7 @@ def case(request, monkeypatch, tmp_path):
 
 
 def pci_of(interface):
-    return os.path.realpath(f"{host_run.ROOT}/sys/class/net/{interface}/device").rpartition("/")[2]
+    return os.path.realpath(f"{HostFiles().root}/sys/class/net/{interface}/device").rpartition("/")[2]
 
 
 def test_every_module_leaves_the_same_interfaces_alone(case, call):

@@ -13,8 +13,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._audit import disturb, groups
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import HOSTS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import busy
-from ansible_collections.railops.rdma.tests.unit.machines import put
+from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
 WHY = "card 0000:1b:00: waits for a reboot"
 RAIL = {"interface": "ens1np0", "mtu": 4200}
@@ -38,7 +37,7 @@ class Door:
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(busy, "ROOT", str(tmp_path))
+    stand_for_the_host(monkeypatch, tmp_path)
     put(tmp_path, "/sys/class/net/ens1np0/mtu", "4200\n")
     return tmp_path
 
