@@ -162,8 +162,7 @@ def _names(plan: Plan) -> dict[str, str]:
         device = next((device for device in have.netdevs if device.pci == pci), Netdev("", pci))
         name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
         files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, pci, rail.interface, want.naming, others)
-        problem = _name_taken(rail, pci, have) or _in_use(rail, device, have) or _decided(rail, name, others, device)
-        if problem := problem or _ruled(rail, device, have):
+        if problem := next(_obstacles(rail, device, name, others, have), None):
             plan.problems.append(problem)
             cause, fix = problem.problem, problem.fix
             plan.checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
@@ -199,73 +198,58 @@ def _drops(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def _name_taken(rail: Rail, pci: str, have: Have) -> Problem | None:
-    holder = next((one.pci for one in have.netdevs if one.pci != pci and rail.interface in one.names), None)
-    if holder is None:
-        return None
-    return Problem(
-        rail.name,
-        f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {pci}",
-        "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card. "
-        "[name_taken]",
-    )
-
-
 def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
     """Return the interfaces that get another name when the host starts again."""
     wanted = {rail.pci: rail.interface for rail in want.rails if rail.pci and want.present and want.naming == "name"}
     return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
 
 
-def _in_use(rail: Rail, device: Netdev, have: Have) -> Problem | None:
-    role = have.roles.get(device.name)
-    if not role:
-        return None
-    replaced = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
-    return Problem(
-        rail.name,
-        f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
-        f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
-        f"(fabric_interfaces), or give no names (rdma_host_naming: none).{replaced} [name_lost]",
-    )
+def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, have: Have) -> t.Iterator[Problem]:
+    """Yield why a rail's interface cannot get its name: the first of them counts.
 
-
-def _ruled(rail: Rail, device: Netdev, have: Have) -> Problem | None:
-    path, name = named_by_rule(have.rules, device) or ("", rail.interface)
-    if name == rail.interface:
-        return None
-    return Problem(
-        rail.name,
-        f'a rule in {path} says NAME="{name}" for {device.name}, which counts before any .link file: it would not be '
-        f"{rail.interface}",
-        f"Take that rule out of {path}, or call the rail {name} (fabric_interfaces), or set rdma_host_naming: "
-        "none. [name_by_rule]",
-    )
-
-
-def _decided(rail: Rail, name: str, others: LinkFile | None, device: Netdev) -> Problem | None:
-    if others is None:
-        return None
-    if others.name < name:
-        problem = f"{others.path} comes before {name} and would decide the name of {rail.interface}"
-        return Problem(
+    :param name: of the rail's own .link file, and `others` the file that would apply without it.
+    """
+    holder = next((one.pci for one in have.netdevs if one.pci != device.pci and rail.interface in one.names), None)
+    if holder is not None:
+        yield Problem(
             rail.name,
-            problem,
+            f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {device.pci}",
+            "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card. "
+            "[name_taken]",
+        )
+    if role := have.roles.get(device.name):
+        more = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
+        yield Problem(
+            rail.name,
+            f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
+            f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
+            f"(fabric_interfaces), or give no names (rdma_host_naming: none).{more} [name_lost]",
+        )
+    if others and others.name < name:
+        yield Problem(
+            rail.name,
+            f"{others.path} comes before {name} and would decide the name of {rail.interface}",
             "Give it a name that sorts behind (10-...), or set rdma_host_naming: none. [name_by_link]",
         )
-    if fits(others, device):
-        if SECRET not in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
-            return None
-        folder = f"{LINK_FOLDER}/{name}.d"
-        problem = f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody"
-        return Problem(
+    elif others and not fits(others, device):
+        problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
+        fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
+        yield Problem(rail.name, f"{problem}, and its settings would be lost", fix)
+    elif others and SECRET in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
+        yield Problem(
             rail.name,
-            problem,
-            f"Move that line to a [Link] in {folder}/wol.conf, for root alone (0600). [link_file_secret]",
+            f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody",
+            f"Move that line to a [Link] in {LINK_FOLDER}/{name}.d/wol.conf, for root alone (0600). [link_file_secret]",
         )
-    problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
-    fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
-    return Problem(rail.name, f"{problem}, and its settings would be lost", fix)
+    path, ruled = named_by_rule(have.rules, device) or ("", rail.interface)
+    if ruled != rail.interface:
+        yield Problem(
+            rail.name,
+            f'a rule in {path} says NAME="{ruled}" for {device.name}, which counts before any .link file: it would not '
+            f"be {rail.interface}",
+            f"Take that rule out of {path}, or call the rail {ruled} (fabric_interfaces), or set rdma_host_naming: "
+            "none. [name_by_rule]",
+        )
 
 
 def _ipoib(plan: Plan, rail: Rail) -> None:
