@@ -28,7 +28,24 @@ OF_THE_CONTROLLER = {"acceptance", "ippool_plan", "rail_upgrade_info", "verdict"
 
 def test_the_group_of_hosts_is_all_that_read_a_hosts_plan():
     with_plan = {name for name, options in known.modules().items() if "plan_dir" in options}
-    assert set(GROUPS["hosts"]) == with_plan - set(GROUPS["cluster"]) - OF_THE_CONTROLLER
+    cluster = {name for name in GROUPS["cluster"] if isinstance(name, str)}
+    assert set(GROUPS["hosts"]) == with_plan - cluster - OF_THE_CONTROLLER
+
+
+def played(tasks, defaults, folder):
+    """Return what each task says in a play with these module defaults."""
+    play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
+    (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    program = Path(sys.executable).parent / "ansible-playbook"
+    done = subprocess.run([program, "play.yml"], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return done.stdout.split("TASK [")[1:]
+
+
+def test_defaults_for_the_cluster_reach_the_modules_of_kubernetes_core(tmp_path):
+    """Roles name our group alone, so that they are parsed without that collection too."""
+    tasks = [{f"kubernetes.core.{name}": {"kind": "Pod"}, "ignore_errors": True} for name in ("k8s", "k8s_info")]
+    said = played(tasks, {"group/railops.rdma.cluster": {"kubeconfig": "/nowhere/at/all"}}, tmp_path)
+    assert ["/nowhere/at/all" in text for text in said] == [True, True]
 
 
 @pytest.mark.parametrize("by", ["group", "module"])
@@ -40,11 +57,7 @@ def test_module_defaults_give_them_the_plan(by, tmp_path):
     tasks = [{f"railops.rdma.{name}": REQUIRED.get(name, {}), "ignore_errors": True} for name in GROUPS["hosts"]]
     names = ["group/railops.rdma.hosts"] if by == "group" else [f"railops.rdma.{name}" for name in GROUPS["hosts"]]
     defaults = {name: {"plan_dir": "/nowhere/at/all"} for name in names}
-    play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    program = Path(sys.executable).parent / "ansible-playbook"
-    done = subprocess.run([program, "play.yml"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    said = done.stdout.split("TASK [")[1:]
+    said = played(tasks, defaults, tmp_path)
     assert len(said) == len(GROUPS["hosts"])
     assert [text for text in said if "/nowhere/at/all" not in text] == []
 
