@@ -70,7 +70,7 @@ class Site:
 
     def verdict(self, *bad: str, lost: tuple[str, ...] = ()) -> None:
         """Write a newer verdict in which these nodes have a broken rail."""
-        found = {"id": "address", "rail": "rail2", "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
+        found = {"id": "network_mtu", "rail": "rail2", "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
         results = [
             host_result(
                 node["host"],
@@ -158,7 +158,7 @@ def test_condition_and_taint_follow_the_verdicts(site: Site) -> None:
     done = site.gate()
     assert (done["out"], done["nodes"]["False"]) == (["node2"], ["node2"])
     found = site.condition("node2")
-    assert (found["status"], found["reason"], found["message"]) == ("False", "RailsBroken", "rail2: address")
+    assert (found["status"], found["reason"], found["message"]) == ("False", "RailsBroken", "rail2: network_mtu")
     assert site.taints("node2") == [TAINT]
     assert {**site.condition("node2", "Ready"), "lastHeartbeatTime": 0} == {**ready, "lastHeartbeatTime": 0}
 
@@ -370,7 +370,7 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
     (folder / "verify/gate/hosts").mkdir(parents=True)
     for node in NODES:
         status = "deviation" if node["host"] == "node6" else "ok"
-        found = {"id": "mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
+        found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
         result = host_result(node["host"], node["host"], site.digest, [found])
         (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
 
@@ -387,8 +387,8 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
 
     done = run("play.yml")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "Jobs are kept off: node6." in done.stdout
-    assert site.condition("node6")["message"] == "rail1: mtu"
+    assert "Jobs are kept off: node6." in done.stdout, done.stdout + done.stderr
+    assert site.condition("node6")["message"] == "rail1: network_mtu"
     assert site.taints("node6") == [TAINT]
     assert site.condition("node5")["status"] == "True"
     # The line that only lets verdicts age: nothing is old yet.
