@@ -73,8 +73,9 @@ def agent(root: Path, *, multus: bool = True, programs: t.Iterable[str] = AGENTS
 def ran(pod: Json, root: Path) -> tuple[int, str]:
     """Run the script of a pod in the folders of its node; return its exit code and its termination message."""
     (box,) = pod["spec"]["containers"]
-    mounted = {row["mountPath"] for row in box["volumeMounts"]}
-    hosts = {f"/host{row['hostPath']['path']}" for row in pod["spec"]["volumes"]}
+    # A real API leaves empty lists out.
+    mounted = {row["mountPath"] for row in box.get("volumeMounts", ())}
+    hosts = {f"/host{row['hostPath']['path']}" for row in pod["spec"].get("volumes", ())}
     assert mounted == hosts, "what is mounted is what the node has there"
     told = root / "termination-log"
     shell, flag, script, *words = box["command"]
