@@ -60,7 +60,7 @@ def manager_of(host: Rooted) -> str:
         return "netplan"
     raise RdmaError(
         "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use.",
-        "Install and enable one of them, or name it with the option manager. [manager_missing]",
+        "Install and enable one of them, or name it with rail_network_manager (the option manager). [manager_missing]",
         manager="",
     )
 
