@@ -370,7 +370,8 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
     (folder / "verify/gate/hosts").mkdir(parents=True)
     for node in NODES:
         status = "deviation" if node["host"] == "node6" else "ok"
-        found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
+        found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2}
+        found.update(cause="c", fix="f")
         result = host_result(node["host"], node["host"], site.digest, [found])
         (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
 
