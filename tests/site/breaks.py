@@ -22,12 +22,14 @@ OTHER_RAIL = "packets that leave by another rail arrive, and not as planned"
 ICMP = "a rule for ICMP alone: the pings are cut and the packets are not"
 TWO_LEAVES = "one hardware address at two leaves, or two routed ports: each of them knows one holder"
 NO_ECHO = "a host that answers no echo: what nobody can prove is red"
+NOT_OURS = "a route in a table of ours that is not ours: the next run refuses the host, so the audit names it"
 LISTED = {
     GATEWAY: "taken_gateway",
     OTHER_RAIL: "rule_from_own",
     ICMP: "rule_for_some",
     TWO_LEAVES: "same_mac",
     NO_ECHO: "no_echo",
+    NOT_OURS: "route_of_table",
 }
 
 
@@ -209,8 +211,10 @@ class Breaks:
         _other, address = self.far(host, item)
         bits = "128" if six(item) else "32"
         kind = self.draw.choice(["blackhole", "unreachable", "prohibit", "throw"])
-        where = f"{flag(item)} route {{}} {kind} {address}/{bits} table {self.draw.choice([place['table'], 255])}"
-        return self.made(host, None, (where.format("add"), where.format("del")), free=True)
+        table = self.draw.choice([place["table"], 255])
+        where = f"{flag(item)} route {{}} {kind} {address}/{bits} table {table}"
+        listed = NOT_OURS if kind == "throw" and table != 255 else ""
+        return self.made(host, None, (where.format("add"), where.format("del")), free=True, listed=listed)
 
     def main_route(self, host: str, _place: dict, item: dict) -> Break:
         _other, address = self.far(host, item)
