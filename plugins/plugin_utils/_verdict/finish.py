@@ -16,7 +16,7 @@ from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
 from .._arguments import colour
-from .._report.equal import SECTIONS, places, section_of
+from .._report.equal import SECTIONS, folded, places, section_of
 from .._report.verdict import with_verdict
 from . import files, merge, text
 from .metrics import metrics
@@ -88,7 +88,11 @@ def written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]
 
 def _worst(verdict: Verdict, limit: int = 10) -> str:
     """Name the first errors, the places that explain the deviations, and the first of these, in one line."""
-    found = [f"{host}: {entry['error']}" for host, entry in verdict["hosts"].items() if entry["status"] == "error"]
+    errors: dict[str, list[str]] = {}
+    for host, entry in verdict["hosts"].items():
+        if entry["status"] == "error":
+            errors.setdefault(str(entry["error"]).rstrip("."), []).append(host)
+    found = [f"{folded(hosts)}: {error}" for error, hosts in errors.items()]
     where = places(verdict)
     found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
     for host, check in merge.deviations(verdict):

@@ -122,6 +122,16 @@ def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned,
     assert last.endswith(f". Report: {planned}/verify/report.html")
 
 
+def test_an_error_that_many_hosts_share_is_told_once(planned):
+    begin(planned, ["node1", "node2"])
+    (planned / "verify/hosts").mkdir(exist_ok=True)
+    for name in ("node1", "node2"):
+        left = planned / f"verify/hosts/{name}.json"
+        left.write_text(json.dumps({"host": name, "error": "It is broken.", "checks": [], "facts": {}}))
+    with pytest.raises(AnsibleActionFail, match=r"deviations\. node\[1-2\]: It is broken\. Read "):
+        begin(planned, ["node1", "node2"], phase="finish", show=False)
+
+
 def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
     tasks = yaml.safe_load((CHECKOUT / "roles/verify/tasks/begin.yml").read_text(encoding="utf-8"))
     (task,) = (task for task in tasks if "railops.rdma.verdict" in task)
