@@ -29,7 +29,6 @@ from .._hold import SECONDS, SINCE, taken
 from . import library
 from .answers import Gone, Stale
 from .client import Cluster
-from .library import ACCESS
 from .model import Json, Ref
 from .progress import reporter
 
@@ -41,7 +40,7 @@ SPEC: dict[str, t.Any] = {
     "cluster": {"type": "bool", "required": True},
     "run": {"type": "dict", "options": {"user": {"type": "str"}, "pid": {"type": "int"}}},
     "progress_file": {"type": "path"},
-    **ACCESS,
+    **library.ACCESS,
 }
 RENEW_SECONDS = 15.0
 LOOK_SECONDS = 5.0

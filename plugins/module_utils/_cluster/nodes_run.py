@@ -23,7 +23,6 @@ from . import library, nodes, source
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
-from .library import ACCESS
 from .machines import HOSTS, joined
 from .model import Json, Ref
 from .nodes import PURPOSES, RESOURCES, Node, NodesRequest
@@ -40,7 +39,7 @@ SPEC: dict[str, t.Any] = {
     "hosts": HOSTS,
     "wait_seconds": {"type": "int", "default": 0},
     "progress_file": {"type": "path"},
-    **ACCESS,
+    **library.ACCESS,
 }
 NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 UNCHANGED: dict[str, t.Any] = {

@@ -15,7 +15,6 @@ from .._fabric.labels import LABEL_FABRIC
 from . import library, source
 from .checks import object_checks
 from .client import Cluster
-from .library import ACCESS
 from .model import ClusterPlan, Ref
 from .plan import ApplyOptions
 from .preflight import ApplyOutcome
@@ -34,7 +33,7 @@ SPEC: dict[str, t.Any] = {
     "application": {"type": "str", "default": ""},
     "retry_seconds": {"type": "int", "default": 120},
     "progress_file": {"type": "path"},
-    **ACCESS,
+    **library.ACCESS,
 }
 NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 MOST_CHANGES = 1000

@@ -25,7 +25,6 @@ from .compare import applied
 from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, Release
 from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
-from .library import ACCESS
 from .model import Json, below
 
 SPEC: dict[str, t.Any] = {
@@ -50,7 +49,7 @@ SPEC: dict[str, t.Any] = {
     "networks": {"type": "list", "elements": "str", "default": []},
     "cilium_config": {"type": "str", "default": "cilium-config"},
     "cluster_dir": {"type": "path"},
-    **ACCESS,
+    **library.ACCESS,
 }
 NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))

@@ -14,7 +14,6 @@ from .._errors import RdmaError
 from . import library, tls
 from .answers import FieldConflict
 from .client import Cluster
-from .library import ACCESS
 from .model import Ref
 
 SPEC: dict[str, t.Any] = {
@@ -22,7 +21,7 @@ SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "required": True},
     "service": {"type": "str", "required": True},
     "labels": {"type": "dict", "default": {}},
-    **ACCESS,
+    **library.ACCESS,
 }
 NEEDS = [*library.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 

@@ -18,7 +18,6 @@ from .._fabric.facts import read_facts
 from .._fabric.lock import read_host_plans, read_lock
 from . import commands
 from .checks import PodNode, node_of
-from .commands import CommandCluster
 from .run import Pods
 
 SPEC: dict[str, t.Any] = {
@@ -62,6 +61,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if params[name] < least:
             raise RdmaError(f"{name} is {params[name]}; it must be {least} or more.", f"Set {name}. [probe_number]")
     nodes = read_nodes(params["plan_dir"])
-    with CommandCluster(params) as cluster:
+    with commands.CommandCluster(params) as cluster:
         checks = Pods(cluster, nodes, params).checks(check_mode=module.check_mode)
     return {"changed": False, "checks": checks}

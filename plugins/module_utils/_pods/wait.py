@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from .._cluster import pod_state
 from .._cluster.model import Json
 from .._cluster.nodes import listed
-from .._cluster.pod_state import PodTrouble, is_ready, trouble, wanted_node
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
@@ -59,7 +58,7 @@ class Look:
     steps: t.Mapping[t.Hashable, int]
     behind: tuple[Json, ...] = ()
     down: tuple[str, ...] = ()
-    own: PodTrouble | None = None
+    own: pod_state.PodTrouble | None = None
     final: bool = False
 
 
@@ -144,7 +143,7 @@ def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Ite
     wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
     down = {name for name in wanted if off[name] == DOWN}
     have = pod_state.newest(pods)
-    ready = sum(is_ready(have[name]) for name in wanted if name in have)
+    ready = sum(pod_state.is_ready(have[name]) for name in wanted if name in have)
     text = f"{ready:,} of {len(wanted):,} pods ready{_down_text(down)}"
     missing: dict[str, list[str]] = {}
     fix, final = "", found.done
@@ -154,24 +153,24 @@ def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Ite
             final, fix = final and bool(off[name]), fix or fix_of(off[name])
             missing.setdefault(f"it {off[name]}" if off[name] else "no pod was made for it", []).append(name)
         elif pod is not None and (why := pod_state.unscheduled(pod)):
-            final, fix = False, fix or trouble(pod).fix
+            final, fix = False, fix or pod_state.trouble(pod).fix
             missing.setdefault(why, []).append(name)
     found = replace(found, text=text, down=tuple(sorted(down)))
     if not missing:
         return found
     text = "; ".join(f"{listed(names)}: {why}" for why, names in missing.items())
-    own = PodTrouble(text, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
+    own = pod_state.PodTrouble(text, fix or f"Look at kubectl -n {part.namespace} describe daemonset {part.name}.")
     return replace(found, done=False, own=own, final=final)
 
 
-def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> PodTrouble | None:
+def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTrouble | None:
     """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
-    pod = next((pod for pod in pods if wanted_node(pod) in lost), None)
+    pod = next((pod for pod in pods if pod_state.wanted_node(pod) in lost), None)
     if pod is None:
         return None
     namespace, _slash, name = pod_state.name_of(pod).partition("/")
-    node = wanted_node(pod)
-    return PodTrouble(
+    node = pod_state.wanted_node(pod)
+    return pod_state.PodTrouble(
         f"pod {name} was placed on {node}, which is down",
         f"Bring {node} back, or take it out of the cluster (kubectl delete node {node}), and delete the pod: "
         f"kubectl -n {namespace} delete pod {name} --force.",
@@ -184,8 +183,8 @@ def _with_pods(found: Look, obj: Json, pods: t.Sequence[Json], lost: frozenset[s
     :param found: how far the DaemonSet is by its numbers.
     :param revision: of its present template; empty where that is not known, or its controller has not seen it.
     """
-    down = {node for node in map(wanted_node, pods) if node in lost}
-    living = [pod for pod in pods if wanted_node(pod) not in lost]
+    down = {node for node in map(pod_state.wanted_node, pods) if node in lost}
+    living = [pod for pod in pods if pod_state.wanted_node(pod) not in lost]
     late = _late(living)
     if not down:
         return replace(found, behind=late)
@@ -199,7 +198,7 @@ def _with_pods(found: Look, obj: Json, pods: t.Sequence[Json], lost: frozenset[s
 
 def _late(pods: t.Iterable[Json]) -> tuple[Json, ...]:
     """Return the pods that are not ready, those that broke before those that only wait."""
-    return tuple(sorted((pod for pod in pods if not is_ready(pod)), key=_worst))
+    return tuple(sorted((pod for pod in pods if not pod_state.is_ready(pod)), key=_worst))
 
 
 def _down_text(down: t.Collection[str]) -> str:
@@ -215,7 +214,7 @@ def _worst(pod: Json) -> tuple[int, str]:
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
 
-def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> PodTrouble | None:
+def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodTrouble | None:
     """Say when nodes that are down use up what a rollout may take away at a time."""
     rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
     most = rolling.get("maxUnavailable", 1)
@@ -223,7 +222,7 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> PodTrouble | N
     allowed = -(-want * int(str(most)[:-1]) // 100) if str(most).endswith("%") else int(most)
     if not old or len(down) < allowed:
         return None
-    return PodTrouble(
+    return pod_state.PodTrouble(
         f"its rollout takes {most} pods away at a time (maxUnavailable), and the nodes that are down "
         f"({listed(down)}) use that up: {len(old)} pods keep their old configuration",
         "Bring these nodes back, take them out of the cluster, or raise updateStrategy.rollingUpdate.maxUnavailable in "
@@ -237,7 +236,7 @@ def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
         return Look(part, True, "has ended well", steps)
     if why := pod_state.job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
-        return Look(part, False, "has failed", steps, tuple(pods or ()), own=PodTrouble(why, fix), final=True)
+        return Look(part, False, "has failed", steps, tuple(pods or ()), own=pod_state.PodTrouble(why, fix), final=True)
     return Look(part, False, "has not ended", steps, _late(pods or ()))
 
 
@@ -249,17 +248,17 @@ def _coordinator(part: Part, obj: Json) -> Look:
         return Look(part, True, SYNCED, {})
     text = f"is {phase or 'without a phase'}"
     if not phase:
-        own = PodTrouble(
+        own = pod_state.PodTrouble(
             "the controller has not looked at it: it cannot find which network the cluster has",
             "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
         )
     elif "kube-controller-manager" in reason or "clusterCIDR" in reason:
-        own = PodTrouble(
+        own = pod_state.PodTrouble(
             f"{reason} (there is no kubeadm-config either, as on managed clusters)",
             "Set spiderpool_pod_cidrs and spiderpool_service_cidrs to the cluster's networks of pods and services.",
         )
     else:
-        own = PodTrouble(
+        own = pod_state.PodTrouble(
             reason or "it gives no reason",
             "Set spiderpool_pod_cidr_type to where the pods' networks are found (calico, cilium, cluster), or to none.",
         )
@@ -273,7 +272,7 @@ def headline(looks: t.Sequence[Look]) -> str:
     return "; ".join(text) or "everything is ready"
 
 
-def sentence(each: Look, seconds: float, why: PodTrouble | None = None, log: str = "") -> tuple[str, str]:
+def sentence(each: Look, seconds: float, why: pod_state.PodTrouble | None = None, log: str = "") -> tuple[str, str]:
     """Return what is wrong with a part that did not get ready, and what to do.
 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
@@ -286,7 +285,7 @@ def sentence(each: Look, seconds: float, why: PodTrouble | None = None, log: str
         text, fix = f"{text}: {each.own.text}", each.own.fix
     elif why is not None:
         pod = each.behind[0]
-        place = f" on {node}" if (node := wanted_node(pod)) else ""
+        place = f" on {node}" if (node := pod_state.wanted_node(pod)) else ""
         text, fix = f"{text}: pod {pod['metadata']['name']}{place}: {why.text}", why.fix
         text += f"; its log ends: {log}" if log else ""
         rest = len(each.behind) - 1

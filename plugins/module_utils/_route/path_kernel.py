@@ -15,7 +15,6 @@ import typing as t
 from . import decode as rt
 from . import netlink as nl
 from . import paths
-from .decode import FAMILIES, decoded, packed
 from .devices import takers
 from .model import link_of
 from .read import Reader
@@ -45,8 +44,8 @@ class Asker(Reader):
     def set_by_hand(self, interface: str) -> t.Iterator[tuple[str, str]]:
         """Yield the neighbours of an interface whose hardware address somebody set: address and that."""
         index = self._index_of(interface)
-        answers = self._dump(packed("RTM_GETNEIGH", nl.NLM_F_DUMP, {"NDA_IFINDEX": index}))
-        for entry in (decoded("NEIGH", answer) for answer in answers):
+        answers = self._dump(rt.packed("RTM_GETNEIGH", nl.NLM_F_DUMP, {"NDA_IFINDEX": index}))
+        for entry in (rt.decoded("NEIGH", answer) for answer in answers):
             address, mac = entry.get_attr("NDA_DST"), entry.get_attr("NDA_LLADDR")
             own = entry["state"] & SET_BY_HAND and entry["ifindex"] == index and address and mac
             # The kernel's own entries are those of broadcasts.
@@ -57,7 +56,7 @@ class Asker(Reader):
         """Return what others have put into the table local of the RDMA prefixes."""
         return tuple(
             route
-            for family, number in FAMILIES.items()
+            for family, number in rt.FAMILIES.items()
             for route in sorted(self._dump_routes(number, paths.LOCAL_TABLE, "", 0))
             if any(inside(route.dst.partition("/")[0], prefix) for prefix in want.prefixes_of(family))
         )
@@ -93,13 +92,13 @@ class Asker(Reader):
         key = (flow, target.family, flags)
         if key not in self._packed:
             self._packed[key] = self._pack(flow, target.family, 0 if flow.whose else tos, flags)
-        own = socket.inet_pton(FAMILIES[target.family], target.address)
+        own = socket.inet_pton(rt.FAMILIES[target.family], target.address)
         return self._packed[key].replace(NOBODY[target.family], own, 1)
 
     def _pack(self, flow: paths.Flow, family: int, tos: int, flags: int) -> bytes:
         """Return the question with a destination to be replaced; nobody but RoCE has a traffic class."""
         attrs = {
-            "RTA_DST": socket.inet_ntop(FAMILIES[family], NOBODY[family]),
+            "RTA_DST": socket.inet_ntop(rt.FAMILIES[family], NOBODY[family]),
             "RTA_SRC": flow.source,
             "RTA_OIF": self._index_of(flow.interface) if flow.interface else None,
             "RTA_MARK": 0,
@@ -112,7 +111,7 @@ class Asker(Reader):
         # IPv6 tells the real table anyway, and refuses the flag under strict checking.
         head = {"flags": flags | (rt.RTM_F_LOOKUP_TABLE if family == 4 else 0), "tos": tos}
         lengths = {"dst_len": length, "src_len": length if flow.source else 0}
-        return packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=FAMILIES[family], **lengths, **head)
+        return rt.packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=rt.FAMILIES[family], **lengths, **head)
 
     def _answers(self, questions: t.Sequence[bytes]) -> list[tuple[Route | None, int]]:
         return [
@@ -124,7 +123,7 @@ class Asker(Reader):
 
 def _selectors_of(rule: Rule) -> dict[str, int]:
     """Return by what a rule tells packets apart: protocol, first ports and user, and the rest of the source ports."""
-    message = decoded("RULE", bytes.fromhex(rule.raw))
+    message = rt.decoded("RULE", bytes.fromhex(rule.raw))
     found = {"protocol": message.get_attr("FRA_IP_PROTO") or 0}
     for key, name in (("sport", "FRA_SPORT_RANGE"), ("dport", "FRA_DPORT_RANGE"), ("user", "FRA_UID_RANGE")):
         if span := message.get_attr(name):
@@ -171,5 +170,5 @@ def prove(
             local,
             asker.foreign(sorted(host.planned)),
             takers(running),
-            {(link.name, family): asker.hops(link.name, family) for link in running for family in FAMILIES},
+            {(link.name, family): asker.hops(link.name, family) for link in running for family in rt.FAMILIES},
         )

@@ -13,18 +13,7 @@ from dataclasses import replace
 from .._errors import Problem
 from .._fabric.numbers import METRICS, PRIORITIES, TABLES
 from .._words import shortened
-from .model import (
-    DEFAULT,
-    EXCLUSION_PRIORITY,
-    KERNEL_PROTOCOLS,
-    MAIN_TABLE,
-    Host,
-    Link,
-    Op,
-    link_of,
-    port_of,
-    standing_on,
-)
+from . import model
 from .own import Mine, in_metrics
 from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
 from .wanted import covers, inside
@@ -40,16 +29,16 @@ INSTEAD = {
 }
 
 
-def problems_of(want: Want, host: Host, mine: Mine) -> list[Problem]:
+def problems_of(want: Want, host: model.Host, mine: Mine) -> list[Problem]:
     """Return everything of a host that stands in the way of the plan."""
     return [*link_problems(want, host), *address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
 
 
-def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
+def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
     """Find what keeps the rails' interfaces from being rails."""
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
-        place, link = f"rails[{number}]", port_of(rail, host)
+        place, link = f"rails[{number}]", model.port_of(rail, host)
         forced = link is not None and bool(want.force & {rail.asked, link.name})
         if link and not forced and (carried := host.untouchable.why(link.name)):
             yield untouchable_problem(place, rail, link.name, carried)
@@ -65,7 +54,7 @@ def link_problems(want: Want, host: Host) -> t.Iterator[Problem]:
 
 
 def _rail_problems(
-    want: Want, rail: WantRail, link: Link | None, host: Host, seen: dict[str, str], *, forced: bool
+    want: Want, rail: WantRail, link: model.Link | None, host: model.Host, seen: dict[str, str], *, forced: bool
 ) -> t.Iterator[Problem]:
     """Find what keeps an interface from being a rail; the place is the key alone.
 
@@ -95,14 +84,14 @@ def _rail_problems(
         )
         yield Problem("interface", text, fix)
     yield from _mtu_problems(want, rail, link, host)
-    own = link_of(rail, host)
+    own = model.link_of(rail, host)
     if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
         is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
         text = f"{own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}."
         yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`. [rail_other_vlan]")
 
 
-def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Iterator[Problem]:
+def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host) -> t.Iterator[Problem]:
     infiniband = link.kind == "infiniband"
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
@@ -122,7 +111,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Itera
         yield Problem(
             "mtu", text, f"Its driver{mode} allows at most {limit}: declare that or less as fabric_mtu. [mtu_too_large]"
         )
-    standing = standing_on(link, host, rail.mtu)
+    standing = model.standing_on(link, host, rail.mtu)
     if standing and not want.take_over & {rail.asked, link.name}:
         names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
         lost = f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it: {names}."
@@ -135,7 +124,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: Link, host: Host) -> t.Itera
         yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}. [mtu_too_small]")
 
 
-def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
@@ -172,11 +161,11 @@ def address_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
     yield from _match_problems(want, host, mine)
 
 
-def _match_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+def _match_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
     for prefix, route in host.matches:
-        if route.table != MAIN_TABLE or route.dst == DEFAULT or route in mine.routes:
+        if route.table != model.MAIN_TABLE or route.dst == model.DEFAULT or route in mine.routes:
             continue
-        if route.interface in mine.interfaces | want.force or route.protocol in KERNEL_PROTOCOLS:
+        if route.interface in mine.interfaces | want.force or route.protocol in model.KERNEL_PROTOCOLS:
             continue
         if covers(prefix, route.dst):
             yield Problem(
@@ -186,7 +175,7 @@ def _match_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
             )
 
 
-def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]:
+def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
     """Find what others have put where only this collection's entries may be."""
     if not want.present:
         # What is ours can be taken away beside it.
@@ -195,14 +184,14 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
         if rule.priority in PRIORITIES or rule.table in TABLES:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
-            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
+            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else model.Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
                 f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_foreign]",
             )
-        elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
+        elif rule.priority == model.EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
                 f"the rule `{rule}` stands where the exclusion rule belongs.",
@@ -220,5 +209,5 @@ def _foreign_problems(want: Want, host: Host, mine: Mine) -> t.Iterator[Problem]
             yield Problem(
                 "routes",
                 f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours.",
-                f"{fix}; to remove it: `{Op('delete', route)}`. [route_foreign]",
+                f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]",
             )

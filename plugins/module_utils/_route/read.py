@@ -16,21 +16,10 @@ from .._fabric.numbers import MANAGER, TABLES
 from .._files import Sysfs
 from .._untouchable import Untouchable
 from . import decode as rt
+from . import model
 from . import netlink as nl
 from .decode import FAMILIES, Decoder, packed
 from .devices import other_namespaces, socket_in, standing
-from .model import (
-    KERNEL_PROTOCOLS,
-    MAIN_TABLE,
-    PROTOCOL,
-    Address,
-    Host,
-    Link,
-    Route,
-    Rule,
-    Snapshot,
-    of_all,
-)
 from .netlink import Socket, attribute, u32
 from .retained import read_noted, read_retained
 from .want import Want, named
@@ -55,7 +44,7 @@ class Reader(Decoder):
         for ask in self._sockets.values():
             ask.close()
 
-    def read(self, want: Want, untouchable: Untouchable | None = None) -> Host:
+    def read(self, want: Want, untouchable: Untouchable | None = None) -> model.Host:
         """Return what the wanted state has to do with.
 
         :param untouchable: what carries the host's own network.
@@ -76,7 +65,7 @@ class Reader(Decoder):
         sysctls = self._sysctls(want, coming)
         snapshot, addresses, tables = self._snapshot(links, own, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()})
-        return Host(
+        return model.Host(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
             planned=planned,
@@ -85,13 +74,15 @@ class Reader(Decoder):
             paths=paths,
             untouchable=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
-            sysctls_all={key: self._read_sysctl(of_all(key)) or "" for key, _value in want.sysctls if of_all(key)},
+            sysctls_all={
+                key: self._read_sysctl(model.of_all(key)) or "" for key, _value in want.sysctls if model.of_all(key)
+            },
             coming=coming,
             retained=retained,
             noted=read_noted(),
         )
 
-    def again(self, host: Host) -> Snapshot:
+    def again(self, host: model.Host) -> model.Snapshot:
         """Return what was read once more, after or during a change."""
         old = host.snapshot
         above = [link for link in old.links.values() if link.depth]
@@ -103,19 +94,19 @@ class Reader(Decoder):
 
     def _snapshot(
         self,
-        links: dict[str, Link],
+        links: dict[str, model.Link],
         tables: t.AbstractSet[int],
         planned: t.Collection[str],
         paths: t.Sequence[str],
         sysctls: dict[str, str],
-    ) -> tuple[Snapshot, set[Address], t.AbstractSet[int]]:
+    ) -> tuple[model.Snapshot, set[model.Address], t.AbstractSet[int]]:
         """Return what these links and tables have, all addresses of the host, and the tables that were read."""
         addresses, rules = self._addresses(planned), self._rules()
         tables = tables | {rule.table for rule in rules if rule.table in TABLES}
-        ways = {route for route in self._lookups(paths) if route and route.protocol not in KERNEL_PROTOCOLS}
+        ways = {route for route in self._lookups(paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
         routes = frozenset(self._routes(links, tables) | ways)
-        ours = frozenset(item for item in addresses if item.interface in links or item.protocol == PROTOCOL)
-        return Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
+        ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
+        return model.Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
 
     def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         return self._open(netns).ask(messages)
@@ -131,7 +122,7 @@ class Reader(Decoder):
             self._sockets[netns] = found
         return self._sockets[netns]
 
-    def _standing_again(self, above: list[Link]) -> dict[str, Link]:
+    def _standing_again(self, above: list[model.Link]) -> dict[str, model.Link]:
         found = {}
         for link in above:
             message = packed("RTM_GETLINK", nl.NLM_F_ACK, {}, index=link.index)
@@ -142,11 +133,11 @@ class Reader(Decoder):
                     found[link.name] = replace(link, mtu=now.mtu, up=now.up)
         return found
 
-    def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, Link]]:
+    def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, model.Link]]:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
         messages = [nl.link_by_name(name) for _text, name in wanted]
         names: dict[str, str] = {}
-        links: dict[str, Link] = {}
+        links: dict[str, model.Link] = {}
         for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
             for answer in answers:
                 link = self._link(answer)
@@ -159,7 +150,7 @@ class Reader(Decoder):
         kind = {"IFLA_LINKINFO": {"attrs": [("IFLA_INFO_KIND", "vlan")]}}
         answers = self._dump(packed("RTM_GETLINK", nl.NLM_F_DUMP, kind))
         # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
-        marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(PROTOCOL))
+        marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(model.PROTOCOL))
         ours = [answer for answer in answers if any(mark in answer for mark in marks)]
         return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
 
@@ -169,13 +160,13 @@ class Reader(Decoder):
             return [text]
         return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
-    def _addresses(self, planned: t.Collection[str]) -> set[Address]:
+    def _addresses(self, planned: t.Collection[str]) -> set[model.Address]:
         answers = self._dump(packed("RTM_GETADDR", nl.NLM_F_DUMP, {}))
         found = (self._address(answer, planned) for answer in answers if answer[0] in rt.NUMBERS)
         # What the kernel makes with the link and takes with it.
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
 
-    def _lookups(self, addresses: t.Sequence[str]) -> list[Route | None]:
+    def _lookups(self, addresses: t.Sequence[str]) -> list[model.Route | None]:
         """Ask by which route of the tables the host reaches each address."""
         messages = [
             packed(
@@ -190,28 +181,30 @@ class Reader(Decoder):
         ]
         return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
 
-    def _routes(self, rails: t.Iterable[str], tables: t.Iterable[int]) -> set[Route]:
+    def _routes(self, rails: t.Iterable[str], tables: t.Iterable[int]) -> set[model.Route]:
         """Return the routes that matter.
 
         The kernel filters by table and interface, and by protocol: what a killed run left is found by that.
         """
-        filters: list[tuple[int, str, int]] = [(0, "", PROTOCOL)]
-        filters += [(MAIN_TABLE, name, 0) for name in sorted(rails)]
+        filters: list[tuple[int, str, int]] = [(0, "", model.PROTOCOL)]
+        filters += [(model.MAIN_TABLE, name, 0) for name in sorted(rails)]
         filters += [(table, "", 0) for table in sorted(tables)]
         return {route for family in FAMILIES.values() for one in filters for route in self._dump_routes(family, *one)}
 
-    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> t.Iterator[Route]:
+    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> t.Iterator[model.Route]:
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
         for answer in self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol)):
             # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own
             # routes come and go with their addresses.
-            if answer[5] not in KERNEL_PROTOCOLS and _passes(route := self._route(answer), table, interface, protocol):
+            if answer[5] not in model.KERNEL_PROTOCOLS and _passes(
+                route := self._route(answer), table, interface, protocol
+            ):
                 yield route
 
     def _index_of(self, interface: str) -> int:
         return self._index.get(interface) or socket.if_nametoindex(interface)
 
-    def _rules(self) -> set[Rule]:
+    def _rules(self) -> set[model.Rule]:
         answers = self._dump(packed("RTM_GETRULE", nl.NLM_F_DUMP, {}))
         # Multicast routing has rules in families of its own.
         return {self._rule(answer) for answer in answers if answer[0] in rt.NUMBERS}
@@ -227,7 +220,7 @@ class Reader(Decoder):
         return None if text is None else " ".join(text.split())
 
 
-def _passes(route: Route, table: int, interface: str, protocol: int) -> bool:
+def _passes(route: model.Route, table: int, interface: str, protocol: int) -> bool:
     """Filter as the kernel was asked to: one without strict checking did not."""
     if route.other == "cache" or (table and route.table != table) or (protocol and route.protocol != protocol):
         return False

@@ -15,80 +15,73 @@ import typing as t
 from dataclasses import replace
 
 from .._fabric.numbers import METRICS
-from .model import (
-    DEFAULT,
-    EXCLUSION_PRIORITY,
-    IPV6_METRIC,
-    MAIN_TABLE,
-    PROTOCOL,
-    SCOPE_GLOBAL,
-    SCOPE_LINK,
-    Address,
-    Host,
-    Link,
-    Route,
-    Rule,
-    Snapshot,
-    link_of,
-    links_of,
-    port_of,
-    standing_on,
-)
+from . import model
 
 if t.TYPE_CHECKING:
     from .want import Want, WantAddress, WantRail
 
 
-def wanted(want: Want, host: Host) -> Snapshot:
+def wanted(want: Want, host: model.Host) -> model.Snapshot:
     """Return everything that is wanted of the host."""
-    links: dict[str, Link] = {}
-    addresses: set[Address] = set()
-    routes: set[Route] = set()
-    rules: set[Rule] = set()
+    links: dict[str, model.Link] = {}
+    addresses: set[model.Address] = set()
+    routes: set[model.Route] = set()
+    rules: set[model.Rule] = set()
     for rail in want.rails:
-        port = port_of(rail, host)
+        port = model.port_of(rail, host)
         if port is None:  # problems.py has reported it
             continue
         mtu = rail.mtu or port.mtu
         links[port.name] = have = replace(port, up=True, mtu=mtu)
         # Whoever may not lose it has been refused: problems.py.
-        links.update({link.name: replace(link, mtu=mtu - link.head) for link in standing_on(port, host, mtu)})
+        links.update({link.name: replace(link, mtu=mtu - link.head) for link in model.standing_on(port, host, mtu)})
         if rail.vlan:
-            have = link_of(rail, host) or Link(rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True)
+            have = model.link_of(rail, host) or model.Link(
+                rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True
+            )
             links[have.name] = have = replace(have, up=True, mtu=mtu)
         for item in rail.addresses:
-            addresses.add(Address(have.name, item.family, item.address, item.length, protocol=PROTOCOL))
+            addresses.add(model.Address(have.name, item.family, item.address, item.length, protocol=model.PROTOCOL))
             if want.network != "infiniband":
                 routes |= set(rail_routes(want, rail, item, have.name))
                 rules.add(rail_rule(rail, item))
     if want.network != "infiniband":
         rules |= set(exclusion_rules(want))
-    return Snapshot(links, frozenset(addresses), frozenset(routes), frozenset(rules), dict(want.sysctls))
+    return model.Snapshot(links, frozenset(addresses), frozenset(routes), frozenset(rules), dict(want.sysctls))
 
 
-def rail_rule(rail: WantRail, item: WantAddress) -> Rule:
+def rail_rule(rail: WantRail, item: WantAddress) -> model.Rule:
     """Return the rule that sends what comes from a rail's address by that rail's table."""
     length = 32 if item.family == 4 else 128
-    return Rule(item.family, rail.priority, rail.table, source=f"{item.address}/{length}", protocol=PROTOCOL)
+    return model.Rule(
+        item.family, rail.priority, rail.table, source=f"{item.address}/{length}", protocol=model.PROTOCOL
+    )
 
 
-def exclusion_rules(want: Want) -> t.Iterator[Rule]:
+def exclusion_rules(want: Want) -> t.Iterator[model.Rule]:
     """Return the exclusion rules of default_route: what is not RDMA is routed by main, whatever its source."""
     if want.policy != "default_route":
         return
     for family in (4, 6):
         if any(item.family == family for rail in want.rails for item in rail.addresses):
             for prefix in want.prefixes_of(family):
-                yield Rule(family, EXCLUSION_PRIORITY, MAIN_TABLE, dest=prefix, invert=True, protocol=PROTOCOL)
+                yield model.Rule(
+                    family,
+                    model.EXCLUSION_PRIORITY,
+                    model.MAIN_TABLE,
+                    dest=prefix,
+                    invert=True,
+                    protocol=model.PROTOCOL,
+                )
 
 
-def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -> t.Iterator[Route]:
+def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -> t.Iterator[model.Route]:
     """Return the routes of one address of a rail: its table's, and main's with the rail's own metric."""
-    plain = IPV6_METRIC if item.family == 6 else 0
+    plain = model.IPV6_METRIC if item.family == 6 else 0
 
-    def route(table: int, dst: str, metric: int, gateway: str) -> Route:
-        scope = SCOPE_LINK if item.family == 4 and not gateway else SCOPE_GLOBAL
-        return Route(
+    def route(table: int, dst: str, metric: int, gateway: str) -> model.Route:
+        scope = model.SCOPE_LINK if item.family == 4 and not gateway else model.SCOPE_GLOBAL
+        return model.Route(
             item.family,
             table,
             dst,
@@ -97,7 +90,7 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
             gateway=gateway,
             source=item.address,
             scope=scope,
-            protocol=PROTOCOL,
+            protocol=model.PROTOCOL,
         )
 
     yield route(rail.table, item.subnet, plain, "")
@@ -105,13 +98,13 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
         return
     beyond = [prefix for prefix in want.prefixes_of(item.family) if not covers(item.subnet, prefix)]
     if want.policy == "default_route":
-        yield route(rail.table, DEFAULT, plain, item.gateway)
+        yield route(rail.table, model.DEFAULT, plain, item.gateway)
     else:
         for prefix in beyond:
             yield route(rail.table, prefix, plain, item.gateway)
     # UCX decides reachability by main alone; the first rail has the lowest metric, so main's choice is the first rail.
     for prefix in beyond:
-        yield route(MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
+        yield route(model.MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -126,7 +119,7 @@ def covers(outer: str, inner: str) -> bool:
     return one.version == other.version and other.subnet_of(one)  # type: ignore[arg-type]
 
 
-def nothing(want: Want, host: Host) -> Snapshot:
+def nothing(want: Want, host: model.Host) -> model.Snapshot:
     """Return what stays of the rails when they are taken away: the links as they are."""
-    links = {link.name: link for rail in want.rails for link in links_of(rail, host) if not link.ours}
-    return Snapshot(links, frozenset(), frozenset(), frozenset(), {})
+    links = {link.name: link for rail in want.rails for link in model.links_of(rail, host) if not link.ours}
+    return model.Snapshot(links, frozenset(), frozenset(), frozenset(), {})
