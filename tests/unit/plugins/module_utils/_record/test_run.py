@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import string
+import types
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,32 @@ def test_what_the_switch_calls_itself_has_a_stand_in(tmp_path):
     )
     assert "leaf1" in said
     assert "leaf1" not in made.scrub.text(said)
+
+
+def test_people_have_stand_ins_whatever_their_number_is(tmp_path, monkeypatch):
+    """Those of directories have numbers of 60000 and more."""
+    people = {"root": 0, "carol": 1000, "dave": 60000, "erin": 1200000001}
+    users = [types.SimpleNamespace(pw_name=name, pw_uid=number) for name, number in people.items()]
+    monkeypatch.setattr(work.pwd, "getpwall", lambda: users)
+    monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    monkeypatch.setattr(work, "execute", lambda argv, text="": None)
+    put(tmp_path, "/sys/class/infiniband/mlx5_0/hca_type", f"{' '.join(people)}\n")
+    module = types.SimpleNamespace(params={"key": "key", "names": [], "folders": []})
+    (kept,) = [row[2] for row in work.run(module)["record"]["files"] if row[1].endswith("/hca_type")]
+    assert re.fullmatch(r"root( name-[0-9a-f]{8}){3}\n", kept)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/NetworkManager/system-connections/a.nmconnection", "[connection]\nid={0}\ntype=ethernet\n"),
+        ("/etc/systemd/network/10-a.network", "[Match]\nName={0}\n"),
+        ("/etc/netplan/10-a.yaml", "network:\n  ethernets:\n    {0}:\n      mtu: 9000\n"),
+        ("/etc/network/interfaces", "iface {0} inet manual\n"),
+        ("/run/udev/data/n2", "E:ID_NET_NAME={0}\n"),
+    ],
+)
+def test_the_domain_behind_a_hosts_short_name_is_nowhere(tmp_path, path, text):
+    put(tmp_path, path, text.format("gpu17.hall3.acme.example"))
+    made = work.Recorder(Sysfs(str(tmp_path)), lambda _argv, _text: None, "key", ["gpu17"])
+    assert [word for word in ("gpu17", "hall3", "acme") if word in json.dumps(made.record())] == []

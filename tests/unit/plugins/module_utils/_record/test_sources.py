@@ -66,6 +66,13 @@ def nothing_of_this_host(monkeypatch):
             "options ib_core netns_mode=0\n",
         ),
         (
+            "/etc/modprobe.d/a.conf",
+            "options mlx5_core prof_sel=acme\noptions ib_core netns_mode=1\n"
+            'options nvidia NVreg_RegistryDwords="acme=1"\n'
+            "options ib_core netns_mode=0 acme=1\noptions rdma_rxe a=1 # acme\n",
+            "options ib_core netns_mode=1\n",
+        ),
+        (
             "/run/udev/data/n2",
             "I:7\nE:ID_NET_NAME_PATH=enp1s0f0np0\nE:ID_PATH=pci-0000:15:00.0\nE:ID_BUS=pci\nE:ID_NET_DRIVER=mlx5_core\nS:acme\n"
             "E:ID_NET_LABEL_ONBOARD=Acme\n",
