@@ -71,6 +71,7 @@ def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, l
         if priority:
             assert f"ip rule delete priority {priority} from" in said
     assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 150" in said) == (lines == OWN_ROUTING)
+    assert ("`nmcli c modify NAME ipv4.route-metric 300`" in said) == (lines == OWN_ROUTING)
     absent = {**want, "state": "absent"}
     assert host.apply(absent, check=True)["changed"] == applied
     assert host.apply(absent)["changed"] == applied

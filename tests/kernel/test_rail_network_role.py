@@ -259,6 +259,45 @@ def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_requir
     play(folder)
 
 
+# Read by the host's Python when it starts: the module stands still behind its first rules.
+HANGS = """
+import builtins, sys, time
+
+real = builtins.__import__
+
+
+def hooked(*args, **more):
+    made = real(*args, **more)
+    kernel = sys.modules.get("ansible_collections.railops.rdma.plugins.module_utils._route.kernel")
+    if hasattr(kernel, "Kernel"):
+        builtins.__import__, own = real, kernel.Kernel.transact
+
+        def slow(self, messages):
+            done = own(self, messages)
+            if str(messages[0][0]).startswith("ip rule add"):
+                time.sleep(6)
+            return done
+
+        kernel.Kernel.transact = slow
+    return made
+
+
+builtins.__import__ = hooked
+"""
+
+
+def test_a_module_that_hangs_past_its_timer_writes_nothing_more_and_fails(site, tmp_path):
+    folder, fabric = site
+    play(folder, "-e", "state=absent")
+    before = fabric.hosts[0].dump()
+    (tmp_path / "sitecustomize.py").write_text(HANGS)
+    paths = {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    said = play(folder, "--limit", "node1", "-e", "timeout=2", good=False, environ=paths)
+    assert "took longer than the rollback timer waits" in " ".join(said.split()), said
+    assert fabric.hosts[0].dump() == before
+    assert "changed=1" in play(folder, "--limit", "node1")
+
+
 def test_a_stale_host_plan_is_refused_before_the_host_is_touched(site):
     folder, fabric = site
     path = folder / "plan" / "hosts" / "node1.json"

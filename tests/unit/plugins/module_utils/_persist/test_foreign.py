@@ -251,3 +251,20 @@ def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_pat
     # A file by the name alone (OriginalName) is for the port only once it has that name: a name is not lost by it.
     name = "[Link]\nName=ens1np0\nNamePolicy=keep\n"
     assert told("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []
+
+
+def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(tmp_path, monkeypatch):
+    """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
+
+    def at_boot(host, texts):
+        mtu = 4200 if any("railops" in path for path in texts) else 9000
+        return {**texts, made: f"[Match]\nName=ens1np0\n\n[Link]\nMTUBytes={mtu}\n"}
+
+    made, names = "/run/systemd/network/10-netplan-ens1np0.network", {"rail1": "ens1np0"}
+    monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
+    want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
+    files = persist.files_of(want, names, "netplan")
+    checks, _aside = foreign.judged(Host(str(tmp_path)), "netplan", want, names, files)
+    (told,) = [check for check in checks if check["status"] == "deviation"]
+    assert "sets MTU 9000" in told["cause"]
+    assert told["fix"].startswith("It is in the entry 'ens1np0', with which ours merges: take it out there.")
