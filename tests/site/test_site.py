@@ -104,11 +104,15 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         fleet.ip(host, "address", "add", address, "dev", "docker0")
     fleet.ip("node2", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
     fleet.ip("node2", "rule", "add", "fwmark", "7", "lookup", "77", "pref", "10077")
+    # A person's second address in a rail's subnet is in nobody's way.
+    fleet.ip("node2", "address", "add", "172.17.1.19/27", "dev", "ens2np0")
     before = {host: fleet.dump(host) for host in HOSTS}
     for playbook, *words in (("hosts",), ("hosts", "--check"), ("site", "--check")):
-        run = fleet.play(playbook, *words)
+        run = fleet.play(playbook, *words, SSH_CONNECTION="172.17.7.99 50000 198.51.100.1 22")
         assert run.code == 2, run.output
         told = run.output.partition("Nothing was changed.")[2]
+        assert "Ansible's connection comes from 172.17.7.99, inside of 172.17.0.0/21" in told
+        assert "172.17.1.19" not in told
         assert "node1, node3: 172.17.0.0/21" in told
         assert "docker0 has on this host. Move that network" in told
         assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
@@ -131,6 +135,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         assert f"{host}: Bring all rails to their state" in run.output.rpartition("The run would stop at this:")[2]
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
     fleet.ip("node2", "rule", "del", "pref", "10077")
+    fleet.ip("node2", "address", "del", "172.17.1.19/27", "dev", "ens2np0")
     assert fleet.play("hosts", "--check", "-e", '{"rail_network_force": ["docker0"]}').code == 0
     for host in held:
         fleet.ip(host, "link", "del", "docker0")
