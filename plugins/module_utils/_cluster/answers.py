@@ -37,6 +37,10 @@ class Stale(RdmaError):
         super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
 
 
+class Forbidden(RdmaError):
+    """Whoever asks may not do that."""
+
+
 def answered(call: t.Callable[[], t.Any]) -> t.Any:
     """Do the call and raise what it means to raise."""
     try:
@@ -108,4 +112,6 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
     elif code in (0, 429) or code >= 500:
         fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
+    if code == 403:
+        return Forbidden(f"{what}: {said}.", fix, code=code)
     return RdmaError(f"{what}: {said}.", fix, code=code)

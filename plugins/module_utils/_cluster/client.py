@@ -16,8 +16,7 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from . import library
-from .answers import FieldConflict, Gone, Stale, after, answered, conflict_fields, refused, status_of, worth_another
+from . import answers, library
 from .model import FIELD_MANAGER, Json, Ref
 from .pace import Pace
 
@@ -143,7 +142,7 @@ class Cluster:
         """Return one object, or None; also when the API does not serve its kind."""
         try:
             return t.cast("Json", self._tried(functools.partial(self._send, "get", self._path(ref)), str(ref)))
-        except Gone:
+        except answers.Gone:
             return None
 
     def _path(self, ref: Ref) -> str:
@@ -153,17 +152,15 @@ class Cluster:
         """
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
-            raise Gone(str(ref))
+            raise answers.Gone(str(ref))
         return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
         try:
             found = self.one("v1", "Namespace", name)
-        except RdmaError as exc:
-            if exc.facts.get("code") == 403:
-                return "Unknown"
-            raise
+        except answers.Forbidden:
+            return "Unknown"
         if found is None:
             return "Missing"
         return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
@@ -173,21 +170,15 @@ class Cluster:
         attributes = {"group": resource.group, "resource": resource.name, "verb": verb}
         if namespace and resource.namespaced:
             attributes["namespace"] = namespace
-        api_version = "authorization.k8s.io/v1"
-        body = {
-            "apiVersion": api_version,
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        review = self.resource(api_version, "SelfSubjectAccessReview")
+        api_version, kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+        body = {"apiVersion": api_version, "kind": kind, "spec": {"resourceAttributes": attributes}}
+        review = self.resource(api_version, kind)
         if review is None:
             return True
         try:
             done = self._tried(lambda: self._send("post", review.path(), body), "the own permissions")
-        except RdmaError as exc:
-            if exc.facts.get("code") == 403:
-                return True
-            raise
+        except answers.Forbidden:
+            return True
         return bool((done.get("status") or {}).get("allowed"))
 
     # Writing
@@ -217,7 +208,7 @@ class Cluster:
                 self._send("post", path, body)
             except library.client.ApiException as exc:
                 # The answer to an earlier try was lost: it is there.
-                if exc.status != 409 or status_of(exc).get("reason") != "AlreadyExists":
+                if exc.status != 409 or answers.status_of(exc).get("reason") != "AlreadyExists":
                     raise
 
         self._tried(send, str(ref))
@@ -242,7 +233,7 @@ class Cluster:
                 self._send("delete", path, body)
             except library.client.ApiException as exc:
                 if exc.status in (404, 409):
-                    raise Gone(str(ref)) from exc
+                    raise answers.Gone(str(ref)) from exc
                 raise
 
         self._tried(self._paced(send), str(ref))
@@ -262,7 +253,7 @@ class Cluster:
                 return self._send("patch", path, patch, f"application/{content}+json")
             except library.client.ApiException as exc:
                 if exc.status == 409 and "resourceVersion" in patch["metadata"]:
-                    raise Stale(str(ref)) from exc
+                    raise answers.Stale(str(ref)) from exc
                 raise
 
         return t.cast("Json", self._tried(self._paced(send), str(ref)))
@@ -302,21 +293,21 @@ class Cluster:
         pause = 0.1
         while True:
             try:
-                return answered(call)
+                return answers.answered(call)
             except library.client.ApiException as exc:
                 if UNTRUSTED in str(exc.reason):
                     text = f"The certificate of the API at {self.host} is not trusted: {_beginning(exc.reason)}."
                     raise RdmaError(text, _TRUST, code=0) from exc
-                status = status_of(exc)
-                clashes = conflict_fields(status)
+                status = answers.status_of(exc)
+                clashes = answers.conflict_fields(status)
                 home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
                 if exc.status == 404 and not home:
-                    raise Gone(what) from exc
+                    raise answers.Gone(what) from exc
                 if clashes and ref is not None:
-                    raise FieldConflict(str(ref), clashes) from exc
-                wait = after(exc, pause)
-                if not worth_another(exc.status, status) or time.monotonic() + wait > until:
-                    raise refused(what, exc.status, status) from exc
+                    raise answers.FieldConflict(str(ref), clashes) from exc
+                wait = answers.after(exc, pause)
+                if not answers.worth_another(exc.status, status) or time.monotonic() + wait > until:
+                    raise answers.refused(what, exc.status, status) from exc
             except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
                 wait = pause
                 if time.monotonic() + wait > until:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -20,6 +21,7 @@ from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
 from .._fabric.labels import labels as labels_of
 from .._fabric.lock import AGAIN, read_host_plans, read_lock
 from . import library, nodes, source
+from .answers import Forbidden
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
@@ -51,7 +53,6 @@ UNCHANGED: dict[str, t.Any] = {
     "checks": [],
     "prefixes": [],
 }
-FORBIDDEN = 403
 NODE = ("v1", "Node")
 POLL_SECONDS = 5.0
 REPORT_SECONDS = 10.0
@@ -89,9 +90,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Begin or end the emptying of nodes; or label, wait and compare; or say which hosts are nodes."""
     params = module.params
     if not (params["drain"] or params["plan_dir"] or params["hosts"]):
-        raise RdmaError(
-            "plan_dir is missing.", "Give the plan's folder, drain with nodes, or hosts. [plan_dir_missing]"
-        )
+        text = "plan_dir is missing."
+        raise RdmaError(text, "Give the plan's folder, drain with nodes, or hosts. [plan_dir_missing]")
     absent = params["state"] == "absent"
     want = read_request(params["plan_dir"], absent=absent) if params["plan_dir"] and not params["drain"] else None
     with Cluster(params) as cluster:
@@ -221,14 +221,11 @@ def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, fo
             rails[piece["node"]] = {row["resource"]: (row["rail"], names[row["rail"]]) for row in rows}
     plugin = None
     if not facts["own_device"]:
-        try:
+        # They only tell causes: who labels nodes need not be allowed to read them.
+        with contextlib.suppress(Forbidden):
             config = cluster.one("v1", "ConfigMap", PLUGIN, params["namespace"])
             pods = cluster.listed("v1", "Pod", namespace=params["namespace"], selector=f"app={PLUGIN}")
             plugin = plugin_of(config, pods)
-        except RdmaError as exc:
-            # They only tell causes: who labels nodes need not be allowed to read them.
-            if exc.facts.get("code") != FORBIDDEN:
-                raise
     return explain(found, rails, plugin)
 
 

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import nodes_run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import refused
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.causes import (
     DevicePlugin,
     explain,
@@ -101,7 +102,7 @@ def test_who_may_not_read_the_plugin_still_learns_which_node_is_short(tmp_path, 
 
     class Refusing:
         def one(self, *words):
-            raise RdmaError("configmaps is forbidden.", "Ask for it.", code=code)
+            raise refused("configmaps", code, {"message": "forbidden"})
 
     monkeypatch.setattr(nodes_run, "read_facts", lambda folder: {"networks": {}, "own_device": False})
     monkeypatch.setattr(nodes_run, "read_host_plans", lambda folder: [])
