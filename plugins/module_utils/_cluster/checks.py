@@ -68,9 +68,8 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
         for node in sorted(given.keys() - named):
             cause = "the node has the fabric's label, and the plan does not name it"
             fix = "Take the label off it, or plan it; no other node may get that prefix meanwhile."
-            checks.append(
-                deviation("pool_prefix", "nothing", given[node]["prefix"], cause, fix, node=node, object=name)
-            )
+            where = {"node": node, "object": name}
+            checks.append(deviation("pool_prefix", "nothing", given[node]["prefix"], cause, fix, **where))
         for row in spec.get("staticAllocations") or ():
             if "nodeName" not in row:
                 continue
@@ -82,14 +81,11 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
             elif given:
                 cause = "the node is not there, lacks the fabric's label, or the pool changed a moment ago"
                 fix = "Run the playbook railops.rdma.cluster; see kubectl describe of pool and node."
-                checks.append(
-                    deviation("pool_prefix", planned, observed, cause, fix, node=row["nodeName"], object=name)
-                )
+                where = {"node": row["nodeName"], "object": name}
+                checks.append(deviation("pool_prefix", planned, observed, cause, fix, **where))
             else:
-                cause = (
-                    "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look into "
-                )
-                cause += "this namespace, or found the pool invalid"
+                cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look "
+                cause += "into this namespace, or found the pool invalid"
                 fix = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
                 checks.append(deviation("pool_prefix", planned, observed, cause, fix, object=name))
                 break

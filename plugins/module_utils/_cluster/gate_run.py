@@ -54,9 +54,8 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     except FileNotFoundError:
         pass
     except (OSError, ValueError, AttributeError, TypeError) as exc:
-        raise RdmaError(
-            f"The verdict {path!r} cannot be read: {exc}.", "Run the playbook railops.rdma.audit. [gate_no_verdict]"
-        ) from exc
+        text = f"The verdict {path!r} cannot be read: {exc}."
+        raise RdmaError(text, "Run the playbook railops.rdma.audit. [gate_no_verdict]") from exc
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
@@ -103,9 +102,8 @@ def policy_of(params: dict[str, t.Any], total: int) -> gate.GatePolicy:
     try:
         most = gate.most_of(params["max_out"], total)
     except ValueError:
-        raise RdmaError(
-            f"max_out is {params['max_out']!r}.", "Give a number of nodes, or a percentage such as 10%. [gate_max_out]"
-        ) from None
+        text = f"max_out is {params['max_out']!r}."
+        raise RdmaError(text, "Give a number of nodes, or a percentage such as 10%. [gate_max_out]") from None
     return gate.GatePolicy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
 
 
@@ -131,8 +129,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
-                for _done in pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()):
-                    pass
+                list(pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()))
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
     strange = [name for name in sorted(planned.keys() & live.keys()) if live[name].note and not live[name].memory]

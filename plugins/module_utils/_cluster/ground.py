@@ -91,11 +91,8 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
     :param multus: whether the chart's Multus would be installed.
     """
     if distribution.refused:
-        yield Problem(
-            "cluster",
-            f"This is {distribution.name}, which is not supported: {distribution.refused}.",
-            "See the table of distributions in docs/cluster.md. [distribution_unknown]",
-        )
+        text = f"This is {distribution.name}, which is not supported: {distribution.refused}."
+        yield Problem("cluster", text, "See the table of distributions in docs/cluster.md. [distribution_unknown]")
         return
     if values is None:
         return
@@ -110,11 +107,8 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
             f"Set spiderpool_values: {{global: {{{pairs}}}}}. [cni_folders]",
         )
     if multus and distribution.own_multus:
-        yield Problem(
-            "cluster_components",
-            f"This is {distribution.name}: {distribution.own_multus}.",
-            f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}. [own_multus]",
-        )
+        fix = f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}. [own_multus]"
+        yield Problem("cluster_components", f"This is {distribution.name}: {distribution.own_multus}.", fix)
 
 
 def network_problems(
@@ -149,11 +143,8 @@ def network_problems(
         # Somebody who plays a cluster sets no status.
         if wanted and ready < wanted - len(down):
             beside = f" ({listed(down)} down)" if down else ""
-            yield Problem(
-                "cluster",
-                f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}.",
-                f"See kubectl -n {place} get pods. [cni_not_ready]",
-            )
+            text = f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}."
+            yield Problem("cluster", text, f"See kubectl -n {place} get pods. [cni_not_ready]")
         config = configs.get(place)
         # Without the key Cilium takes the folder for itself: its default.
         if name in CILIUM and config and (config.get("data") or {}).get("cni-exclusive", "true").lower() != "false":
@@ -178,8 +169,6 @@ def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[Aggregate]) -> 
             address = ipaddress.ip_address(entry["address"])
             rail = next((rail for net, rail in rails if net.version == address.version and address in net), None)
             if rail:
-                yield Problem(
-                    f"node {node['metadata']['name']}",
-                    f"Its Kubernetes address {address} lies on {rail}: its kubelet speaks over the fabric.",
-                    "Give the kubelet --node-ip with its management address and restart it. [kubelet_on_fabric]",
-                )
+                text = f"Its Kubernetes address {address} lies on {rail}: its kubelet speaks over the fabric."
+                fix = "Give the kubelet --node-ip with its management address and restart it. [kubelet_on_fabric]"
+                yield Problem(f"node {node['metadata']['name']}", text, fix)

@@ -74,9 +74,8 @@ class Lease:
                     raise taken(other)
                 if seen is None:
                     seen, until = mark, time.monotonic() + SECONDS
-                    report(
-                        f"{other} has this fabric; it is free if that run does not come again within {SECONDS:.0f} s"
-                    )
+                    free = f"it is free if that run does not come again within {SECONDS:.0f} s"
+                    report(f"{other} has this fabric; {free}")
                 if (left := until - time.monotonic()) > 0:
                     time.sleep(min(LOOK_SECONDS, left))
                     continue
@@ -110,9 +109,8 @@ class Lease:
         if found is None:
             body: Json = {"apiVersion": API, "kind": "Lease", "metadata": place, "spec": {**spec, "acquireTime": now}}
             if self._cluster.namespace_phase(self._ref.namespace) == "Missing":
-                self._cluster.create(
-                    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place["namespace"]}}
-                )
+                meta = {"name": place["namespace"]}
+                self._cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
             self._cluster.create(body)
         else:
             patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}, "spec": spec}
@@ -194,9 +192,8 @@ def _now() -> str:
 
 def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
     if library.KUBERNETES_ERROR:
-        raise RdmaError(
-            "The Python library kubernetes is not there.", "Install it for the controller. [kubernetes_missing]", code=0
-        )
+        text = "The Python library kubernetes is not there."
+        raise RdmaError(text, "Install it for the controller. [kubernetes_missing]", code=0)
     with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
         now = lease.take(report)

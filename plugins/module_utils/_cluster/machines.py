@@ -53,9 +53,8 @@ def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None
     is_there = f"The cluster's node {name} is another machine" if node else f"The cluster has no node {name}"
     if other:
         problem = f"{is_there}, and this host is its node {other}."
-        return False, Problem(
-            host["host"] or name, problem, f"Set fabric_node_name: {other} for this host. [node_name_differs]"
-        )
+        fix = f"Set fabric_node_name: {other} for this host. [node_name_differs]"
+        return False, Problem(host["host"] or name, problem, fix)
     fix = (
         "Set fabric_node_name to the node that this host is (kubectl get nodes -o wide); when it is none of them, "
         "fabric_kubeconfig or KUBECONFIG names another cluster."

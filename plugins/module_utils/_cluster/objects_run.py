@@ -47,10 +47,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     wanted = {ref: body for ref, body in declared.items() if not kinds or ref.kind in kinds}
     fabric = params["fabric"] or source.fabric_of(wanted.values())
     if params["prune"] and not fabric:
-        raise RdmaError(
-            f"prune needs to know the fabric: the objects carry no label {LABEL_FABRIC}, or several.",
-            "Set fabric. Nothing was changed. [prune_no_fabric]",
-        )
+        text = f"prune needs to know the fabric: the objects carry no label {LABEL_FABRIC}, or several."
+        raise RdmaError(text, "Set fabric. Nothing was changed. [prune_no_fabric]")
     options = ApplyOptions(
         fabric=fabric,
         prune=params["prune"],
@@ -80,11 +78,8 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
         lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
         more = len(outcome.refused) - 20
         lines += f"\n  - and {more:,} more" if more > 0 else ""
-        raise RdmaError(
-            f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}\n",
-            outcome.refused[0][1].fix,
-            **facts,
-        )
+        text = f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}\n"
+        raise RdmaError(text, outcome.refused[0][1].fix, **facts)
     if facts["conflicts"]:
         lines = "\n".join(
             f"  - {row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})"

@@ -213,7 +213,6 @@ class ClusterPlanner:
                 if stray in self._go:
                     early.add(stray)
                 else:
-                    blocked[ref] = Conflict(
-                        ref, "spec.ips", str(stray), "overlaps a pool that still has addresses in use"
-                    )
+                    why = "overlaps a pool that still has addresses in use"
+                    blocked[ref] = Conflict(ref, "spec.ips", str(stray), why)
         return early, blocked

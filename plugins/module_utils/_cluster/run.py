@@ -139,11 +139,9 @@ class ApplyRun(Preflight):
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
             self._all(steps, functools.partial(progress.step, name))
             if self.outcome.stopped:
-                raise RdmaError(
-                    f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}",
-                    self.outcome.stopped.fix,
-                    **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total},
-                )
+                text = f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}"
+                fix = self.outcome.stopped.fix
+                raise RdmaError(text, fix, **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total})
             if not self._options.check_mode:
                 self._wait_gone([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
@@ -209,11 +207,8 @@ class ApplyRun(Preflight):
                     self.outcome.kept.append(kept)
                     return False
                 version = live["metadata"].get("resourceVersion", "")
-        raise RdmaError(
-            f"{step.ref} changes faster than it can be deleted.",
-            "See who writes it, then run again. [object_changing]",
-            code=409,
-        )
+        text = f"{step.ref} changes faster than it can be deleted."
+        raise RdmaError(text, "See who writes it, then run again. [object_changing]", code=409)
 
     def _wait_gone(self, refs: list[Ref]) -> None:
         """Wait until finalizers let go."""

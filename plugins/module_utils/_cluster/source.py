@@ -54,10 +54,8 @@ def files(source: str) -> list[str]:
     if os.path.isdir(path):
         names = sorted(name for name in os.listdir(path) if name.endswith((".yaml", ".yml", ".json")))
         return [os.path.join(path, name) for name in names if name not in NOT_OBJECTS]
-    raise RdmaError(
-        f"There are no manifests: {source!r} does not exist.",
-        "Run the playbook railops.rdma.plan first, or name another file or folder. [manifests_missing]",
-    )
+    fix = "Run the playbook railops.rdma.plan first, or name another file or folder. [manifests_missing]"
+    raise RdmaError(f"There are no manifests: {source!r} does not exist.", fix)
 
 
 def load_all(stream: t.IO[bytes] | str) -> t.Iterable[t.Any]:
@@ -79,9 +77,8 @@ def documents(path: str) -> t.Iterable[t.Any]:
                 elif document is not None:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
-        raise RdmaError(
-            f"{path!r} cannot be read: {exc}.", "Mend the file, or run the plan again. [manifest_unread]"
-        ) from exc
+        text = f"{path!r} cannot be read: {exc}."
+        raise RdmaError(text, "Mend the file, or run the plan again. [manifest_unread]") from exc
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:
