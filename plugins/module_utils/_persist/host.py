@@ -48,10 +48,8 @@ class Host(Rooted):
         if not name and pci:
             found = self.pci_interfaces(pci)
             if not found:
-                raise RdmaError(
-                    f"There is no interface at the PCI address {pci}.",
-                    "Look with `lspci -D | grep -i ethernet`. [pci_no_interface]",
-                )
+                text = f"There is no interface at the PCI address {pci}."
+                raise RdmaError(text, "Look with `lspci -D | grep -i ethernet`. [pci_no_interface]")
             return found[0]
         # The managers' files need the link's own name, not an alternative one.
         return self.kernel_name(name) if self.live else name

@@ -58,11 +58,9 @@ def manager_of(host: Rooted) -> str:
     # On a host where nobody does yet, netplan would: it needs no more than to be there.
     if host.tool("netplan"):
         return "netplan"
-    raise RdmaError(
-        "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use.",
-        "Install and enable one of them, or name it with rail_network_manager (the option manager). [manager_missing]",
-        manager="",
-    )
+    text = "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use."
+    fix = "Install and enable one of them, or name it with rail_network_manager (the option manager). [manager_missing]"
+    raise RdmaError(text, fix, manager="")
 
 
 def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...]:

@@ -144,11 +144,8 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
         lacking = [subnet for subnet in network.subnets if not any(_inside(address, [subnet]) for address in have.ips)]
         cause = fix = ""
         if network.subnets and (outside or lacking):
-            cause = (
-                f"{', '.join(outside)} is not of the planned pool"
-                if outside
-                else f"it has no address of {', '.join(lacking)}"
-            )
+            cause = f"it has no address of {', '.join(lacking)}"
+            cause = f"{', '.join(outside)} is not of the planned pool" if outside else cause
             pools = "(kubectl get spiderippools, with nv-ipam cidrpools)"
             fix = f"Delete the pod, so that it gets its addresses from the present pools {pools}."
         checks.append(check("pod_network", node.name, network.rail, planned_network, shown, cause, fix))

@@ -104,10 +104,7 @@ def indexed_job(params: t.Mapping[str, t.Any], template: Json, env: t.Mapping[st
         "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": False,
         "subdomain": name,
-        "affinity": {
-            **by_name(nodes),
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
-        },
+        "affinity": {**by_name(nodes), "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
         "tolerations": with_gate(params["tolerations"]),
         **({"imagePullSecrets": secrets} if secrets else {}),
         "containers": [

@@ -34,9 +34,8 @@ def make_key() -> tuple[bytes, bytes]:
     """
     program = shutil.which("ssh-keygen")
     if program is None:
-        raise RdmaError(
-            "There is no ssh-keygen here.", "Install openssh-client where the module runs. [ssh_keygen_missing]"
-        )
+        text = "There is no ssh-keygen here."
+        raise RdmaError(text, "Install openssh-client where the module runs. [ssh_keygen_missing]")
     with tempfile.TemporaryDirectory(prefix="railops-rdma-") as folder:
         path = os.path.join(folder, "id")
         # Nothing of it reaches the output or the log of the module.
@@ -112,13 +111,10 @@ class Collective:
         log = self._cluster.log(pod, limit=LOG_BYTES)
         if collective.BEGIN in log:
             return log
-        text = (
-            f"The log of pod {pod['metadata']['name']} is not whole, so nothing was measured: the kubelet rotated it."
-        )
-        raise RdmaError(
-            text,
-            "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet. [pod_log_cut]",
-        )
+        name = pod["metadata"]["name"]
+        text = f"The log of pod {name} is not whole, so nothing was measured: the kubelet rotated it."
+        fix = "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet. [pod_log_cut]"
+        raise RdmaError(text, fix)
 
     def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
         """Return why Kubernetes ended the Job, and the log of the pod that failed first."""

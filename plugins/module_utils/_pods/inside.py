@@ -98,9 +98,8 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
             printed[name] = rows_of(outputs[name])
         except Nonsense as exc:
             argv = " ".join(COMMANDS[name])
-            checks.append(
-                check("pod_inside", node.name, None, f"rows of {argv}", "nonsense", f"it printed {exc}", _IMAGE)
-            )
+            cause = f"it printed {exc}"
+            checks.append(check("pod_inside", node.name, None, f"rows of {argv}", "nonsense", cause, _IMAGE))
     rails = list(attached(node, pod).values())
     for rail in rails:
         if "links" in printed:
@@ -175,9 +174,8 @@ def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], 
             cause = f"packets from {address} leave by {default.get('dev')}"
         else:
             cause = f"packets from {address} go to {default.get('gateway')}, which is not the rail's gateway"
-    fix = (
-        f"{_TUNE} The gateway comes from the rail's pool: kubectl get spiderippools (with nv-ipam: cidrpools) -o yaml."
-    )
+    pools = "kubectl get spiderippools (with nv-ipam: cidrpools) -o yaml"
+    fix = f"{_TUNE} The gateway comes from the rail's pool: {pools}."
     return [*found, check("pod_table", node.name, network.rail, planned, shown, cause, fix)]
 
 
@@ -219,11 +217,7 @@ def _own(destination: str, network: Network) -> bool:
 
 
 def _device_checks(
-    node: PodNode,
-    rails: list[Attached],
-    links: list[Json],
-    gids: t.Mapping[str, str] | None,
-    known: t.Collection[str],
+    node: PodNode, rails: list[Attached], links: list[Json], gids: t.Mapping[str, str] | None, known: t.Collection[str]
 ) -> list[Check]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
@@ -242,10 +236,8 @@ def _device_checks(
     if shared := [rail for rail in rails if not ATTACHMENTS[rail.network.kind].own_device]:
         few = f"the pod sees {len(active)} active RDMA devices for {len(shared)} rails"
         cause = few if len(active) < len(shared) else ""
-        fix = (
-            "See the node's own RDMA devices (the checks rdma_device and rdma_port_state), and that its RDMA namespace "
-        )
-        fix += "mode is shared."
+        fix = "See the node's own RDMA devices (the checks rdma_device and rdma_port_state), and that its RDMA "
+        fix += "namespace mode is shared."
         shown = ", ".join(active) or "none"
         checks.append(check("pod_rdma", node.name, None, f"{len(shared)} active RDMA devices", shown, cause, fix))
     elif rails:
@@ -284,6 +276,5 @@ def _shared_device(node: PodNode, rail: Attached, states: t.Mapping[str, str], g
     elif states.get(device) != "ACTIVE":
         cause = f"{device}, which has the GID of {address}, is {states.get(device, 'not listed')}"
         fix = "Look at the rail on the node: cable, leaf port, and the host's check rdma_port_state."
-    return check(
-        "pod_gid", node.name, rail.network.rail, f"an active RDMA device with {address}", where or "none", cause, fix
-    )
+    planned = f"an active RDMA device with {address}"
+    return check("pod_gid", node.name, rail.network.rail, planned, where or "none", cause, fix)

@@ -253,10 +253,8 @@ def _coordinator(part: Part, obj: Json) -> Look:
             "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
         )
     elif "kube-controller-manager" in reason or "clusterCIDR" in reason:
-        own = pod_state.PodTrouble(
-            f"{reason} (there is no kubeadm-config either, as on managed clusters)",
-            "Set spiderpool_pod_cidrs and spiderpool_service_cidrs to the cluster's networks of pods and services.",
-        )
+        fix = "Set spiderpool_pod_cidrs and spiderpool_service_cidrs to the cluster's networks of pods and services."
+        own = pod_state.PodTrouble(f"{reason} (there is no kubeadm-config either, as on managed clusters)", fix)
     else:
         own = pod_state.PodTrouble(
             reason or "it gives no reason",

@@ -65,10 +65,8 @@ def api_lost(stderr: str) -> RdmaError | None:
     lines = [line.strip() for line in stderr.splitlines() if LOST.search(line) and "webhook" not in line]
     if not lines:
         return None
-    return RdmaError(
-        f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}.",
-        "See why its server ended or cannot be reached, and run again. [api_went_away]",
-    )
+    text = f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}."
+    return RdmaError(text, "See why its server ended or cannot be reached, and run again. [api_went_away]")
 
 
 @dataclass
@@ -224,9 +222,8 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, 
     try:
         command = Command(argv, stdin)
     except OSError as exc:
-        raise RdmaError(
-            f"{argv[0]} cannot be started: {exc.strerror}.", "Install it, or name its path. [helm_missing]"
-        ) from exc
+        text = f"{argv[0]} cannot be started: {exc.strerror}."
+        raise RdmaError(text, "Install it, or name its path. [helm_missing]") from exc
     try:
         outcome = waiting.until_ready(command.over)
     finally:

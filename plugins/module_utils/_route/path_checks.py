@@ -164,10 +164,8 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
             # One that is put back by hand holds until the link comes up: the kernel then sets its dead one before it.
             fix = f"`ip -6 address del {item.address}/{item.length} dev {link.name}`. {ROLE}"
             return Finding(True, cause, f"Take the address away: {fix}")
-        fix = (
-            f"ip route add local {item.address} dev {link.name} table local proto kernel scope host src {item.address}"
-        )
-        return Finding(True, cause, f"Put it back: `{fix}`.")
+        fix = f"ip route add local {item.address} dev {link.name} table local proto kernel scope host"
+        return Finding(True, cause, f"Put it back: `{fix} src {item.address}`.")
     return None
 
 

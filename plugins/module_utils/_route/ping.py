@@ -33,11 +33,7 @@ SPEC = {
 
 
 def targets_of(
-    want: Want,
-    names: t.Mapping[str, str],
-    neighbours: t.Collection[Neighbour] = (),
-    *,
-    full_size: bool = False,
+    want: Want, names: t.Mapping[str, str], neighbours: t.Collection[Neighbour] = (), *, full_size: bool = False
 ) -> t.Iterator[Target]:
     """Yield what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
 

@@ -52,12 +52,8 @@ class RoutePlan:
     @property
     def diff(self) -> dict[str, str]:
         """What goes and what comes as text, for Ansible's diff."""
-        return {
-            "before_header": "host network",
-            "after_header": "host network",
-            "before": as_text(self.before, self.after),
-            "after": as_text(self.after, self.before),
-        }
+        sides = {"before": as_text(self.before, self.after), "after": as_text(self.after, self.before)}
+        return {"before_header": "host network", "after_header": "host network", **sides}
 
 
 def decide(want: Want, host: Host) -> RoutePlan:

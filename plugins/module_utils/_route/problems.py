@@ -46,11 +46,8 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
             yield replace(item, place=f"{place}.{item.place}", problem=f"{rail.name}: {item.problem}")
     for key, _value in want.sysctls if want.present else ():
         if key not in host.snapshot.sysctls:
-            yield Problem(
-                f"sysctls[{key}]",
-                f"/proc/sys/{key} does not exist on this host.",
-                "Mend the interface or the name. [sysctl_missing]",
-            )
+            text = f"/proc/sys/{key} does not exist on this host."
+            yield Problem(f"sysctls[{key}]", text, "Mend the interface or the name. [sysctl_missing]")
 
 
 def _rail_problems(
@@ -142,11 +139,8 @@ def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pro
         rails = item.interface in mine.interfaces
         owned = item in mine.addresses
         if (item.family, item.address) in planned and not rails and not owned:
-            yield Problem(
-                "rails",
-                f"the planned address {item.address} is held by {item.interface}.",
-                f"Take it away there (`ip address del {item}`), or plan another. [address_elsewhere]",
-            )
+            fix = f"Take it away there (`ip address del {item}`), or plan another. [address_elsewhere]"
+            yield Problem("rails", f"the planned address {item.address} is held by {item.interface}.", fix)
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
             clash: list[t.Any] = [net for net in nets if net.version == have.version and net.overlaps(have)]
@@ -168,11 +162,8 @@ def _match_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Prob
         if route.interface in mine.interfaces | want.force or route.protocol in model.KERNEL_PROTOCOLS:
             continue
         if covers(prefix, route.dst):
-            yield Problem(
-                "rdma_prefixes",
-                f"{prefix} is routed elsewhere on this host: {route}.",
-                "Take that route away, or plan another supernet. [prefix_routed]",
-            )
+            text = f"{prefix} is routed elsewhere on this host: {route}."
+            yield Problem("rdma_prefixes", text, "Take that route away, or plan another supernet. [prefix_routed]")
 
 
 def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
@@ -206,8 +197,5 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
             if not in_table:
                 fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME ipv{route.family}"
                 fix += ".route-metric 300`)"
-            yield Problem(
-                "routes",
-                f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours.",
-                f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]",
-            )
+            text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
+            yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]")

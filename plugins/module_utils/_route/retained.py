@@ -16,7 +16,7 @@ import re
 import typing as t
 
 from .._files import HostFiles
-from .model import DEFAULT, MAIN_TABLE, Address, Route, Rule, Snapshot
+from .model import DEFAULT, KINDS, MAIN_TABLE, Address, Route, Rule, Snapshot
 
 ROOT = "/"
 # Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
@@ -114,10 +114,8 @@ def read_retained(files: HostFiles | None = None) -> Snapshot:
                 except (ValueError, KeyError):
                     continue
 
-    def kind(of: t.Any) -> frozenset[t.Any]:
-        return frozenset(item for item in found if isinstance(item, of))
-
-    return Snapshot({}, kind(Address), kind(Route), kind(Rule), {})
+    sets = {part: frozenset(item for item in found if isinstance(item, kind)) for part, kind in KINDS.items()}
+    return Snapshot({}, **sets, sysctls={})
 
 
 def read_noted() -> frozenset[tuple[str, str]]:

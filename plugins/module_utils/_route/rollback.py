@@ -87,10 +87,8 @@ def refuse_held(done: tuple[Phase, ...], now: Snapshot) -> None:
     for wish in (op.what for phase in done for op in phase if isinstance(op.what, Link) and op.verb == "set"):
         have = now.links.get(wish.name, wish)
         if have.kind == "infiniband" and have.mtu < wish.mtu:
-            raise RdmaError(
-                f"{have.name} does not take an MTU of {wish.mtu}: the subnet manager's IPoIB group has {have.mtu}.",
-                IPOIB_GROUP,
-            )
+            text = f"{have.name} does not take an MTU of {wish.mtu}: the subnet manager's IPoIB group has {have.mtu}."
+            raise RdmaError(text, IPOIB_GROUP)
 
 
 def _has_side_effects(op: Op) -> bool:
@@ -149,10 +147,8 @@ def _left(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list
 @contextlib.contextmanager
 def _signals_raise() -> t.Iterator[None]:
     def stop(number: int, _frame: t.Any) -> None:
-        raise RdmaError(
-            f"The change was interrupted by {signal.Signals(number).name} and taken back.",
-            "Run the task again. [change_interrupted]",
-        )
+        text = f"The change was interrupted by {signal.Signals(number).name} and taken back."
+        raise RdmaError(text, "Run the task again. [change_interrupted]")
 
     old = {}
     with contextlib.suppress(ValueError):  # not the main thread
@@ -202,13 +198,8 @@ def _state(folder: str) -> dict[str, t.Any]:
 def _kept(state: dict[str, t.Any]) -> tuple[Host, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
-    host = Host(
-        snapshot=before,
-        tables=frozenset(state["tables"]),
-        planned=frozenset(state["planned"]),
-        paths=tuple(state["paths"]),
-        coming=frozenset(after.links),
-    )
+    tables, planned = (frozenset(state[key]) for key in ("tables", "planned"))
+    host = Host(before, tables, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
     return host, before, after
 
 
@@ -244,10 +235,8 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int) -> str:
     except BaseException as exc:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(exc, OSError):
-            raise RdmaError(
-                f"The rollback timer cannot keep its state in {STATE_FOLDER}: {exc.strerror}; nothing was changed.",
-                MAKE_ROOM,
-            ) from exc
+            text = f"The rollback timer cannot keep its state in {STATE_FOLDER}: {exc.strerror}; nothing was changed."
+            raise RdmaError(text, MAKE_ROOM) from exc
         raise
     return token
 
@@ -265,9 +254,8 @@ def confirm(token: str) -> None:
     """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
     folder = f"{timers_folder()}/{token}"
     if not token.isalnum():
-        raise RdmaError(
-            f"{token!r} is not a token of policy_route.", "Give the token that the change returned. [token_unknown]"
-        )
+        text = f"{token!r} is not a token of policy_route."
+        raise RdmaError(text, "Give the token that the change returned. [token_unknown]")
     try:
         os.rename(f"{folder}/armed", f"{folder}/confirmed")
     except OSError as exc:
@@ -275,10 +263,8 @@ def confirm(token: str) -> None:
             return
         if os.path.exists(f"{folder}/fired"):
             raise _fired(folder) from exc
-        raise RdmaError(
-            f"There is no change with the token {token!r} on this host.",
-            "Run the change again: a reboot or a later run may have ended that one. [token_gone]",
-        ) from exc
+        fix = "Run the change again: a reboot or a later run may have ended that one. [token_gone]"
+        raise RdmaError(f"There is no change with the token {token!r} on this host.", fix) from exc
 
 
 def _fired(folder: str) -> RdmaError:
@@ -288,11 +274,9 @@ def _fired(folder: str) -> RdmaError:
     with Kernel() as kernel:
         left = [str(op) for op in _left(kernel, host, before, after)]
     if not left:
-        return RdmaError(
-            "The confirmation came too late: the rollback timer has taken the change back.",
-            "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_late]",
-            taken_back=True,
-        )
+        text = "The confirmation came too late: the rollback timer has taken the change back."
+        fix = "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_late]"
+        return RdmaError(text, fix, taken_back=True)
     return RdmaError(
         "The confirmation came too late: the rollback timer has fired, and the host is not as it was before:"
         f" `{left[0]}`{f' and {len(left) - 1} more' if left[1:] else ''} would lead there.",
@@ -345,10 +329,8 @@ def _start(folder: str, token: str) -> None:
 
 def _await_ready(folder: str) -> None:
     if not _until(lambda: os.path.exists(f"{folder}/ready"), READY_SECONDS, 0.01):
-        raise RdmaError(
-            f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.",
-            "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]",
-        )
+        fix = "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]"
+        raise RdmaError(f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.", fix)
 
 
 def _until(done: t.Callable[[], object], seconds: float, pause: float = POLL_SECONDS) -> bool:
@@ -367,18 +349,13 @@ def undo(token: str, seconds: int) -> str:
     try:
         host, before, after = _kept(_state(f"{timers_folder()}/{token}"))
     except (OSError, ValueError, KeyError) as exc:
-        raise RdmaError(
-            f"What was before the change with the token {token!r} is not known any more.",
-            "Take the rails away with state: absent (rail_network_state), or run again. [rollback_no_state]",
-        ) from exc
+        fix = "Take the rails away with state: absent (rail_network_state), or run again. [rollback_no_state]"
+        raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)
         if left := take_back(kernel, host, before, after):
-            raise RdmaError(
-                "The change could not be taken back whole.",
-                f"Do the rest: {'; '.join(left)} [rollback_partial]",
-                left=left,
-            )
+            text = "The change could not be taken back whole."
+            raise RdmaError(text, f"Do the rest: {'; '.join(left)} [rollback_partial]", left=left)
     return new
 
 

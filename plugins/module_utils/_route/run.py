@@ -76,11 +76,9 @@ def converge(want: Want, untouchable: Untouchable, *, check_mode: bool, timeout:
 def still_waiting(timer: RollbackTimer) -> RdmaError:
     """Return the error for a change that nobody has confirmed or taken back yet."""
     if timer.seconds_left > -OVERDUE_SECONDS:
-        return RdmaError(
-            f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation.",
-            f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]",
-            token=timer.token,
-        )
+        text = f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation."
+        fix = f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]"
+        return RdmaError(text, fix, token=timer.token)
     return RdmaError(
         "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?).",
         f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over. "
@@ -105,11 +103,9 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
         if check["status"] == "deviation"
     ]
     if silent and required:
-        raise RdmaError(
-            f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}.",
-            "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]",
-            checks=checks,
-        )
+        text = f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}."
+        fix = "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]"
+        raise RdmaError(text, fix, checks=checks)
     if not check_mode and required:
         confirm(params["confirm"])
     return {"changed": False, "confirmed": not check_mode, "checks": checks}

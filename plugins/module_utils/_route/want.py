@@ -108,16 +108,10 @@ def neighbours_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbour]:
     :param hosts: `host`, `zone` where it is another one than this host's, and `rails`.
     """
     return [
-        Neighbour(
-            host.get("host") or "",
-            host.get("zone") or "",
-            rail.get("name") or "",
-            6 if ":" in item["address"] else 4,
-            item["address"].partition("/")[0],
-        )
+        Neighbour(host.get("host") or "", host.get("zone") or "", rail.get("name") or "", 6 if ":" in text else 4, text)
         for host in hosts
         for rail in host.get("rails") or []
-        for item in rail.get("addresses") or []
+        for text in (item["address"].partition("/")[0] for item in rail.get("addresses") or [])
     ]
 
 
@@ -177,14 +171,13 @@ def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.
         try:
             yield ipaddress.ip_network(value)
         except ValueError as exc:
-            problems.append(
-                Problem(f"rdma_prefixes[{number}]", f"{exc}.", "Write a network in CIDR notation. [network_form]")
-            )
+            fix = "Write a network in CIDR notation. [network_form]"
+            problems.append(Problem(f"rdma_prefixes[{number}]", f"{exc}.", fix))
 
 
 def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> WantRail:
     index = raw.get("index") or number + 1
-    items = enumerate(raw.get("addresses") or [])
+    place, items = f"rails[{number}].addresses", enumerate(raw.get("addresses") or [])
     return WantRail(
         name=raw.get("name") or f"rail{index}",
         index=index,
@@ -193,11 +186,7 @@ def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> W
         mtu=raw.get("mtu"),
         table=raw.get("table") or TABLES[0] - 1 + index,
         priority=raw.get("rule_priority") or PRIORITIES[0] - 1 + index,
-        addresses=tuple(
-            found
-            for position, item in items
-            for found in _address(item, f"rails[{number}].addresses[{position}]", problems)
-        ),
+        addresses=tuple(own for at, row in items for own in _address(row, f"{place}[{at}]", problems)),
         vlan=raw.get("vlan") or 0,
     )
 
@@ -208,9 +197,8 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         subnet = ipaddress.ip_network(raw["subnet"])
         gateway = ipaddress.ip_address(raw["gateway"]) if raw.get("gateway") else None
     except ValueError as exc:
-        problems.append(
-            Problem(place, f"{exc}.", "Write an address and the network (CIDR) that it is in. [address_form]")
-        )
+        fix = "Write an address and the network (CIDR) that it is in. [address_form]"
+        problems.append(Problem(place, f"{exc}.", fix))
         return
     for key, value in (("address", address), ("gateway", gateway)):
         if value is not None and value not in subnet:
@@ -219,13 +207,7 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
     if gateway == address:
         text = f"{gateway} is the host's own address."
         problems.append(Problem(f"{place}.gateway", text, "Name the switch's address. [gateway_is_own]"))
-    yield WantAddress(
-        family=address.version,
-        address=str(address),
-        length=subnet.prefixlen,
-        subnet=str(subnet),
-        gateway=str(gateway) if gateway else "",
-    )
+    yield WantAddress(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
 
 
 def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:

@@ -81,17 +81,8 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
 
     def route(table: int, dst: str, metric: int, gateway: str) -> model.Route:
         scope = model.SCOPE_LINK if item.family == 4 and not gateway else model.SCOPE_GLOBAL
-        return model.Route(
-            item.family,
-            table,
-            dst,
-            metric,
-            interface=interface,
-            gateway=gateway,
-            source=item.address,
-            scope=scope,
-            protocol=model.PROTOCOL,
-        )
+        where = (interface, gateway, item.address, scope)
+        return model.Route(item.family, table, dst, metric, *where, protocol=model.PROTOCOL)
 
     yield route(rail.table, item.subnet, plain, "")
     if not item.gateway:
