@@ -19,9 +19,6 @@ from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_host_plans, read_lock
 from ..module_utils._intake import line
 from ..plugin_utils._host_plan import read_host_plan
-from ..plugin_utils._plan.lock import parse_lock
-from ..plugin_utils._plan.lock_copy import LockCopy
-from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import problems, tag_problems
@@ -81,6 +78,11 @@ def lock_copy(
     :param release: the names in fabric_release.
     :param allow_renumber: whether nodes may get other addresses.
     """
+    # The planner reads the options' documentation: only who asks for this pays for that.
+    from ..plugin_utils._plan.lock import parse_lock
+    from ..plugin_utils._plan.lock_copy import LockCopy
+    from ..plugin_utils._plan.store import read_text
+
     copy = LockCopy(found, fabric, namespace)
     place = os.path.join(plan_dir, LOCK)
     try:

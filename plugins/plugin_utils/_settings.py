@@ -19,7 +19,6 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ._fabric.options import DEFAULTS
 from ._former import former
 from ._report.equal import folded
 
@@ -132,6 +131,9 @@ def _one_edit(one: str, other: str) -> bool:
 @cache
 def known_variables() -> dict[str, set[str]]:
     """Return the options of every role, as its argument spec has them, by their prefix."""
+    # It is read from documentation: not when a filter of this file's neighbours is loaded.
+    from ._fabric.options import DEFAULTS
+
     known: dict[str, set[str]] = {}
     for path in ROLES.glob("*/meta/argument_specs.yml"):
         prefix = f"{path.parts[-3]}_"
@@ -196,6 +198,5 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
                 values[name] = value
         for text in value_problems(values):
             said.setdefault(text, []).extend(members)
-    everywhere = len(hosts)
-    lines = [text if len(members) == everywhere else f"{folded(members)}: {text}" for text, members in said.items()]
+    lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in said.items()]
     return [*name_problems({name for own in hosts.values() for name in own}), *lines]

@@ -293,9 +293,12 @@ def test_a_plain_default_is_read_as_the_template_engine_reads_it(default, form):
 
 
 def test_no_worker_has_to_compile_the_filters():
-    """Whoever loads the action, which the process that forks does, has them."""
+    """Whoever loads the action, which the process that forks does, has them; and nobody for them the planner."""
     begin = "import sys; from ansible.plugins.loader import init_plugin_loader; init_plugin_loader(); "
-    look = "from {0}.action import rail_audit; sys.exit('{0}.filter.filters' not in sys.modules)"
+    look = (
+        "from {0}.action import rail_audit; "
+        "sys.exit('{0}.filter.filters' not in sys.modules or '{0}.plugin_utils._fabric.options' in sys.modules)"
+    )
     text = begin + look.format("ansible_collections.railops.rdma.plugins")
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
