@@ -24,6 +24,11 @@ from ..plugin_utils._refusal import refuse
 from ..plugin_utils._settings import HOST_KEYS, known_variables
 
 
+def _broken(place: str, exc: Exception) -> Problem:
+    problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
+    return Problem(place, problem, "Mend the template. [template_broken]")
+
+
 class ActionModule(FabricAction):
     """Collect the nodes and their variables, and run the planner."""
 
@@ -89,14 +94,8 @@ class ActionModule(FabricAction):
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
         if unknown := sorted(set(raw) - set(DEFAULTS)):
-            raise InputError(
-                Problem(
-                    key,
-                    "It is no parameter of ippool_plan.",
-                    "Take it out; ansible-doc lists them. [unknown_parameter]",
-                )
-                for key in unknown
-            )
+            fix = "Take it out; ansible-doc lists them. [unknown_parameter]"
+            raise InputError(Problem(key, "It is no parameter of ippool_plan.", fix) for key in unknown)
         for key in BOOLEANS:
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
@@ -126,8 +125,7 @@ class ActionModule(FabricAction):
             try:
                 value = kept(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
-                problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
-                problems.append(Problem(f"fabric_{key}", problem, "Mend the template. [template_broken]"))
+                problems.append(_broken(f"fabric_{key}", exc))
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
             else:
@@ -166,13 +164,7 @@ class ActionModule(FabricAction):
                 try:
                     node[key] = own[variable]
                 except AnsibleError as exc:
-                    problems.append(
-                        Problem(
-                            place,
-                            f"It cannot be resolved: {str(exc).rstrip('.')}.",
-                            "Mend the template. [template_broken]",
-                        )
-                    )
+                    problems.append(_broken(place, exc))
                 # ansible-core before 2.19 returns the text of a template that it could not resolve.
                 problems += still_templates(place, node.get(key))
             nodes.append(node)

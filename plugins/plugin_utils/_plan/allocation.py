@@ -63,21 +63,14 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
                 )
             continue
         if old in names:
-            check.add(
-                place,
-                f"{old} is still in the inventory.",
-                f"Call it {new} there (fabric_node_name). [rename_still_there]",
-            )
+            fix = f"Call it {new} there (fabric_node_name). [rename_still_there]"
+            check.add(place, f"{old} is still in the inventory.", fix)
         elif new in lock.nodes:
-            check.add(
-                place,
-                f"{new} has a slot of its own in plan.json.",
-                "Give another name, or retire that node first. [rename_has_slot]",
-            )
+            fix = "Give another name, or retire that node first. [rename_has_slot]"
+            check.add(place, f"{new} has a slot of its own in plan.json.", fix)
         elif new not in names:
-            check.add(
-                place, f"{new} is not in the inventory.", f"Call {old} so there (fabric_node_name). [rename_not_there]"
-            )
+            fix = f"Call {old} so there (fabric_node_name). [rename_not_there]"
+            check.add(place, f"{new} is not in the inventory.", fix)
         else:
             nodes[new] = nodes.pop(old)
             done.append(f"{old} to {new}")

@@ -31,14 +31,6 @@ HOURLY_SQUARE = 16_000_000
 """4,000 pools took an hour on two cores, and the time grows with the square of their number."""
 
 
-class Layout(t.NamedTuple):
-    """Offsets inside one subnet, or inside one rail's part of it."""
-
-    gateway: int | None
-    hosts: tuple[Range, ...]
-    pods: tuple[Range, ...]
-
-
 def power_of_two(number: int) -> int:
     """Round up to a power of two."""
     return 1 << max(0, number - 1).bit_length()
@@ -58,20 +50,19 @@ def gateway_offset(spec: str | int, window: int) -> int | None:
 
 
 def lay_out(
-    span: Range, window: int, gateway: str | int, hosts: int, at_end: bool, limit: int | None, holes: t.Sequence[Range]
-) -> Layout:
-    """Deal the offsets of `span` to the gateway, `hosts` nodes and the pods (at most `limit`).
+    span: Range, window: int, gateway: int | None, hosts: int, at_end: bool, limit: int | None, holes: t.Sequence[Range]
+) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+    """Deal the offsets of `span` to `hosts` nodes and the pods (at most `limit`); all but the gateway's.
 
     `window` is how much of the subnet is used: its first and last address go to nobody (IPv4: network and broadcast;
     IPv6: the subnet-router anycast address, and the same offsets as IPv4's).
 
-    :param gateway: `first`, `last`, `none` or an offset.
+    :param gateway: its offset.
     :param at_end: nodes have the last addresses instead of the first.
     """
-    offset = gateway_offset(gateway, window)
     if window == 2:
-        return Layout(offset, intervals.subtract([(1, 1)], holes), ())
-    taken = [*holes] if offset is None else [*holes, (offset, offset)]
+        return intervals.subtract([(1, 1)], holes), ()
+    taken = [*holes] if gateway is None else [*holes, (gateway, gateway)]
     free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
     if at_end:
         rest, nodes = intervals.take(free, max(0, intervals.size(free) - hosts))
@@ -79,7 +70,7 @@ def lay_out(
         nodes, rest = intervals.take(free, hosts)
     if limit is not None:
         rest = intervals.take(rest, limit)[0]
-    return Layout(offset, nodes, intervals.merge(rest))
+    return nodes, intervals.merge(rest)
 
 
 def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
@@ -144,6 +135,7 @@ def _cuts(
     :param usual: the pods' offsets in the other subnets.
     """
     length = fabric.node_prefix[aggregate.family]
+    gateway = gateway_offset(fabric.gateway[aggregate.family], window)
     size = 1 << (WIDTH[aggregate.family] - length)
     cuts: dict[int, Cut] = {}
     for first, last in _holes(fabric, aggregate):
@@ -152,13 +144,12 @@ def _cuts(
                 continue
             subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
             holes = _holes(fabric, subnet)
-            layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, holes)
-            pods = layout.pods
+            hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, holes)
             if not fabric.backend.pool_per_node:
                 # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
-                pods = intervals.subtract(usual, intervals.merge([*holes, *layout.hosts]))
+                pods = intervals.subtract(usual, intervals.merge([*holes, *hosts]))
             cuts[slot] = Cut(
-                subnet.network + layout.hosts[0][0] if layout.hosts else None,
+                subnet.network + hosts[0][0] if hosts else None,
                 tuple((subnet.network + low, subnet.network + high) for low, high in pods),
             )
     return cuts
@@ -184,15 +175,15 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
         # IPv6 beside IPv4 uses IPv4's offsets, so no more addresses than those.
         window = min(window, 1 << (WIDTH[4] - subnet_length_of(fabric, twin)))
     limit = pods_limit(fabric, family, where.max_nodes)
+    gateway = gateway_offset(fabric.gateway[family], window)
     if per_node:
-        layout = lay_out((0, window - 1), window, fabric.gateway[aggregate.family], 1, False, limit, ())
-        if layout.pods and fabric.backend.rest_is_pods(family, length):
-            gateways = [] if layout.gateway is None else [(layout.gateway, layout.gateway)]
-            layout = layout._replace(pods=intervals.subtract([(layout.pods[0][0], subnet.size - 1)], gateways))
+        hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, ())
+        if pods and fabric.backend.rest_is_pods(family, length):
+            pods = intervals.subtract([(pods[0][0], subnet.size - 1)], [] if gateway is None else [(gateway, gateway)])
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"
-        layout = lay_out(span, window, fabric.gateway[family], where.max_nodes, at_end, limit, _holes(fabric, subnet))
+        hosts, pods = lay_out(span, window, gateway, where.max_nodes, at_end, limit, _holes(fabric, subnet))
     return Block(
         zone=zone,
         rail=rail,
@@ -201,10 +192,10 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
         subnet_length=length,
         per_node=per_node,
         slots=where.max_nodes,
-        gateway_offset=layout.gateway,
-        host_offsets=layout.hosts,
-        pod_offsets=layout.pods,
-        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit, layout.pods) if per_node else {},
+        gateway_offset=gateway,
+        host_offsets=hosts,
+        pod_offsets=pods,
+        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit, pods) if per_node else {},
     )
 
 

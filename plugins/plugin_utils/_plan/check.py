@@ -128,15 +128,14 @@ class Checker:
         """
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value.strip()):
             value = int(value)
+        fix = f"Give a number from {low} to {high}. [number_range]"
         if isinstance(value, bool) or not isinstance(value, int):
-            self.add(
-                place, f"{shown(value)} is not a whole number.", f"Give a number from {low} to {high}. [number_range]"
-            )
-            return default
-        if not low <= value <= high:
-            self.add(place, f"{value} is out of range.", f"Give a number from {low} to {high}. [number_range]")
-            return default
-        return value
+            self.add(place, f"{shown(value)} is not a whole number.", fix)
+        elif not low <= value <= high:
+            self.add(place, f"{value} is out of range.", fix)
+        else:
+            return value
+        return default
 
     def choice(self, place: str, value: object, choices: t.Sequence[str], *, why: str = "") -> str:
         """Take one of the choices.

@@ -137,9 +137,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
         first_block=check.integer("fabric_first_block", given["first_block"], 0, MAX_BLOCK),
         gateway=dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", given["gateway"])),
-        host_addresses=check.choice(
-            "fabric_host_addresses", given["host_addresses"], OPTIONS["host_addresses"]["choices"]
-        ),
+        host_addresses=_choice(check, given, "host_addresses"),
         node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
         ipam=_choice(check, given, "ipam"),

@@ -176,16 +176,14 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         raise InputError([Problem(f"{place}: frozen", f"{shown(frozen)} is not an object.", RESTORE)])
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
         return Lock(thaw(frozen[UNFINISHED], place), nodes)
-    if data.get("digest") != lock_digest(data) and not accept:
-        problem = f"Its digest is {shown(data.get('digest'))}, its content makes {lock_digest(data)!r}: it was changed"
-        fix = RESTORE + " After a merge that you have checked (every node on its slot), run once with "
-        raise InputError(
-            [
-                Problem(
-                    f"{place}: digest", problem + " by hand or merged.", fix + "fabric_accept_lock=true. [plan_by_hand]"
-                )
-            ]
+    said, made = data.get("digest"), lock_digest(data)
+    if said != made and not accept:
+        problem = f"Its digest is {shown(said)}, its content makes {made!r}: it was changed by hand or merged."
+        fix = (
+            f"{RESTORE} After a merge that you have checked (every node on its slot), run once with "
+            "fabric_accept_lock=true. [plan_by_hand]"
         )
+        raise InputError([Problem(f"{place}: digest", problem, fix)])
     return Lock(thaw(frozen, place), nodes)
 
 

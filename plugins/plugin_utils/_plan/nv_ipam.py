@@ -53,11 +53,6 @@ def _given(block: Block) -> tuple[Range, ...]:
     return ((1, last if block.family == 6 else last - 1),)
 
 
-def _kept(block: Block) -> tuple[Range, ...]:
-    """Return the offsets that no pod may have, of every node alike."""
-    return intervals.subtract(_given(block), block.pod_offsets)
-
-
 def _cut(block: Block, slot: int) -> t.Iterator[Range]:
     """Give the addresses that the pods of one node do not have beside."""
     first = block.subnet_first(slot)
@@ -67,16 +62,11 @@ def _cut(block: Block, slot: int) -> t.Iterator[Range]:
 
 def cidr_pools(plan: FabricPlan) -> list[Json]:
     """Return the CIDRPools: one a rail and family, with the prefixes of all zones."""
-    fabric = plan.fabric
-    made = []
-    for rail in fabric.rails:
-        for family in fabric.families:
-            blocks = {
-                block.zone: block for block in plan.blocks if (block.rail + 1, block.family) == (rail.index, family)
-            }
-            if blocks:
-                made.append(_cidr_pool(plan, rail, family, blocks))
-    return made
+    blocks: dict[tuple[int, int], dict[int, Block]] = {}
+    for block in plan.blocks:
+        blocks.setdefault((block.rail, block.family), {})[block.zone] = block
+    pairs = [(rail, family) for rail in plan.fabric.rails for family in plan.fabric.families]
+    return [_cidr_pool(plan, *pair, found) for pair in pairs if (found := blocks.get((pair[0].index - 1, pair[1])))]
 
 
 def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Block]) -> Json:
@@ -88,7 +78,8 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     }
     if one.gateway_offset is not None:
         spec["gatewayIndex"] = one.gateway_offset
-    if kept := _kept(one):
+    # What no pod may have, of every node alike.
+    if kept := intervals.subtract(_given(one), one.pod_offsets):
         spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in kept]
     used = {(node.zone, node.slot) for node in plan.nodes}
     cut = [
@@ -127,30 +118,22 @@ def files(plan: FabricPlan) -> dict[str, str]:
     return {"cidrpools.yaml": documents(cidr_pools(plan)), "networks.yaml": documents(_networks(plan))}
 
 
-def problems(plan: FabricPlan) -> list[Problem]:
-    """Find pools that the API would not take, or not with the status that they will have."""
-    found = []
+def problems(plan: FabricPlan) -> t.Iterator[Problem]:
+    """Give pools that the API would not take, or not with the status that they will have."""
     for pool in cidr_pools(plan):
+        name = pool["metadata"]["name"]
         if (index := pool["spec"].get("gatewayIndex", 0)) > MOST_INDEX:
-            text = (
-                f"Its offset in {pool['metadata']['name']} would be {index}; nv-ipam knows offsets up to {MOST_INDEX}."
-            )
-            found.append(
-                Problem(
-                    "fabric_gateway", text, "Give first or none, or a longer IPv6 fabric_node_prefix. [nv_ipam_offset]"
-                )
-            )
+            text = f"Its offset in {name} would be {index}; nv-ipam knows offsets up to {MOST_INDEX}."
+            fix = "Give first or none, or a longer IPv6 fabric_node_prefix. [nv_ipam_offset]"
+            yield Problem("fabric_gateway", text, fix)
         rows = [{**row, "gateway": row["prefix"]} for row in pool["spec"]["staticAllocations"] if "nodeName" in row]
         size = len(json.dumps([pool, rows], separators=(",", ":")))
         if size > MOST_BYTES:
             text = (
-                f"{pool['metadata']['name']} would have {size:,} bytes with its status, for {len(plan.nodes):,} nodes; "
+                f"{name} would have {size:,} bytes with its status, for {len(plan.nodes):,} nodes; {MOST_BYTES:,} fit."
             )
-            text += f"{MOST_BYTES:,} fit."
-            found.append(
-                Problem("fabric_ipam", text, "Make two fabrics of it, or give the nodes shorter names. [nv_ipam_size]")
-            )
-    return found
+            fix = "Make two fabrics of it, or give the nodes shorter names. [nv_ipam_size]"
+            yield Problem("fabric_ipam", text, fix)
 
 
 def warnings(plan: FabricPlan) -> list[str]:

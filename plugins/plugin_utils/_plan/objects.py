@@ -34,7 +34,7 @@ DEVICE_PLUGIN_INTERVAL = 300
 class Addressing(t.NamedTuple):
     """What gives pods their addresses."""
 
-    problems: t.Callable[[FabricPlan], list[Problem]]
+    problems: t.Callable[[FabricPlan], t.Iterator[Problem]]
     """What stands in its way."""
     warnings: t.Callable[[FabricPlan], list[str]]
     files: t.Callable[[FabricPlan], dict[str, str]]
@@ -114,24 +114,21 @@ def device_config(plan: FabricPlan) -> Body:
     """Return the configuration of the RDMA shared device plugin: a resource a rail, found by interface names."""
     fabric = plan.fabric
     link = "infiniband" if fabric.network == "infiniband" else "ether"
-    groups = profiles(plan)
-    entries: dict[str, Body] = {}
-    for profile, nodes in groups.items():
-        for rail in fabric.rails:
+    interfaces: dict[str, set[str]] = {}
+    for profile, nodes in profiles(plan).items():
+        for rail, interface in zip(fabric.rails, interfaces_of(fabric, nodes), strict=True):
             name = full_resource(plan, rail, profile).partition("/")[2]
-            entry = entries.setdefault(
-                name,
-                {
-                    "resourceName": name,
-                    "resourcePrefix": fabric.resource_prefix,
-                    "rdmaHcaMax": fabric.hca_max,
-                    "selectors": {"ifNames": [], "linkTypes": [link]},
-                },
-            )
-            entry["selectors"]["ifNames"].append(interfaces_of(fabric, nodes)[rail.index - 1])
-    for entry in entries.values():
-        entry["selectors"]["ifNames"] = sorted(set(entry["selectors"]["ifNames"]))
-    return {"configList": list(entries.values()), "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
+            interfaces.setdefault(name, set()).add(interface)
+    entries = [
+        {
+            "resourceName": name,
+            "resourcePrefix": fabric.resource_prefix,
+            "rdmaHcaMax": fabric.hca_max,
+            "selectors": {"ifNames": sorted(found), "linkTypes": [link]},
+        }
+        for name, found in interfaces.items()
+    ]
+    return {"configList": entries, "periodicUpdateInterval": DEVICE_PLUGIN_INTERVAL}
 
 
 def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
@@ -244,7 +241,7 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
     :raises InputError: when names of rails or nodes would make two objects one.
     """
     give = ADDRESSING[plan.fabric.ipam]
-    if problems := give.problems(plan):
+    if problems := list(give.problems(plan)):
         raise InputError(problems)
     files = {
         **give.files(plan),

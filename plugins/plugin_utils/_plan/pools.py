@@ -108,10 +108,9 @@ def reserved_ips(fabric: Fabric) -> list[Body]:
     return made
 
 
-def name_problems(plan: FabricPlan) -> list[Problem]:
-    """Find names that would make two objects one, or let a wildcard catch another rail's pools."""
+def name_problems(plan: FabricPlan) -> t.Iterator[Problem]:
+    """Give names that would make two objects one, or let a wildcard catch another rail's pools."""
     fabric = plan.fabric
-    problems = []
     stems = {
         f"{pool_stem(fabric, rail, family)}-": f"fabric_rails[{rail.index - 1}].name"
         for rail in fabric.rails
@@ -119,22 +118,13 @@ def name_problems(plan: FabricPlan) -> list[Problem]:
     }
     for stem, place in stems.items():
         if len(stem) > KEPT:
-            problems.append(
-                Problem(
-                    place,
-                    f"Pool names begin with {stem!r}, {len(stem)} characters; shortened names keep {KEPT}.",
-                    f"Make fabric_name or the rail's name {len(stem) - KEPT} characters shorter. [pool_name_long]",
-                )
-            )
-        problems.extend(
-            Problem(
-                place,
-                f"The wildcard {stem}* would catch the pools of {other}.",
-                "Rename one of the two rails. [pool_wildcard]",
-            )
-            for other in stems
-            if other != stem and other.startswith(stem)
-        )
+            problem = f"Pool names begin with {stem!r}, {len(stem)} characters; shortened names keep {KEPT}."
+            fix = f"Make fabric_name or the rail's name {len(stem) - KEPT} characters shorter. [pool_name_long]"
+            yield Problem(place, problem, fix)
+        for other in stems:
+            if other != stem and other.startswith(stem):
+                problem = f"The wildcard {stem}* would catch the pools of {other}."
+                yield Problem(place, problem, "Rename one of the two rails. [pool_wildcard]")
     owners: dict[str, str] = {}
     for block in plan.blocks[:1] if plan.fabric.mode == "exclusive" else ():
         stem = pool_stem(fabric, fabric.rails[block.rail], block.family)
@@ -143,11 +133,6 @@ def name_problems(plan: FabricPlan) -> list[Problem]:
             for part in range(parts):
                 name = pool_name(stem, node.name, part)
                 if owners.setdefault(name, node.name) != node.name:
-                    problems.append(
-                        Problem(
-                            f"node {node.name}",
-                            f"Its pool would be {name!r}, as that of node {owners[name]}.",
-                            "Give one of the two another fabric_node_name. [pool_name_twice]",
-                        )
-                    )
-    return problems
+                    problem = f"Its pool would be {name!r}, as that of node {owners[name]}."
+                    fix = "Give one of the two another fabric_node_name. [pool_name_twice]"
+                    yield Problem(f"node {node.name}", problem, fix)

@@ -74,27 +74,38 @@ def address_range(plan: FabricPlan, family: int) -> Prefix | None:
     return next((net for net in nets if wanted and all(net.contains(prefix) for prefix in wanted)), None)
 
 
-def _devices(plan: FabricPlan, where: str) -> tuple[str, str]:
-    """Return the devices in rail order as `name:port,...`, or nothing and the reason."""
+def _devices(plan: FabricPlan, where: str, name: str, sign: str, reason: str) -> Value:
+    """Return the variable of the rails' devices in their order, as `name:port,...`; or a remark why it is left out.
+
+    :param where: PODS or HOSTS.
+    :param name: of the variable.
+    :param sign: what its value begins with.
+    :param reason: of its value.
+    """
+    if why := _unlisted(plan, where):
+        return Value("", "", f"{name} is left out: {why}.")
+    return Value(name, sign + ",".join(f"{rail.device}:1" for rail in plan.fabric.rails), reason)
+
+
+def _unlisted(plan: FabricPlan, where: str) -> str:
+    """Return why there is no list of devices; empty where there is one."""
     fabric = plan.fabric
     if where == PODS and fabric.attached.own_device:
-        return "", "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
+        return "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
     if missing := [rail.name for rail in fabric.rails if not rail.device]:
-        return "", (
+        return (
             f"the plan does not know the RDMA devices: name them as `device` of the rails in fabric_rails "
             f"(missing: {', '.join(missing)}); until then every active device is used, storage among them"
         )
     if list(profiles(plan)) != [DECLARED]:
-        return "", (
+        return (
             "nodes name the rails' interfaces in several ways, so one list of devices would be wrong on some; "
             "give the rails stable names to have one"
         )
-    return ",".join(f"{rail.device}:1" for rail in fabric.rails), ""
+    return ""
 
 
-def _traffic_class(fabric: Fabric, name: str) -> Value | None:
-    if fabric.network == "infiniband":
-        return None
+def _traffic_class(fabric: Fabric, name: str) -> Value:
     if fabric.lossless is None:
         reason = f"{name} is left out: fabric_lossless does not say which DSCP the switches treat as lossless."
         return Value("", "", reason)
@@ -107,12 +118,8 @@ def _traffic_class(fabric: Fabric, name: str) -> Value | None:
 
 def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
-    devices, why = _devices(plan, where)
-    if devices:
-        reason = "The rails' devices in their order; the value's own first sign means exact names: mlx5_1, not mlx5_10."
-        yield Value("NCCL_IB_HCA", f"={devices}", reason)
-    else:
-        yield Value("", "", f"NCCL_IB_HCA is left out: {why}.")
+    reason = "The rails' devices in their order; the value's own first sign means exact names: mlx5_1, not mlx5_10."
+    yield _devices(plan, where, "NCCL_IB_HCA", "=", reason)
     if where == PODS:
         reason = "Ranks find each other over the cluster's own network, never over a rail."
         yield Value("NCCL_SOCKET_IFNAME", f"={POD_INTERFACE}", reason)
@@ -126,8 +133,7 @@ def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
         yield Value("NCCL_SOCKET_IFNAME", f"^={','.join([*rails, *NO_MANAGEMENT])}", reason)
     if fabric.network == "roce":
         yield from _nccl_gid(plan)
-    if marked := _traffic_class(fabric, "NCCL_IB_TC"):
-        yield marked
+        yield _traffic_class(fabric, "NCCL_IB_TC")
     yield _cross_nic(plan)
 
 
@@ -160,18 +166,11 @@ def _cross_nic(plan: FabricPlan) -> Value:
 
 def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
-    devices, why = _devices(plan, where)
-    if devices:
-        reason = (
-            "The rails' devices. UCX then uses nothing else, TCP neither; of a device that is missing it only warns."
-        )
-        yield Value("UCX_NET_DEVICES", devices, reason)
-    else:
-        yield Value("", "", f"UCX_NET_DEVICES is left out: {why}.")
-    if marked := _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS"):
-        yield marked
+    reason = "The rails' devices. UCX then uses nothing else, TCP neither; of a device that is missing it only warns."
+    yield _devices(plan, where, "UCX_NET_DEVICES", "", reason)
     if fabric.network == "infiniband":
         return
+    yield _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS")
     if rails_meet(plan) is False:
         reason = "The rails do not reach each other: only peers of the own subnet are tried (UCX before 1.19)."
         yield Value("UCX_IB_ROCE_LOCAL_SUBNET", "y", reason)
