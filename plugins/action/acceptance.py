@@ -149,7 +149,7 @@ class ActionModule(FabricAction):
             node = old.get("node") or read_host_plan(self._args["plan_dir"], host)["node"]
             made = merge.host_result(host, node, digest, [*kept, *checks], old.get("error"), old.get("facts"))
             files.write_json(path, made)
-        return {"checks": fabric_checks(report, judged), "failed_stage": report.failed or ""}
+        return {"checks": list(fabric_checks(report, judged)), "failed_stage": report.failed or ""}
 
     # --- on a host ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._discover.plan import discover
 from ..plugin_utils._discover.text import as_yaml, cables, inventory, report
 from ..plugin_utils._localhost import FabricAction
+from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._verdict.files import write_text
 
 HEADER = """\
@@ -30,13 +31,6 @@ CABLES = """\
 ---
 """
 ARGUMENT_SPEC = documented(DOCUMENTATION)
-
-
-def _read(path: str) -> str:
-    if not os.path.exists(path):
-        return ""
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 class ActionModule(FabricAction):
@@ -57,7 +51,7 @@ class ActionModule(FabricAction):
         if seen := cables(proposal, args["group"]):
             wanted["cables.yml"] = CABLES + as_yaml(seen)
         texts = {os.path.join(args["dest"], name): text for name, text in wanted.items()}
-        before = {path: _read(path) for path in texts}
+        before = {path: read_text(path) if os.path.exists(path) else "" for path in texts}
         differing = {path: text for path, text in texts.items() if text != before[path]}
         if not self._task.check_mode:
             for path, text in differing.items():

@@ -90,7 +90,7 @@ class FabricAction(ActionBase):
         mine = task_vars or {}
         host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
         if host != "localhost" and "localhost" in hostvars:
-            self._refuse(host, differing(mine, hostvars["localhost"], self._rendered), mine)
+            self._refuse(host, differing(mine, hostvars["localhost"], self._templar.template), mine)
         try:
             return once(self._task, self.act(mine))
         except RdmaError as exc:
@@ -102,9 +102,6 @@ class FabricAction(ActionBase):
         :raises RdmaError: with what is in the way.
         """
         raise NotImplementedError
-
-    def _rendered(self, value: t.Any) -> t.Any:
-        return self._templar.template(value)
 
     @staticmethod
     def _refuse(host: str, found: t.Mapping[str, str], mine: t.Mapping[str, t.Any]) -> None:

@@ -180,11 +180,9 @@ def without(section: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return narrowed(section, [check for check in section["checks"] if not check["id"].startswith(PREFIX)], SKIPPED)
 
 
-def fabric_checks(report: AcceptReport, judged: Judge) -> list[Check]:
-    """Return the checks of what is no single host's fault."""
-    found = []
+def fabric_checks(report: AcceptReport, judged: Judge) -> t.Iterator[Check]:
+    """Give the checks of what is no single host's fault."""
     for finding in others(report.findings):
         where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]
-        found.append(deviation(f"accept_{report.failed}", planned, where, cause, fix, object=where))
-    return found
+        yield deviation(f"{PREFIX}{report.failed}", planned, where, cause, fix, object=where)

@@ -152,7 +152,7 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     for host in hosts:
         placed[host], more = _place(host, *ports[host], profile, rail_names)
         findings += more
-    rails = _rails(rail_names, placed)
+    rails = tuple(_rails(rail_names, placed))
     network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
     findings += _port_findings(placed, rail_names, network)
     findings += [
@@ -243,44 +243,38 @@ def _place(
     return tuple(placed), findings
 
 
-def _rails(names: t.Sequence[str], placed: t.Mapping[str, t.Sequence[Nic | None]]) -> tuple[ProposedRail, ...]:
-    found = []
+def _rails(names: t.Sequence[str], placed: t.Mapping[str, t.Sequence[Nic | None]]) -> t.Iterator[ProposedRail]:
     for index, name in enumerate(names):
         column = [nics[index] for nics in placed.values()]
         there = [nic for nic in column if nic]
         addresses = {nic.pci for nic in there}
-        found.append(
-            ProposedRail(
-                name=name,
-                interface=_most(nic.name for nic in there),
-                gpu=_most(nic.gpu for nic in there),
-                pci=addresses.pop() if len(addresses) == 1 else None,
-                switches=tuple(sorted({nic.switch for nic in there if nic.switch}, key=natural)),
-            )
+        yield ProposedRail(
+            name=name,
+            interface=_most(nic.name for nic in there),
+            gpu=_most(nic.gpu for nic in there),
+            pci=addresses.pop() if len(addresses) == 1 else None,
+            switches=tuple(sorted({nic.switch for nic in there if nic.switch}, key=natural)),
         )
-    return tuple(found)
 
 
 def _differing(
     placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[ProposedRail]
 ) -> dict[str, dict[str, str]]:
-    found = {}
-    for host, nics in placed.items():
-        names = {
+    found = {
+        host: {
             rail.name: nic.name for rail, nic in zip(rails, nics, strict=False) if nic and nic.name != rail.interface
         }
-        if names:
-            found[host] = names
-    return found
+        for host, nics in placed.items()
+    }
+    return {host: names for host, names in found.items() if names}
 
 
 def _port_findings(
     placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[str], network: str
-) -> list[HostFinding]:
-    """Return ports with another link layer, no link, a neighbour without a name, a cable on another rail's switch."""
+) -> t.Iterator[HostFinding]:
+    """Give ports with another link layer, no link, a neighbour without a name, a cable on another rail's switch."""
     layer = next(name for name, kind in NETWORKS.items() if kind == network)
     owner = _owners(placed)
-    found = []
     for host, nics in placed.items():
         for index, nic in enumerate(nics):
             if nic is None:
@@ -288,21 +282,20 @@ def _port_findings(
             if nic.link_layer and nic.link_layer != layer:
                 text = f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}."
                 fix = "Set it with the role nic_mode; it takes effect after a reset or reboot."
-                found.append(HostFinding(host, rails[index], "other link layer", text, fix))
+                yield HostFinding(host, rails[index], "other link layer", text, fix)
             if nic.state and nic.state != "ACTIVE":
                 fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."
-                found.append(HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix))
+                yield HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix)
             if nic.odd:
                 text = f"What is at the other end of {nic.name} calls itself {nic.odd}, which is no name."
                 fix = "Look at who sends LLDP there; a name has 1 to 100 of A-Z a-z 0-9 _ . : / + - and spaces."
-                found.append(HostFinding(host, rails[index], "cable left out", text, fix))
+                yield HostFinding(host, rails[index], "cable left out", text, fix)
             if nic.switch and owner.get(nic.switch, index) != index:
                 usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)
                 place = f"{nic.switch} {nic.switch_port or ''}".rstrip()
                 text = f"{nic.name} is on {place}, which serves {rails[owner[nic.switch]]}."
                 fix = f"Move the cable to {' or '.join(usual)}." if usual else "Find the right switch port."
-                found.append(HostFinding(host, rails[index], "wrong leaf", text, fix))
-    return found
+                yield HostFinding(host, rails[index], "wrong leaf", text, fix)
 
 
 def _owners(placed: t.Mapping[str, t.Sequence[Nic | None]]) -> dict[str, int]:

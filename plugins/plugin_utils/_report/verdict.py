@@ -38,7 +38,6 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 # A warning is no reason to paint a rail red; it stands in the table.
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
-_CODES = {"ok": "o", "bad": "b", "unknown": "u"}
 # Of one node in the page's data; verdict.json has all.
 _NODE_FINDINGS = 20
 
@@ -210,8 +209,9 @@ def _contents(verdict: Verdict, data: t.Mapping[str, t.Any]) -> dict[str, str]:
         style.append(f".link.r{number}{{{link}}}.name.r{number}{{{name}}}")
         contents[f"sign{number}"] = f"{sign} "
         contents[f"rail{number}"] = f'<b class="{row.state}">{e(row.text)}</b>'
+    # The page knows each state by its first letter.
     states = {
-        str(entry.get("node") or host): "".join(_CODES[state] for state in host_states(entry, rails))
+        str(entry.get("node") or host): "".join(state[0] for state in host_states(entry, rails))
         for host, entry in verdict["hosts"].items()
     }
     status = verdict["status"]

@@ -34,8 +34,5 @@ def with_host(check: Check, own: t.Iterable[t.Mapping[str, t.Any]]) -> Check:
     if check.get("id") != RESOURCES or check.get("status") != DEVIATION:
         return check
     bad = [row for row in own if row.get("status") == DEVIATION and row.get("rail") in (check.get("rail"), None)]
-    for name in HOST_CHECKS:
-        for row in bad:
-            if row.get("id") == name:
-                return {**check, "cause": f"{name}: {row.get('cause')}", "fix": str(row.get("fix") or "")}
-    return check
+    why = next((row for name in HOST_CHECKS for row in bad if row.get("id") == name), None)
+    return {**check, "cause": f"{why['id']}: {why.get('cause')}", "fix": str(why.get("fix") or "")} if why else check

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -110,7 +111,5 @@ def read_results(
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
     """Remove the results of these hosts."""
     for host in hosts:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(result_path(verify_dir, host))
-        except FileNotFoundError:
-            continue

@@ -65,11 +65,8 @@ class MergedVerdict:
             return
         if (other := verdict.get("plan_digest")) != self._digest:
             problem = f"it is of the plan {excerpt(other)}, and the plan at hand is {str(self._digest)[:12]}."
-            self.refuse(
-                name,
-                problem,
-                "Run verify or audit for that part again, with the plan that is merged with. [merge_other_plan]",
-            )
+            fix = "Run verify or audit for that part again, with the plan that is merged with. [merge_other_plan]"
+            self.refuse(name, problem, fix)
             return
         sections = {part: self._in(section_of(t.cast("Verdict", verdict), part), schema) for part in SECTIONS}
         blind = not _looked(sections["cluster"])

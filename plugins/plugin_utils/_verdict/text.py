@@ -141,12 +141,10 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
     if len(names) > _ROWS:
         names = [name for name in names if hosts[name]["status"] != "pass"][:_ROWS]
-    together = {folded(members, 4): hosts[members[0]] for members in lost.values()}
-    width = min(60, max([7, *(len(name) for name in (*names, *together))]))
+    rows = {name: hosts[name] for name in names} | {folded(own, 4): hosts[own[0]] for own in lost.values()}
+    width = min(60, max([7, *map(len, rows)]))
     yield f"  {'':<{width}}  all  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails)
-    for name in names:
-        yield _host_row(name, hosts[name], rails, width, paint)
-    for name, entry in together.items():
+    for name, entry in rows.items():
         yield _host_row(name, entry, rails, width, paint)
     if left := len(hosts) - len(names) - sum(map(len, lost.values())):
         fine = "all ok" if len(passed) == left else f"{len(passed):,} of them ok: see verdict.md"

@@ -97,16 +97,12 @@ def lines(
     ]
 
 
-def _key(check: Check) -> tuple[t.Any, ...]:
-    return (check["id"], check.get("rail"), check.get("family"), check.get("object"))
-
-
 def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
     """Return the worst check of each thing that was looked at."""
     found: dict[tuple[t.Any, ...], Check] = {}
     for check in checks:
-        have = found.setdefault(_key(check), check)
-        found[_key(check)] = min(have, check, key=lambda one: WORST.index(one["status"]))
+        key = (check["id"], check.get("rail"), check.get("family"), check.get("object"))
+        found[key] = min(found.get(key, check), check, key=lambda one: WORST.index(one["status"]))
     return found
 
 
