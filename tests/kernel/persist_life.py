@@ -130,7 +130,7 @@ def boot(step: dict) -> dict:
     if step["daemon"] == "networkd":
         for name in ("links", "leases", "lldp"):
             os.makedirs(f"/run/systemd/netif/{name}")
-        command(["chown", "-R", "systemd-network", "/run/systemd/netif"])
+        command(["chown", "-R", "systemd-network:", "/run/systemd/netif"])
         # Ubuntu's waits for udev though /sys is read-only: by udev's own note each link has been seen.
         os.makedirs("/run/udev/data", exist_ok=True)
         for number in range(1, 200):

@@ -39,9 +39,9 @@ BOOT_NETWORKD = (
     + """
 mkdir -p /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp /run/systemd/network /run/udev/data
 for number in $(seq 1 200); do echo I:1 > /run/udev/data/n$number; done
-chown -R systemd-network /run/systemd/netif
+chown -R systemd-network: /run/systemd/netif
 mount --bind /mnt/etc/systemd /etc/systemd
-if [ -d /mnt/run/systemd/network ]; then cp /mnt/run/systemd/network/* /run/systemd/network/; fi
+if [ -d /mnt/run/systemd/network ]; then cp -p /mnt/run/systemd/network/* /run/systemd/network/; fi
 exec /lib/systemd/systemd-networkd
 """
 )
