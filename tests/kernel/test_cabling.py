@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
@@ -66,8 +67,10 @@ class Wiring:
         run("ip", "-n", there, "link", "set", port, "master", "br0", "up")
         run("ip", "-n", self.host, "link", "set", interface, "up")
 
-    def look(self, **options):
+    def look(self, run, **options):
         def ask():
+            # It is a process of its own.
+            cabling_look.ask = run
             own_sysfs()
             checks, facts = look(RAILS, {"cables": CABLES, "leaves": LEAVES, **options})
             return {f"{check['rail']} {check['id']}": check for check in checks}, facts["lldp"]
