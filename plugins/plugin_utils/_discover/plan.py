@@ -273,7 +273,7 @@ def _port_findings(
     placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[str], network: str
 ) -> t.Iterator[HostFinding]:
     """Give ports with another link layer, no link, a neighbour without a name, a cable on another rail's switch."""
-    layer = next(name for name, kind in NETWORKS.items() if kind == network)
+    layer = {kind: name for name, kind in NETWORKS.items()}[network]
     owner = _owners(placed)
     for host, nics in placed.items():
         for index, nic in enumerate(nics):
