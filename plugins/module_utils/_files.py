@@ -296,11 +296,15 @@ class Ran(t.NamedTuple):
         return text.replace(root, "") if root else text
 
 
+NO_ANSWER = 124
+"""The status of a program that took too long, as timeout(1) has it."""
+
+
 def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
     """Run a program that the host has, without AnsibleModule and with an end.
 
     :param text: what it reads.
-    :param seconds: how long it may take. The status is 124 of one that takes longer, 127 of one that is not there.
+    :param seconds: how long it may take: the status is NO_ANSWER after that, and 127 of a program that is not there.
     """
     tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if tool is None:
@@ -312,7 +316,7 @@ def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
             [tool, *argv[1:]], check=False, timeout=seconds, env=environ, **streams
         )
     except subprocess.TimeoutExpired as exc:
-        return Ran(124, (exc.stdout or b"").decode("utf-8", "replace"), f"no answer in {seconds:g} seconds")
+        return Ran(NO_ANSWER, (exc.stdout or b"").decode("utf-8", "replace"), f"no answer in {seconds:g} seconds")
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._files import Sysfs, ask
+from .._files import NO_ANSWER, Sysfs, ask
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
 from .perftest import TOOLS, Failure, argv, explain, judge, parse
@@ -117,7 +117,7 @@ def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
     except RdmaError as exc:
         return unready(test, exc)
     done = ask(command, seconds=params["timeout"])
-    code, output = None if done.status == 124 else done.status, done.out + done.err
+    code, output = None if done.status == NO_ANSWER else done.status, done.out + done.err
     if test["argv"]:
         return {**test, "status": "ok", "code": code, "output": output}
     end = bench.end_of(test)

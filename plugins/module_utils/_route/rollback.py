@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from .._detach import detach
 from .._errors import RdmaError
-from .._files import ask
+from .._files import NO_ANSWER, ask
 from .kernel import Kernel, KernelRefused
 from .model import Host, Link, Op, Phase, Snapshot, as_data, from_data, steps, toward
 from .want import IPOIB_GROUP
@@ -322,7 +322,8 @@ def _start(folder: str, token: str) -> None:
     if _systemd_runs_this():
         argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
         argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
-        if ask([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status == 0:
+        # One that got no answer may still start: a second timer beside it would take the change back twice.
+        if ask([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status in (0, NO_ANSWER):
             return
     detach(lambda: watch(folder))
 
