@@ -41,7 +41,8 @@ def test_the_oldest_client_does_what_the_newest_does() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        # Who runs this ends what stands still; a busy machine is slow, and that is no failure.
+        timeout=3600,
     )
     assert done.returncode == 0, done.stdout[-4000:]
     assert "the client 31.0" in done.stdout
