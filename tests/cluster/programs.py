@@ -43,7 +43,7 @@ LEVELS: dict[str, tuple[str, tuple[str, ...], str]] = {
         "lab-test",
         (
             *("kubelet", "spiderpool-agent", "spiderpool", "coordinator", "ifacer"),
-            *("multus", "passthru", "install_multus", "thin_entrypoint", "k8s-rdma-shared-dp"),
+            *("multus", "install_multus", "passthru", "thin_entrypoint", "k8s-rdma-shared-dp"),
         ),
         "pods with all rails on real kubelets",
     ),
@@ -103,6 +103,14 @@ def program(name: str) -> Path:
     return home / name
 
 
+def is_wanted(name: str) -> bool:
+    """Say whether the programs at hand call for this one: Multus' installer copies passthru from release 4.2.1 on.
+
+    :raises MissingError: there is no installer to ask.
+    """
+    return name != "passthru" or b"/usr/src/multus-cni/bin/passthru" in program("install_multus").read_bytes()
+
+
 def chart() -> Path:
     """Return Spiderpool's chart: a folder or a packed one.
 
@@ -134,7 +142,8 @@ def lacking(level: str) -> str:
     missing = []
     for name in (name for part in names[: names.index(level) + 1] for name in LEVELS[part][1]):
         try:
-            program(name)
+            if is_wanted(name):
+                program(name)
         except MissingError as exc:
             missing.append(str(exc))
     if not missing:
@@ -143,7 +152,7 @@ def lacking(level: str) -> str:
     ways = f"put it into {folders()[-1]} or name its folder in RAILOPS_PARTS"
     if check == "api":
         ways += ", envtest's in KUBEBUILDER_ASSETS, or a cluster of yours in RAILOPS_TEST_KUBECONFIG"
-    return f"{', '.join(missing)} here; the check {check} would show {shows}: {ways}"
+    return f"{', '.join(dict.fromkeys(missing))} here; the check {check} would show {shows}: {ways}"
 
 
 def version(name: str) -> str:
@@ -161,7 +170,8 @@ def show() -> None:
     """Print what there is and what is missing."""
     for name in dict.fromkeys([*(name for row in LEVELS.values() for name in row[1]), "kubectl"]):
         try:
-            print(f"{name:24} {version(name) or '-':24} {program(name)}")
+            if is_wanted(name):
+                print(f"{name:24} {version(name) or '-':24} {program(name)}")
         except MissingError:
             print(f"{name:24} missing")
     for level in LEVELS:

@@ -50,3 +50,20 @@ def test_plain_programs_are_started_as_they_are_and_say_their_version(folder):
     assert programs.program("kube-apiserver") == path
     assert programs.version("kube-apiserver") == "1.36.2"
     assert checks() == "api"
+
+
+@pytest.mark.parametrize(
+    ("installer", "lacks"),
+    [("copies /usr/src/multus-cni/bin/multus", False), ("copies /usr/src/multus-cni/bin/passthru, too", True)],
+)
+def test_what_the_release_of_multus_does_not_have_is_not_asked_for(folder, monkeypatch, installer, lacks):
+    monkeypatch.setattr(programs.packages, "unpacked", lambda *_names: folder)
+    assert "no install_multus" in programs.lacking("pods")
+    assert "passthru" not in programs.lacking("pods")
+    programs.program.cache_clear()
+    programs.lacking.cache_clear()
+    folder.mkdir()
+    (folder / "install_multus").write_text(installer, encoding="utf-8")
+    (folder / "install_multus").chmod(0o755)
+    assert "no install_multus" not in programs.lacking("pods")
+    assert ("no passthru" in programs.lacking("pods")) is lacks

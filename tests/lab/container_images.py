@@ -161,7 +161,9 @@ def build(archive: Path, plugins: Path, work: Path, log: Path) -> dict[str, str]
         layout = Layout(tar)
         for name, content in contents().items():
             layers = [first]
-            files = [(place, programs.program(one)) for place, one in content.programs.items()]
+            files = [
+                (place, programs.program(one)) for place, one in content.programs.items() if programs.is_wanted(one)
+            ]
             if name.rpartition("/")[2].startswith("spiderpool-plugins"):
                 files += plugin_files(plugins)
             if files:

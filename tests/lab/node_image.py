@@ -88,7 +88,8 @@ def digests() -> list[tuple[str, str]]:
     if why := programs.lacking("pods"):
         raise development.UnavailableError("There are no programs of a real cluster.", why)
     inside = {name for row in container_images.CONTENTS.values() for name in row.programs.values()}
-    return [(name, programs.digest(programs.program(name))) for name in ("kubelet", programs.CHART, *sorted(inside))]
+    wanted = ("kubelet", programs.CHART, *filter(programs.is_wanted, sorted(inside)))
+    return [(name, programs.digest(programs.program(name))) for name in wanted]
 
 
 def kernel_release() -> str:
