@@ -80,6 +80,14 @@ class Life:
             self.files.update([self.draw.choice(sorted(KEPT[self.manager].items()))])
         self.lost = self.draw.choice([self.file, self.last_word, self.beside])() if self.draw.random() < 0.3 else ()
 
+    @property
+    def leased(self) -> tuple[str, ...]:
+        """What the refusal names where files are asked while the planned address still is DHCP's."""
+        given = any(" valid_lft " in line and " dev ens1np0 " in line for line in self.lines)
+        files = [path for path, text in KEPT[self.manager].items() if "DHCP=" in text or "method=auto" in text]
+        asks = [path for path in files if self.files.get(path) == KEPT[self.manager][path]]
+        return (*asks, f"DHCP's address {self.addresses[0]}") if given and asks and not self.lost else ()
+
     def number(self, ours: range, others: list[int]) -> tuple[int, bool]:
         """Draw a number of ours or another one; return whether it is ours."""
         inside = self.crowded and self.draw.random() < 0.5

@@ -64,7 +64,7 @@ class Lived(Host):
     @property
     def refused(self) -> bool:
         """Whether a run must refuse it."""
-        return bool(self.life.named or self.life.lost)
+        return bool(self.life.named or self.life.lost or self.life.leased)
 
     def stays(self) -> set[str]:
         """Return what must be there as long as nobody takes it away: an address that would end is set anew as ours."""
@@ -184,7 +184,8 @@ def tell(world: World, hosts: list[Lived]) -> Run:
         found = SAID.search(done.output)
         said = " ".join(found[1].split()) if found else ""
         for host in refused:
-            lacking = [what for what in (*host.life.named, *host.life.lost) if what not in said]
+            names = (*host.life.named, *host.life.lost, *host.life.leased)
+            lacking = [what for what in names if what not in said]
             assert not lacking, f"{host.node}: {lacking}\n{world.story}\n{done.output}"
         blamed = [host for host in hosts if f"{host.node}: " in said]
         assert blamed == refused, f"{blamed}\n{world.story}\n{done.output}"
