@@ -43,7 +43,7 @@ LEVELS: dict[str, tuple[str, tuple[str, ...], str]] = {
         "lab-test",
         (
             *("kubelet", "spiderpool-agent", "spiderpool", "coordinator", "ifacer"),
-            *("multus", "install_multus", "passthru", "thin_entrypoint", "k8s-rdma-shared-dp"),
+            *("multus", "install_multus", "passthru", "k8s-rdma-shared-dp"),
         ),
         "pods with all rails on real kubelets",
     ),

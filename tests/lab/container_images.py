@@ -64,7 +64,6 @@ CONTENTS = {
     "multus-cni": Content(
         {
             "install_multus": "install_multus",
-            "thin_entrypoint": "thin_entrypoint",
             "usr/src/multus-cni/bin/multus": "multus",
             "usr/src/multus-cni/bin/passthru": "passthru",
         }
