@@ -55,6 +55,8 @@ def machine(fleet, tmp_path_factory):
     program(root / "bin/rdma", f"#!/bin/sh\necho '{json.dumps([QUEUE_PAIR])}'\n")
     program(root / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(root / "qos.json")))
     (root / "qos.json").write_text(json.dumps({"ens1np0": OTHER}))
+    for name in ("ib_core", "ib_uverbs", "rdma_ucm", "ib_umad"):
+        (root / "sys/module" / name).mkdir(parents=True, exist_ok=True)
     fleet.lab("exec", fleet.name, "--host", "node1", "--", "mount", "--bind", str(root / "sys"), "/sys")
     wrapper = lab_state.folder(fleet.name) / "node1/python"
     wrapper.write_text(wrapper.read_text().replace("exec ", f"PATH={root}/bin:$PATH exec ", 1))

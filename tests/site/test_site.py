@@ -87,6 +87,19 @@ def test_few_tasks_reach_a_host(site):
     assert max(counts.values()) <= MOST_TASKS
 
 
+@pytest.mark.parametrize(
+    ("roles", "packages", "code"),
+    [(["rdma_host"], [], 2), (["rdma_driver", "rdma_host"], [], 2), (["rdma_driver", "rdma_host"], ["no-such-pkg"], 0)],
+)
+def test_a_preview_ends_with_2_where_the_kernel_lacks_what_no_package_brings(fleet, site, roles, packages, code):
+    lacking = {"rdma_host_modules": ["no_such_module"], "rdma_driver_packages": packages, "site_host_roles": roles}
+    run = fleet.play("hosts", "--check", "--limit", "node2", "-e", json.dumps(lacking))
+    assert run.code == code, run.output
+    assert "has no module no_such_module." in run.output
+    told = run.output.partition("The run would stop at this:")[2]
+    assert ("node2: " in told and told.count("has no module no_such_module.") == 1) == (code == 2), told
+
+
 def test_all_roles_together_stay_within_the_tasks(fleet, site):
     """The same on a host that has every role, in check mode; what is only skipped here counts as well."""
     roles = ["rdma_driver", "nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect"]
