@@ -382,6 +382,7 @@ def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
 def test_teardown_leaves_the_kernel_as_it_was(fleet, site, before):
     run = fleet.play("teardown")
     assert run.code == 0, run.output
+    assert "What stays on the hosts: packages" in " ".join(run.output.split())
     for host in HOSTS:
         after = fleet.dump(host)
         assert after["rules"] == before[host]["rules"]
