@@ -42,6 +42,7 @@ MOST = 250
 INVENTORIES = (
     "demo",
     "exclusive",
+    "guests",
     "infiniband",
     "infiniband-ipoib",
     "shared",

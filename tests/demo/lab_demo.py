@@ -4,7 +4,7 @@
 
 """The whole path on two QEMU guests with a real RDMA subsystem and a real Kubernetes: bare guests to pods that do RDMA.
 
-    lab_demo.py                 two guests, eight rails each, the fabric of inventory/demo
+    lab_demo.py                 two guests, eight rails each, otherwise inventory/guests
     lab_demo.py --rails 2       fewer rails: faster on a slow machine
     lab_demo.py --hosts-only    without the cluster
 
@@ -32,40 +32,15 @@ from stage import CHECKOUT, Failure, Stage, cause, changed, main, packages, prep
 FOLDER = CHECKOUT / "tests/output/lab-demo"
 # What lab.py ends with when packages or programs cannot be had.
 NOT_HERE = 77
-# The image's driver is soft-RoCE: it has no link type and no DCB, and there is no GPU.
-SETTINGS = {
-    "site_host_roles": ["rdma_driver", "rdma_host", "rail_network"],
-    # Both at once, and time for the rollback timer: an emulated processor is slow.
-    "site_serial": [2],
-    "rail_network_confirm_timeout": 300,
-    "verify_devices": True,
-    "verify_traffic": "rdma",
-    "verify_latency_iterations": 50,
-    "verify_bandwidth_iterations": 50,
-    "verify_timeout": 90,
-}
-# What pods need beside: an emulated one with eight rails takes its time.
-CLUSTER_SETTINGS = {
-    "spiderpool_timeout": 900,
-    "rail_objects_wait_seconds": 900,
-    "rail_objects_test_wait_seconds": 900,
-    "verify_pod_timeout": 600,
-    # While one pod measures, the other of its emulated node does not start in any time.
-    "verify_pod_parallel": 1,
-}
 
 
-def inventory(rails: int, *, cluster: bool) -> Path:
-    """Write the inventory of the guests: that of the demo, with what guests can do."""
+def inventory(rails: int) -> Path:
+    """Write the inventory: that of the guests, with so many rails."""
     folder = FOLDER / "inventory"
-    shutil.copytree(CHECKOUT / "inventory/demo", folder)
-    (folder / "hosts").write_text("[gpu_nodes]\nnode1\nnode2\n", encoding="utf-8")
-    settings = {**SETTINGS, **(CLUSTER_SETTINGS if cluster else {})}
-    (folder / "group_vars/all/site.yml").write_text(json.dumps(settings), encoding="utf-8")
-    path = folder / "group_vars/all/fabric.yml"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if "name: rail" not in line or int(line.split("rail")[1][0]) <= rails]
-    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    shutil.copytree(CHECKOUT / "inventory/guests", folder)
+    rows = [{"name": f"rail{rail}", "interface": f"ens{rail}np0", "gpu": rail - 1} for rail in range(1, rails + 1)]
+    # JSON is YAML; the last file of a folder that sets a variable wins.
+    (folder / "group_vars/all/rails.yml").write_text(json.dumps({"fabric_rails": rows}) + "\n", encoding="utf-8")
     return folder
 
 
@@ -98,7 +73,7 @@ def can_have_cluster(stage: Stage) -> bool:
 
 def show(stage: Stage, rails: int, *, cluster: bool) -> None:
     """Plan, start the guests, run site twice, reboot, verify again."""
-    where = str(inventory(rails, cluster=cluster))
+    where = str(inventory(rails))
     name = f"guests{os.getpid() % 100000}"
     say(paint("\n1. The plan.", "1"))
     stage.run("plan", ["ansible-playbook", "-i", where, "railops.rdma.plan"])

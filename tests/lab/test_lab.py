@@ -229,3 +229,13 @@ class TestGuide:
         (commands,) = (action.choices for action in program.parser()._actions if action.choices)
         named = {command.split()[0] for command in self.COMMANDS} | set(re.findall(r"lab\.py (\w+)", self.GUIDE))
         assert set(commands) <= named | {"inventory"}
+
+    def test_the_fabric_of_the_guide_fits_the_cluster_of_the_guide(self):
+        (words,) = (command.split() for command in self.COMMANDS if "--cluster" in command and command.startswith("up"))
+        args = program.parser().parse_args(words)
+        lab = topology.Lab(args.name, args.kind, args.nodes, topology.default_interfaces(args.rails))
+        folder = HERE.parents[1] / "inventory" / re.findall(r"INV=\$HOME/rdma/inventory/(\S+)", self.GUIDE)[-1]
+        nodes = (folder / "hosts").read_text(encoding="utf-8").partition("[gpu_nodes]\n")[2].split()
+        fabric = (folder / "group_vars/all/fabric.yml").read_text(encoding="utf-8")
+        assert nodes == [host.name for host in lab.hosts]
+        assert re.findall(r"interface: (\w+)", fabric) == list(lab.interfaces)

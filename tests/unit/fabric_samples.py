@@ -25,6 +25,7 @@ EXAMPLES = (
     "infiniband",
     "infiniband-ipoib",
     "two-zones-dual-stack",
+    "guests",
 )
 INJECT = {"key": "cni.spidernet.io/rdma-resource-inject", "value": "rails"}
 
