@@ -254,7 +254,7 @@ def test_a_choice_without_the_test_applications_namespace_is_refused_where_that_
 def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | None, stays: list[str]) -> None:
     """With --tags cluster, or after a host that failed, not all of them have come to the end of their part."""
     play = content("playbooks/teardown.yml")[-1]
-    (task,) = play["tasks"]
+    task = play["tasks"][0]
     groups = {"gpu_nodes": ["node1", "node2"], **({} if done is None else {"railops_without_rails": done})}
     why = value("{{ spiderpool_calico_stays }}", **task["vars"], groups=groups)
     assert why == ([f"these hosts may have rails: {', '.join(stays)}"] if stays else [])
