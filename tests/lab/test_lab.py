@@ -239,3 +239,5 @@ class TestGuide:
         fabric = (folder / "group_vars/all/fabric.yml").read_text(encoding="utf-8")
         assert nodes == [host.name for host in lab.hosts]
         assert re.findall(r"interface: (\w+)", fabric) == list(lab.interfaces)
+        # The image leaves the plugins of rails to the chart.
+        assert 'spiderpool_install_cni: "true"' in (folder / "group_vars/all/site.yml").read_text(encoding="utf-8")
