@@ -88,6 +88,7 @@ def test_a_cluster_of_b0302bd_a_node_that_is_silent_and_a_second_fabric(
     assert "calico" not in json.dumps(double.objects("ConfigMap").get(NOTE, {}).get("data", {}))
 
 
+@pytest.mark.slow
 @pytest.mark.only_double("a node's folders are played")
 def test_the_fabrics_hosts_are_asked_over_ssh_and_pods_look_at_the_others(
     playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]

@@ -412,6 +412,7 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
     assert probe.double.writes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.only_double("its pods are played")
 def test_a_gated_node_recovers_by_itself(
     probe: Probe, playbook: Playbook, plans: t.Callable[[str], Path], environment: dict[str, str]
