@@ -72,7 +72,7 @@ class ActionModule(FabricAction):
         ports = PortKinds()
         verdict = merge.merge(
             plan.get("digest"),
-            compare_fleet(lambda: files.read_results(args["verify_dir"], expected, self._rails), ports),
+            compare_fleet(lambda whole: files.read_results(args["verify_dir"], expected, self._rails, whole), ports),
             expected,
             rails=self._rails,
             cluster=kept.get("cluster") or self._section("cluster", "cluster_api", args),

@@ -201,7 +201,7 @@ def verdicts() -> t.Iterator[dict[str, Pair]]:
             cut(folder, PARTS)
             words = ("-i", "localhost,", "railops.rdma.merge", "-e", "fabric_verify_dir=merged")
             merge = playbook(folder, *words, codes=(0, 2))
-            yield {"verdict": (whole.cpu, None), "merge": (merge.cpu, None), "merged": (merge.memory, None)}
+            yield {"verdict": (whole.cpu, None), "merge": (merge.cpu, whole.cpu), "merged": (merge.memory, None)}
 
 
 def cut(folder: Path, parts: int) -> None:

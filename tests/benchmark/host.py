@@ -24,6 +24,7 @@ from ran import Pair, playbook, run
 
 RAILS = 8
 FOREIGN = 10_000
+HOSTS = 10
 PORT = 2222
 
 
@@ -73,14 +74,17 @@ def in_shell(script: str) -> float:
 
 
 def first_apply() -> t.Iterator[dict[str, Pair]]:
-    """The first apply inside the module, and the guides' calls, each on a new host."""
+    """The first apply inside the module, and the guides' calls: the fastest of some new hosts each."""
     from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
 
-    params = want_of(0, RAILS)
+    params, times = want_of(0, RAILS), []
     while True:
         with Fabric("b", 2, RAILS) as fabric:
             one, two = fabric.hosts
-            yield {"first": (inside(one.name, work, params)[0], inside(two.name, in_shell, guides_script(params)))}
+            times.append((inside(one.name, work, params)[0], inside(two.name, in_shell, guides_script(params))))
+        if len(times) == HOSTS:
+            yield {"first": tuple(map(min, zip(*times, strict=True)))}
+            times = []
 
 
 def foreign() -> t.Iterator[dict[str, Pair]]:

@@ -73,7 +73,7 @@ def in_memory() -> list[float]:
     from ansible_collections.railops.rdma.plugins.plugin_utils._plan.pools import render_pools
 
     few, many = raw_nodes(SMALL), raw_nodes(NODES)
-    return least(lambda: render_pools(make_plan(SMALL, few)), lambda: render_pools(make_plan(NODES, many)), rounds=5)
+    return least(lambda: render_pools(make_plan(SMALL, few)), lambda: render_pools(make_plan(NODES, many)), rounds=15)
 
 
 def inventory(folder: Path, count: int) -> str:

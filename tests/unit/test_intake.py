@@ -156,7 +156,7 @@ def test_results_of_hosts(results, nodes):
     rows = [{"plan_digest": "d", **result, "host": f"node{number}"} for number, result in enumerate(results)]
     sound = {"id": "network_link", "rail": "rail1", "status": "ok", "planned": 1, "observed": 1, "cause": "", "fix": ""}
     rows.append({"host": "sound", "node": "s", "plan_digest": "d", "error": None, "checks": [sound]})
-    compared = list(compare_fleet(lambda: [result_in(row, RAILS) for row in rows], PortKinds()))
+    compared = list(compare_fleet(lambda _whole: [result_in(row, RAILS) for row in rows], PortKinds()))
     for found in (compared, rows):
         verdict = merge.merge("d", found, {"gone": None, "sound": "s"}, rails=RAILS, nodes=nodes, require=["network"])
         assert verdict["hosts"]["sound"]["status"] == "pass"

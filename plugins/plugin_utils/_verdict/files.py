@@ -96,16 +96,17 @@ def read_result(path: str) -> dict[str, t.Any]:
 
 
 def read_results(
-    verify_dir: str, hosts: t.Iterable[str], rails: t.Collection[str] = ()
+    verify_dir: str, hosts: t.Iterable[str], rails: t.Collection[str] = (), whole: bool = True
 ) -> t.Iterator[dict[str, t.Any]]:
     """Yield the results of these hosts, one file after the other; one that is not there or broken is left out.
 
     :param rails: the plan's.
+    :param whole: with their checks.
     """
     for host in hosts:
         result = read_result(result_path(verify_dir, host))
         if result.get("host") == host:
-            yield result_in(result, rails)
+            yield result_in(result, rails, whole)
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:

@@ -139,14 +139,15 @@ def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]
     return t.cast("Check", {key: value for key, value in made.items() if value is not None or key in KEYS})
 
 
-def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> Json:
+def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = (), whole: bool = True) -> Json:
     """Return the result of one host, whose error says what of it is nonsense; once: it is known again.
 
     :param rails: the plan's.
+    :param whole: with its checks.
     """
     if result.get("taken") is _TAKEN:
         return dict(result)
-    parts = {"checks": result.get("checks"), "facts": result.get("facts")}
+    parts = {"checks": result.get("checks") if whole else None, "facts": result.get("facts")}
     checks, facts, wrong = answer = answer_in(parts, rails, result.get("schema"))
     head = dict.fromkeys(_RESULT)
     try:

@@ -128,20 +128,20 @@ def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Che
 
 
 def compare_fleet(
-    read: t.Callable[[], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds
+    read: t.Callable[[bool], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds
 ) -> t.Iterator[dict[str, t.Any]]:
     """Yield the hosts' results with what the fleet knows of them, and their facts as `ports` has them in brief.
 
     :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked
-        twice, so that never more than one of them is in memory.
+        first without checks and then for all, so that never more than one of them is in memory.
     """
     fleet = FleetPorts()
-    for result in read():
+    for result in read(False):
         fleet.add(result["host"], result.get("facts") or {})
     more: dict[str, list[Check]] = {}
     for host, check in fleet.outliers():
         more.setdefault(host, []).append(check)
-    for result in read():
+    for result in read(True):
         checks = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
         checks += more.get(result["host"], [])
         yield {**result, "checks": checks, "facts": ports.brief(result.get("facts") or {})}

@@ -113,7 +113,7 @@ class MergedVerdict:
     def _compare(self) -> None:
         """Name the hosts that are unlike the whole fleet: in its own part the odd one may be usual."""
 
-        def results() -> t.Iterator[dict[str, t.Any]]:
+        def results(_whole: bool) -> t.Iterator[dict[str, t.Any]]:
             for host, entry in self._hosts.items():
                 if entry.get("facts"):
                     own = [check for check in entry["checks"] if check["id"] not in ASPECTS]

@@ -157,7 +157,9 @@ def told(rng, name):
 def verdict_of(results):
     ports = outliers.PortKinds()
     names = {result["host"]: result["host"] for result in results}
-    made = merge.merge("d", outliers.compare_fleet(lambda: iter(results), ports), names, rails=["rail1", "rail2"])
+    made = merge.merge(
+        "d", outliers.compare_fleet(lambda _whole: iter(results), ports), names, rails=["rail1", "rail2"]
+    )
     return json.loads(json.dumps({**made, "ports": ports.kinds}))
 
 

@@ -52,7 +52,7 @@ def fleet(*results):
     taken = [result_in(row, RAILS) for row in rows]
     ports = PortKinds()
     made = merge.merge(
-        "d", compare_fleet(lambda: taken, ports), {row["host"]: row["host"] for row in rows}, rails=RAILS
+        "d", compare_fleet(lambda _whole: taken, ports), {row["host"]: row["host"] for row in rows}, rails=RAILS
     )
     return with_places(made, {})
 
