@@ -149,8 +149,9 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
             fix = f"See `kubectl -n <namespace> get sriovnetworknodestates {node} -o yaml` and the config daemon's log."
             rows.append(compared(SRIOV_STATE, SYNCED, synced, cause, fix, node=node))
         if wanted:
-            cause = f"Too little of {', '.join(short)}: the interface is missing or down, or the plugin's state is old."
-            fix = "See the device plugin's pod on that node, and whether the interface has the planned name there."
+            cause = f"Too little of {', '.join(short)}: the interface is missing, down or without an RDMA device,"
+            cause += " or the plugin's state is old."
+            fix = "See the log of the device plugin's pod there, and whether the interface has the planned name."
             if not nodes[node].up:
                 cause = f"The node is down, and offers too little of {', '.join(short)}."
                 fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
