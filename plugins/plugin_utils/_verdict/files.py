@@ -100,6 +100,7 @@ def read_results(
 ) -> t.Iterator[dict[str, t.Any]]:
     """Yield the results of these hosts, one file after the other; one that is not there or broken is left out.
 
+    :param hosts: by their names in the inventory.
     :param rails: the plan's.
     :param whole: with their checks.
     """
