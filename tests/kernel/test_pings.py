@@ -54,17 +54,17 @@ def test_gateways_and_neighbours_answer_in_both_families(fabric):
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
     run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
-    wrong = [check for check in pinged(fabric, host_plan_of(0), timeout=0.3, count=3) if check["status"] == "deviation"]
+    wrong = [check for check in pinged(fabric, host_plan_of(0), timeout=1.0, count=3) if check["status"] == "deviation"]
     assert {check["rail"] for check in wrong} == {"rail2"}
     assert all(check["fix"] for check in wrong)
 
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0)
     wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
     assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbour_mtu")}
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3, count=3, full_size=False)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0, count=3, full_size=False)
     assert {check["id"] for check in checks if check["observed"] == "not looked at"} == {
         "ping_gateway_mtu",
         "ping_neighbour_mtu",
@@ -77,7 +77,7 @@ def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
     # Who knows nobody yet may lose the answer to that.
     assert {check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)} == {"ok"}
     with losing(fabric.hosts[0].name, "ens2np0", 40):
-        checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=0.3, count=20, loss_percent=limit)
+        checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0, count=20, loss_percent=limit)
     told = {
         (check["rail"], check["id"], check["status"]) for check in checks if check["status"] in ("deviation", "warning")
     }
@@ -91,7 +91,7 @@ def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
 
 def across(fabric, **more):
     """Return status and cause of every pair's check by rail and family; all pairs are asked."""
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=RAILS, timeout=0.5, count=20, **more)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=RAILS, timeout=1.0, count=20, **more)
     return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
 
 
@@ -126,7 +126,7 @@ def block(fabric, family, rail, leaf):
 def test_a_missing_interface_is_a_deviation(fabric):
     params = host_plan_of(0)
     params["rails"][0]["interface"] = "ens99np0"
-    assert "cannot send" in pinged(fabric, params, timeout=0.3, count=3)[0]["cause"]
+    assert "cannot send" in pinged(fabric, params, timeout=1.0, count=3)[0]["cause"]
 
 
 def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric, monkeypatch, tmp_path):
