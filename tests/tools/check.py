@@ -276,12 +276,12 @@ def long() -> t.Iterator[Argv]:
     # Its tests go on where the one before ended, faults among them.
     together = "tests/site/test_site_cluster.py"
     yield [*whole, together]
-    yield [*marked, "tests/site", f"--ignore={together}"]
-    yield [*marked, "tests/kernel"]
+    yield [*whole[:2], *pytest("tests/site", parallel=True, only="long"), f"--ignore={together}"]
+    yield [*marked, "-n", "2", "tests/kernel"]
     # Those of Debian 12 are in the check `kernel`. Where a mirror is out of reach, pytest says so for each test.
     for suite in ("trixie", "noble"):
         yield ["env", f"RAILOPS_MANAGERS={suite}", *whole[1:], *WITH_MANAGERS]
-    yield [*marked, "--double-only", "tests/cluster"]
+    yield [*whole[:2], *pytest("tests/cluster", parallel=True, only="long"), "--double-only"]
     with contextlib.suppress(SkipStep):
         yield [*real_api(), *marked, "--real-only", *ON_REAL]
     with contextlib.suppress(SkipStep):

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from ansible.playbook.task import Task
 from returned import returned
 
-from ansible_collections.railops.rdma.plugins.action import plain
+from ansible_collections.railops.rdma.plugins.action import rdma_info
 
 ALONE = ("acceptance", "rail_discover", "rail_upgrade_info", "verdict", "verify_result")
 """Actions that do the work themselves; what the others return is their module's."""
@@ -28,10 +28,10 @@ def action_of(
 ) -> t.Any:
     """Return the action plugin of a task with these arguments.
 
-    :param module: the action's own file; or the name of a module that goes by the action `plain`.
+    :param module: the action's own file; or the name of a module that goes by the action of rdma_info.
     """
     name = module if isinstance(module, str) else module.__name__.rpartition(".")[2]
-    module = plain if isinstance(module, str) else module
+    module = rdma_info if isinstance(module, str) else module
     task = Task()
     task.args, task.check_mode, task.diff, task.async_val = args, check_mode, diff, 0
     task.action = f"railops.rdma.{name}"

@@ -101,9 +101,9 @@ def test_every_module_has_an_action_that_begins_with_ours() -> None:
     actions = {path.stem: path.read_text(encoding="utf-8") for path in (CHECKOUT / "plugins/action").glob("*.py")}
     routing = yaml.safe_load((CHECKOUT / "meta/runtime.yml").read_text(encoding="utf-8"))["plugin_routing"]["modules"]
     routed = {name: row["action_plugin"].rpartition(".")[2] for name, row in routing.items() if "action_plugin" in row}
-    assert modules == {*actions, *routed} - {"plain"}
+    assert modules == {*actions, *routed}
     assert set(routed) & set(actions) == set()
-    assert set(routed.values()) == {"plain", "cluster_objects"}
+    assert set(routed.values()) == {"rdma_info", "cluster_objects"}
     bases = ("(FabricAction)", "(ModuleAction)", "(ProgressAction)")
     assert [name for name, text in actions.items() if not any(base in text for base in bases)] == []
 

@@ -80,9 +80,10 @@ def test_files_are_the_golden_ones(name):
     if os.environ.get("RAILOPS_GOLDEN"):
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
-            (folder / path).write_text(text, encoding="utf-8")
+            # ansible-test takes a .yaml for one document.
+            (folder / (f"{path}.txt" if text.count("\n---\n") > 1 else path)).write_text(text, encoding="utf-8")
     assert {path: text.splitlines() for path, text in files.items()} == {
-        path.name: path.read_text(encoding="utf-8").splitlines() for path in folder.iterdir()
+        path.name.removesuffix(".txt"): path.read_text(encoding="utf-8").splitlines() for path in folder.iterdir()
     }
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs each module that needs no action of its own: plugin_routing of meta/runtime.yml names them."""
+"""Runs `rdma_info`, and each other module that needs no action of its own: meta/runtime.yml names them."""
 
 from __future__ import annotations
 
