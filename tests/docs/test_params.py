@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Public functions with four parameters or more say what each is, but for what its type or architecture.md says."""
+"""Public functions with four parameters or more say what each is, but for what its type or contributing.md says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MANY = 4
-PAGE = (CHECKOUT / "docs/architecture.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/contributing.md").read_text(encoding="utf-8")
 WORDS = {
     word
     for row in PAGE.partition("## Words that mean the same everywhere")[2].partition("\n## ")[0].splitlines()
