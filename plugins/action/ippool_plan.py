@@ -26,7 +26,7 @@ from ..plugin_utils._settings import HOST_KEYS, known_variables
 
 def _broken(place: str, exc: Exception) -> Problem:
     problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
-    return Problem(place, problem, "Mend the template. [template_broken]")
+    return Problem(place, problem, "Correct the template. [template_broken]")
 
 
 class ActionModule(FabricAction):

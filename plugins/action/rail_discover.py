@@ -25,7 +25,7 @@ HEADER = """\
 ---
 """
 CABLES = """\
-# Where each cable ends, as LLDP says it today: right or wrong. Read report.md first, and mend what is wrong.
+# Where each cable ends, as LLDP says it today: right or wrong. Read report.md first, and correct what is wrong.
 # In the inventory it is the plan that the audit compares every cable with.
 # !unsafe: that text is a switch's own word; Ansible takes it as it is and never for a template. Keep it.
 ---

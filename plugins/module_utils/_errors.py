@@ -57,7 +57,7 @@ class InputError(RdmaError):
         lines = grouped((f"{problem.place}: {problem.problem}", problem.fix) for problem in self.problems)
         super().__init__(
             "\n".join([heading, *(f"  - {line}" for line in lines), ""]),
-            "Nothing was changed. Mend what is listed and run again.",
+            "Nothing was changed. Fix what is listed and run again.",
             problems=[asdict(problem) for problem in self.problems],
             **facts,
         )

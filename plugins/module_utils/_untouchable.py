@@ -98,7 +98,7 @@ def read_untouchable(sysfs: Sysfs) -> Untouchable:
         code, output, errors = ask(argv, text, SECONDS)
         if code == 127:
             raise RdmaError(
-                "This host has no program `ip`: what carries its own network cannot be told.",
+                "This host has no program `ip`: what carries its own network is not known.",
                 "Install iproute2. [iproute2_missing]",
             )
         answers = lists(output)

@@ -41,7 +41,7 @@ def read_cards(
     kept = untouchable()
     if machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
         raise RdmaError(
-            "This host has no program `rdma`: which card carries its own network or storage cannot be told.",
+            "This host has no program `rdma`: which card carries its own network or storage is not known.",
             "Install iproute2. [iproute2_missing]",
         )
     roles = _roles(machine, tree, functions, kept)

@@ -87,7 +87,7 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
     return [
         Problem(
             f"rail {rail.name}",
-            f"this host has no interface {rail.interface}, so which card carries the rail cannot be told.",
+            f"this host has no interface {rail.interface}, so which card carries the rail is not known.",
             "Give its PCI address (fabric_rails[].pci or fabric_interfaces), or load the card's driver. [card_unknown]",
         )
         for rail in rails

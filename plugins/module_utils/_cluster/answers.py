@@ -94,7 +94,7 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
     said = said if len(said) < 700 else f"{said[:700]}..."
     causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
-    fix = "Mend what the API names and run again."
+    fix = "Correct what the API names and run again."
     if code == 401:
         said, fix = (
             f"the API does not know this identity ({said})",

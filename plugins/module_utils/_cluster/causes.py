@@ -71,7 +71,7 @@ def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePl
     return (
         f"the device plugin finds no RDMA device of {interface or 'the selector'} on this node: the interface, its "
         "driver's RDMA half, or a file in /dev/infiniband (uverbs, umad, rdma_cm) is missing, or came after its start",
-        f"See the host's checks rdma_device and rdma_device_files, mend them, then: kubectl delete pod -n {name}.",
+        f"See the host's checks rdma_device and rdma_device_files, repair them, then: kubectl delete pod -n {name}.",
     )
 
 

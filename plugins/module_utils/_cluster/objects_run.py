@@ -88,7 +88,7 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
         raise RdmaError(
             f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
             f"{lines}\n",
-            "Let the other owner give the field or object up (or delete it), or run with force: true to take it "
+            "Let the other owner release the field or object (or delete it), or run with force: true to take it "
             "over. [objects_conflict]",
             **facts,
         )

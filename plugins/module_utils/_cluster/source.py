@@ -78,7 +78,7 @@ def documents(path: str) -> t.Iterable[t.Any]:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
         text = f"{path!r} cannot be read: {exc}."
-        raise RdmaError(text, "Mend the file, or run the plan again. [manifest_unread]") from exc
+        raise RdmaError(text, "Correct the file, or run the plan again. [manifest_unread]") from exc
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:

@@ -48,7 +48,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 cluster.apply(body)
             except FieldConflict as exc:
                 owners = ", ".join(sorted({owner for _field, owner in exc.clashes}))
-                text = f"{Ref.of(body)} belongs to {owners} and is no good: {reason}."
-                raise RdmaError(text, "Delete it, or mend it at its owner. [webhook_key]") from exc
+                text = f"{Ref.of(body)} belongs to {owners} and is not usable: {reason}."
+                raise RdmaError(text, "Delete it, or correct it at its owner. [webhook_key]") from exc
     values = {"tlsCa": data["ca.crt"], "tlsCert": data["tls.crt"], "tlsKey": data["tls.key"]}
     return {"changed": bool(reason), "reason": reason, "values_for_helm": values}

@@ -65,7 +65,7 @@ def install_error(argv: t.Sequence[str], code: int, output: str) -> RdmaError:
         ((f"{cause} {argv[0]} says: {shown}", fix) for pattern, cause, fix in FAILURES if re.search(pattern, output)),
         (
             f"{argv[0]} ended with {code}: {shown}",
-            "Run the command on the host and mend what it says. [driver_command]",
+            "Run the command on the host and fix what it says. [driver_command]",
         ),
     )
     return RdmaError(problem, fix, command=list(argv), rc=code)

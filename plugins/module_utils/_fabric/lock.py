@@ -54,7 +54,7 @@ NAMES = {
 FORMER = {"cluster": ("networks.json",), "workload": ("topology.yaml",)}
 """Files of earlier versions: of their plans they are a part, and the next `plan` removes them."""
 
-AGAIN = "Run the playbook railops.rdma.plan again; it finishes or mends the plan. [plan_unfinished]"
+AGAIN = "Run the playbook railops.rdma.plan again; it finishes or repairs the plan. [plan_unfinished]"
 OLDER = f"The plan in %r was made by an older version: it has no {FACTS}."
 
 
@@ -148,9 +148,7 @@ def load_lock(folder: str) -> PlanFile:
     except FileNotFoundError:
         raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
     except (OSError, UnicodeDecodeError) as exc:
-        raise RdmaError(
-            f"The plan {place!r} cannot be read: {exc}.", "Mend that and run again. [plan_unread]"
-        ) from None
+        raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Fix that and run again. [plan_unread]") from None
     except InputError as exc:
         (one,) = exc.problems
         raise RdmaError(f"The plan {place!r} cannot be used: {one.problem}", one.fix) from None
@@ -200,7 +198,7 @@ def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
                 texts[path] = stream.read().decode("utf-8", "replace")
     except OSError as exc:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
-        raise RdmaError(problem, "Mend that and run again. [plan_parts_unread]") from None
+        raise RdmaError(problem, "Fix that and run again. [plan_parts_unread]") from None
     if part_digests(texts) != {key: value for key, value in wanted.items() if key == part}:
         raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
     return str(lock["digest"]), texts

@@ -267,7 +267,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
     if have.support is Support.TOO_OLD and wanted == "exclusive":
         return Problem(
             "host",
-            f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not to be had.",
+            f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not available.",
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared. "
             "[netns_unknown]",
         )

@@ -136,7 +136,7 @@ class Judge:
             beside = [path for path in sorted(self.others) if path.startswith(tuple(f"{path}.d/" for path in files))]
             text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
             text += f" with {', '.join(beside)}." if beside else "."
-            fix = "Mend the [Match] there." if beside else "Report it as a bug."
+            fix = "Correct the [Match] there." if beside else "Report it as a bug."
             self.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]

@@ -124,7 +124,7 @@ class Collective:
                 log = last_lines(self._cluster.log(pod))
                 text += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {log}"
                 break
-        fix = "Mend what the pod says; where its time was up, set seconds (accept_collective_timeout). [job_failed]"
+        fix = "Fix what the pod says; where its time was up, set seconds (accept_collective_timeout). [job_failed]"
         return RdmaError(f"{text.rstrip('.')}.", fix)
 
     def _not_started(self, pods: list[Json]) -> RdmaError:

@@ -41,7 +41,7 @@ SPEC = {
 }
 
 
-FIND = "Look with the playbook railops.rdma.discover what the host has, and mend fabric_interfaces."
+FIND = "Look with the playbook railops.rdma.discover what the host has, and correct fabric_interfaces."
 
 
 class QosRun:

@@ -174,7 +174,7 @@ def _check_subnet_manager(rail: str, port: t.Mapping[str, t.Any], where: str, ne
         "rdma_subnet_manager",
         "a LID",
         port["sm_lid"],
-        f"{where} knows no subnet manager.",
+        f"{where} has no subnet manager.",
         "Start a subnet manager for this fabric (OpenSM, UFM or a managed switch) and check the cabling.",
         good=bool(port["sm_lid"]),
         rail=rail,

@@ -232,7 +232,7 @@ def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, h
             "Give it a name that sorts behind (10-...), or set rdma_host_naming: none. [name_by_link]",
         )
     elif others and not fits(others, device):
-        problem = f"whether {others.path} is for {device.name or device.pci} cannot be told from its [Match]"
+        problem = f"whether {others.path} is for {device.name or device.pci} is not clear from its [Match]"
         fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
         yield Problem(rail.name, f"{problem}, and its settings would be lost", fix)
     elif others and SECRET in (key for section, rows in others.sections if section == "Link" for key, _value in rows):

@@ -47,7 +47,7 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
     for key, _value in want.sysctls if want.present else ():
         if key not in host.snapshot.sysctls:
             text = f"/proc/sys/{key} does not exist on this host."
-            yield Problem(f"sysctls[{key}]", text, "Mend the interface or the name. [sysctl_missing]")
+            yield Problem(f"sysctls[{key}]", text, "Correct the interface or the name. [sysctl_missing]")
 
 
 def _rail_problems(

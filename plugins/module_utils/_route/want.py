@@ -222,7 +222,7 @@ def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
         yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is. [rail_unnamed]")
     if rail.interface and not INTERFACE.match(rail.interface):
         yield Problem(
-            f"{place}.interface", f"{rail.interface!r} is no interface name.", "Mend the name. [interface_name]"
+            f"{place}.interface", f"{rail.interface!r} is no interface name.", "Correct the name. [interface_name]"
         )
     if not 0 <= rail.vlan <= 4094:
         yield Problem(f"{place}.vlan", f"{rail.vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged. [vlan_range]")

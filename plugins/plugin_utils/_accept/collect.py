@@ -131,7 +131,7 @@ def host_checks(
             for checks in made.values():
                 checks.append(skipped(name, reason))
         elif stage == "hosts":
-            fix = "Run the playbook railops.rdma.verify and mend what it names."
+            fix = "Run the playbook railops.rdma.verify and fix what it names."
             for host, checks in made.items():
                 against = fleet.trouble.get(host, "")
                 checks.append(compared(name, planned, against or "nothing", against, fix, good=not against))

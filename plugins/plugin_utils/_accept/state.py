@@ -51,7 +51,7 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     wrong += [f"share {args['share']} (0 to 1)"] * (not 0 <= args["share"] <= 1)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
-        fix = "Mend these variables of accept."
+        fix = "Correct these variables of accept."
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]

@@ -59,7 +59,7 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
                 check.add(
                     place,
                     f"Neither {old} nor {new} is in plan.json.",
-                    "Mend the name, or take the line out. [rename_unknown]",
+                    "Correct the name, or take the line out. [rename_unknown]",
                 )
             continue
         if old in names:

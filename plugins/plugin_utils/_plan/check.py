@@ -82,7 +82,7 @@ def still_templates(place: str, value: object) -> list[Problem]:
         return [found for part in value for found in still_templates(place, part)]
     if isinstance(value, str) and TEMPLATE.search(value):
         problem = f"It cannot be resolved: {excerpt(value)} is still a template after Ansible has resolved it."
-        return [Problem(place, problem, "Mend it; no name has {{, {% or {#. [template_left]")]
+        return [Problem(place, problem, "Correct it; no name has {{, {% or {#. [template_left]")]
     return []
 
 
@@ -113,7 +113,7 @@ class Checker:
                 self.add(
                     kind,
                     f"{count - SHOWN} more nodes have the same problem.",
-                    "Mend them in the same way. [more_nodes]",
+                    "Correct them in the same way. [more_nodes]",
                 )
         self._kinds.clear()
         if self.problems:

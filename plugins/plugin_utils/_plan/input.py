@@ -214,18 +214,17 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
 def _check_backend(check: Checker, fabric: Fabric) -> None:
     """Refuse what the giver of addresses cannot say."""
     backend = fabric.backend
-    place = f"fabric_ipam is {backend.name!r}"
     for key, value, can in (
         ("mode", fabric.mode, backend.modes),
         ("attachment", fabric.attachment, backend.attachments),
     ):
         if value not in can:
-            problem = f"{value!r} cannot be said where {place}: it knows {' and '.join(can)}."
+            problem = f"{backend.name} does not support fabric_{key} {value}; supported: {', '.join(can)}."
             check.add(PLACE + key, problem, "Change one of the two; docs/backends.md has the table. [backend_cannot]")
     if fabric.inject and not backend.injects:
         check.add(
             "fabric_inject",
-            f"Nobody adds rails to pods where {place}.",
+            f"{backend.name} cannot inject rails into pods.",
             "Take it out: pods name their networks. [injection_backend]",
         )
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:

@@ -215,7 +215,7 @@ class PlanStore:
             errno.EACCES: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
             errno.EPERM: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
         }
-        what = reasons.get(exc.errno or 0, "mend that")
+        what = reasons.get(exc.errno or 0, "correct that")
         place = exc.filename or self.folder
         state = "the plan is marked as unfinished, so that nobody uses it" if half else "nothing was half done"
         return RdmaError(

@@ -120,7 +120,7 @@ def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_n
     assert "fabric_supernet: No option has this name, so it would do nothing. Write fabric_supernets, or" in output
     assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
     assert "fabric_gateway: 'middle' is neither first, last, none nor an offset." in output
-    for said in ("fabric_vfs: ['many'] is not a whole number.", "Mend what is listed and run again."):
+    for said in ("fabric_vfs: ['many'] is not a whole number.", "Fix what is listed and run again."):
         assert output.count(said) == 1, "one sentence, once"
     assert "Traceback" not in output
     assert not (fleet / "plan").exists()
@@ -160,7 +160,7 @@ def test_refusals_are_lines_shown_once_each_fix_once(fleet):
     assert lines[at + 1].startswith("  - hosts.node2.fabric_node_name: ")
     assert lines[at + 2].startswith("    hosts.node10.fabric_node_name: ")
     assert lines[at + 3].startswith(f"    {fix}")
-    for text in ("hosts.node2.", "hosts.node10.", fix, "Mend what is listed"):
+    for text in ("hosts.node2.", "hosts.node10.", fix, "Fix what is listed"):
         assert (done.stdout + done.stderr).count(text) == 1, text
     assert "2 problems in the input, as listed above." in done.stdout
     # Who looks at the failure gets all of it.

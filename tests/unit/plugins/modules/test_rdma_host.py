@@ -170,7 +170,7 @@ def test_a_file_that_decides_before_ours_or_that_cannot_be_judged_is_refused(roo
     refused("/etc/systemd/network/00-names.link comes before 05-railops-rail1.link", rails=[RAIL])
     os.unlink(root / "etc/systemd/network/00-names.link")
     machines.put(root, "etc/systemd/network/10-host.link", RINGS.format("Host=gpu-*"))
-    refused("whether /etc/systemd/network/10-host.link is for ens1np0 cannot be told", rails=[RAIL])
+    refused("whether /etc/systemd/network/10-host.link is for ens1np0 is not clear", rails=[RAIL])
     machines.put(root, "etc/systemd/network/10-host.link", RINGS.format("Host=gpu-*\nDriver=!mlx5*"))
     machines.put(root, "usr/lib/systemd/network/73-usb.link", "[Match]\nProperty=ID_USB_DRIVER=?*\n")
     machines.put(root, "usr/lib/systemd/network/99-default.link", "[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep\n")

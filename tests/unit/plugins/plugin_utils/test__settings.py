@@ -132,7 +132,7 @@ def test_the_playbooks_ask_before_anything_is_touched(tmp_path):
         argv = ["ansible-playbook", "-i", str(inventory), f"railops.rdma.{book}", "--limit", "node1"]
         done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 2, book
-        assert "\nNothing was changed. Mend the inventory:\n  - site_seriel: " in done.stderr, book
+        assert "\nNothing was changed. Correct the inventory:\n  - site_seriel: " in done.stderr, book
         assert (done.stdout + done.stderr).count("Write site_serial.") == 1, book
         assert sorted(path.name for path in tmp_path.iterdir()) == ["hosts"], book
 

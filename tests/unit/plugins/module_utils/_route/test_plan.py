@@ -268,7 +268,7 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
             host_of("ens1np0"),
             {"sysctls": {"net/ipv4/conf/ens9/arp_ignore": "1"}},
             "does not exist",
-            "Mend",
+            "Correct",
             id="sysctl",
         ),
     ],

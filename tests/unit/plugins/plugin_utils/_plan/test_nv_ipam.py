@@ -284,16 +284,18 @@ def test_an_example_has_the_same_hosts_with_both(name):
     [
         pytest.param(
             {"mode": "shared", "rails": rails(2)},
-            "fabric_mode: 'shared' cannot be said where fabric_ipam is 'nv-ipam'",
+            "fabric_mode: nv-ipam does not support fabric_mode shared; supported: exclusive.",
             id="shared",
         ),
         pytest.param(
-            {"network": "infiniband", "attachment": "ipoib"}, "fabric_attachment: 'ipoib' cannot be said", id="ib"
+            {"network": "infiniband", "attachment": "ipoib"},
+            "nv-ipam does not support fabric_attachment ipoib; supported: macvlan, ipvlan, sriov.",
+            id="ib",
         ),
         pytest.param(
             {"inject": {}, "namespace": "spiderpool"}, "'spiderpool' is not where nv-ipam looks", id="namespace"
         ),
-        pytest.param({"inject": {"value": "x"}}, "fabric_inject: Nobody adds rails to pods", id="inject"),
+        pytest.param({"inject": {"value": "x"}}, "fabric_inject: nv-ipam cannot inject rails into pods.", id="inject"),
         pytest.param({"node_prefix": 31}, "has no address for pods", id="links"),
         pytest.param(
             {"supernets": ["fd00::/48"], "gateway": "last"},
