@@ -267,8 +267,11 @@ def pytest(words: list[str], context: Context) -> list[str]:
 
 
 def galaxy(words: list[str], context: Context) -> list[str]:
-    """Check the name of the tarball that is installed against galaxy.yml."""
+    """Check the name of what is installed or downloaded against galaxy.yml."""
     about = known.load(CHECKOUT / "galaxy.yml")
+    if words[1:3] == ["collection", "download"]:
+        needed = [f"{name}:{versions}" for name, versions in about["dependencies"].items()]
+        return [] if words[-1] in needed else [f"what it needs is {needed}"]
     tarball = f"dist/{about['namespace']}-{about['name']}-{about['version']}.tar.gz"
     return [] if words[1:3] == ["collection", "install"] and words[-1] == tarball else [f"the tarball is {tarball}"]
 
