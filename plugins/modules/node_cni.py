@@ -50,6 +50,10 @@ options:
     description: What nodes had, as RV(record) was returned.
     type: str
     default: ""
+  since:
+    description: When that was, as the cluster says times. A node that was made later is another machine of that name.
+    type: str
+    default: ""
   known:
     description:
       - With O(state=noted), what hosts have said of themselves, by their nodes. No pod is started on these.
@@ -57,11 +61,12 @@ options:
     type: dict
     default: {}
   fresh:
-    description: With O(state=noted), that nothing of ours is on the nodes yet. Else only that they were asked is noted.
+    description: With O(state=noted), that nothing of ours is on the nodes yet. Else only what
+      they had of programs when they were asked is noted, which takes nothing away.
     type: bool
     default: false
   needs:
-    description: With O(state=noted), names of programs that the nodes must have.
+    description: With O(state=noted), names of programs that the nodes must have. Who had not all of them is asked again.
     type: list
     elements: str
     default: []

@@ -11,6 +11,7 @@ import sys
 import typing as t
 
 import pytest
+import tools
 from api_double import ApiDouble
 from conftest import Live, Playbook
 from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders, write
@@ -86,6 +87,60 @@ def test_a_cluster_of_b0302bd_a_node_that_is_silent_and_a_second_fabric(
         assert f"{PROGRAMS}/multus" not in files
         assert f"{PROGRAMS}/spiderpool" in files
     assert "calico" not in json.dumps(double.objects("ConfigMap").get(NOTE, {}).get("data", {}))
+
+
+@pytest.mark.slow
+@pytest.mark.only_double("a node's folders are played")
+def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_anothers_note(
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    before, calico = nodes.trees(), double.objects("DaemonSet")["calico-node"]["spec"]
+    playbook.run([SPIDERPOOL])
+    assert double.objects("DaemonSet")["calico-node"]["spec"] != calico
+    helm = [str(tools.helm()), "--kubeconfig", str(playbook.kubeconfig), "--namespace", "spiderpool"]
+    playbook.run([{"ansible.builtin.command": {"argv": [*helm, "uninstall", "spiderpool"]}}])
+    assert all(f"{CONFIGURATIONS}/00-multus.conf" in files for files in nodes.trees().values())
+    playbook.values["fabric_name"] = "other"
+    over = said(playbook.run(BACK).text)
+    assert nodes.trees() == before
+    assert "the teardown of another fabric has not reached all of its hosts: fabric" in over
+    note = double.objects("ConfigMap")[NOTE]
+    assert not {"made", "chart", "digest"} & note["data"].keys(), "the next release of that name may be another's"
+    assert note["metadata"]["labels"]["railops.io/fabric"] == "fabric"
+    assert double.objects("DaemonSet")["calico-node"]["spec"] != calico
+    playbook.values.pop("fabric_name")
+    playbook.run([from_("spiderpool", "calico_back")])
+    assert double.objects("DaemonSet")["calico-node"]["spec"] == calico
+    assert NOTE not in double.objects("ConfigMap")
+    # A note of b0302bd does not say how nodes are reached.
+    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels}, data={"made": "true"})
+    assert "does not say with which image nodes are reached" in said(playbook.run(BACK).text)
+    assert NOTE not in double.objects("ConfigMap")
+
+
+@pytest.mark.only_double("a node's folders are played")
+def test_a_note_that_somebody_else_wrote_changes_nothing_but_calicos_choice(
+    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+) -> None:
+    use(playbook, plans("exclusive"), "exclusive")
+    double.put("v1", "Namespace", "spiderpool")
+    role = {"api_version": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "names": [], "namespace": ""}
+    role["back"] = {"metadata": {"name": "view"}, "rules": [{"verbs": ["*"]}]}
+    name, boxes = "IP_AUTODETECTION_METHOD", [{"name": "calico-node", "image": "evil", "env": []}]
+    boxes[0]["env"] = [{"name": "LD_PRELOAD", "value": "evil"}, {"name": name, "value": "first-found"}]
+    own = {"api_version": "apps/v1", "kind": "DaemonSet", "names": [name], "namespace": "kube-system"}
+    own["back"] = {"metadata": {"name": "kube-proxy"}, "spec": {"template": {"spec": {"containers": boxes}}}}
+    container = double.objects("DaemonSet")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": name, "value": "kubernetes-internal-ip"}]
+    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
+    note = {"calico": json.dumps([role, own]), "taking": "{}"}
+    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels}, data=note)
+    playbook.run([from_("spiderpool", "calico_back")])
+    (container,) = double.objects("DaemonSet")["calico-node"]["spec"]["template"]["spec"]["containers"]
+    assert container == {"name": "calico-node", "image": "x", "env": [{"name": name, "value": "first-found"}]}
+    assert "view" not in double.objects("ClusterRole")
 
 
 @pytest.mark.slow

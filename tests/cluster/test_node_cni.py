@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import typing as t
 
 import node_folders
@@ -93,6 +95,54 @@ def test_without_a_record_only_what_multus_left_goes(ask: Run, double: ApiDouble
     )
 
 
+def test_what_an_earlier_multus_left_is_not_kept_for_later(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    """A release that was taken away by hand leaves them; the next one writes them anew, with a token that dies too."""
+    agents(nodes, double)
+    noted = ask("noted", fresh=True)
+    agents(nodes, double)
+    ask("given_back", record=noted["record"], ours=OURS)
+    for files in nodes.trees().values():
+        assert not [name for name in files if "multus" in name and name.startswith(CONFIGURATIONS)]
+    assert not ask("started").get("failed")
+
+
+def test_names_in_the_note_are_words(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    noted = ask("noted", fresh=True)
+    before = nodes.trees()
+    ask("given_back", record=noted["record"], ours=["*", "../*", "x;y", ".."], multus=False)
+    assert nodes.trees() == before
+    for nonsense in ("%", "AAAA", packed({})[:-8], base64.b64encode(gzip.compress(b'[{"nodes": 1}]')).decode()):
+        said = ask("noted", record=nonsense)
+        assert said["failed"]
+        assert "cannot be read from the note" in said["msg"]
+
+
+def test_a_machine_that_came_later_by_the_same_name_is_another_one(
+    ask: Run, double: ApiDouble, nodes: NodeFolders
+) -> None:
+    noted = ask("noted", fresh=True)
+    double.objects("Node")["node2"]["metadata"]["creationTimestamp"] = "2999-01-01T00:00:00Z"
+    since = "2998-01-01T00:00:00Z"
+    node_folders.write(nodes.root("node2") / PROGRAMS / "rdma", "rdma of the new machine\n")
+    again = ask("noted", record=noted["record"], since=since)
+    assert unpacked(again["record"])["node2"].configurations is None
+    nodes.asked.clear()
+    assert ask("noted", record=again["record"], since=since)["record"] == again["record"]
+    assert nodes.asked == []
+    for record in (noted["record"], again["record"]):
+        ask("given_back", record=record, since=since, ours=OURS)
+        assert f"{PROGRAMS}/rdma" in nodes.trees()["node2"]
+
+
+def test_a_node_that_cannot_run_these_pods_is_left_out(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
+    double.objects("Node")["node1"]["metadata"]["labels"] = {"kubernetes.io/os": "windows"}
+    double.objects("Node")["node2"]["metadata"]["labels"] = {"type": "virtual-kubelet"}
+    noted = ask("noted", fresh=True)
+    assert unpacked(noted["record"]).keys() == {f"node{number}" for number in range(3, 9)}
+    ask("started")
+    assert not {"node1", "node2"} & set(nodes.asked)
+
+
 def test_a_multus_of_others_stays(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
     noted = ask("noted", fresh=True)
     agents(nodes, double)
@@ -118,8 +168,15 @@ def test_what_nodes_lack_is_named_and_who_does_not_answer_is_no_fault(
     nodes.silent.clear()
     nodes.asked.clear()
     later = ask("noted", record=said["record"], needs=["macvlan"])
-    assert nodes.asked == ["node5"], "who was asked is not asked again"
-    assert unpacked(later["record"])["node5"] == Had(None, None), "it may have things of ours by then"
+    assert sorted(nodes.asked) == ["node2", "node5"], "who had all is not asked again"
+    assert later["lacking"] == {"node2": ["macvlan"]}
+    found = unpacked(later["record"])
+    assert found["node5"] == Had(None, tuple(sorted(node_folders.USUAL))), "it may have things of ours by then"
+    assert found["node2"] == unpacked(said["record"])["node2"]
+    nodes.asked.clear()
+    assert ask("noted", record=later["record"], needs=["tuning"])["lacking"] == {}
+    assert nodes.asked == []
+    assert ask("noted", record=later["record"], needs=["vlan"])["lacking"].keys() == found.keys()
 
 
 def test_who_was_asked_over_ssh_gets_no_pod(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:

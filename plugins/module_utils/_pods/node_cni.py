@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
+import re
 import typing as t
+import zlib
 
 from .._cluster.model import Json
 from .._fabric.labels import LABEL_MANAGER, PROBE_LABEL
 from .._fabric.numbers import MANAGER
+from .._intake import LETTERS, Nonsense, fitting, parsed
 
 LABELS = {LABEL_MANAGER: MANAGER, PROBE_LABEL: "node-cni"}
 # What the chart's Multus leaves on a node.
@@ -27,21 +31,26 @@ MARGIN = 60
 # Letters that a kubelet keeps of a termination message: no host says more of itself.
 MOST = 4096
 LOOK = 'for folder; do ls -1A "/host$folder" 2>/dev/null; echo /; done >/dev/termination-log'
-# A program that a configuration names stays, whoever brought it.
+# A program that a configuration names stays, whoever brought it. Names are words, whatever is in them.
 TAKE = r"""
+set -f
 conf=/host$1 bin=/host$2
 cd "$conf" && rm -rf -- $3
 cd "$bin" || exit 1
 for name in $4; do grep -qrs "\"type\" *: *\"$name\"" "$conf" || rm -f -- "$name"; done
 """
 START = "exit 0"
+PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Had(t.NamedTuple):
-    """What a node had before us; None: it was looked at when we were there already."""
+    """What a node had before us; without configurations: it was looked at when we were there already."""
 
     configurations: tuple[str, ...] | None
     programs: tuple[str, ...] | None
+
+
+_RECORD = [{"nodes": [str], **dict.fromkeys(Had._fields, (None, [str]))}]
 
 
 def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[str], *, writes: bool | None) -> Json:
@@ -83,8 +92,17 @@ def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[st
 
 
 def unpacked(record: str) -> dict[str, Had]:
-    """Return what nodes had, by their names, of a record as `packed` writes it; nothing of an empty one."""
-    groups = json.loads(gzip.decompress(base64.b64decode(record))) if record else []
+    """Return what nodes had, by their names, of a record as `packed` writes it; nothing of an empty one.
+
+    :raises Nonsense: it is none.
+    """
+    if not record:
+        return {}
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(base64.b64decode(record))) as stream:
+            groups = fitting(parsed(stream.read(LETTERS + 1)), _RECORD, "the record")
+    except (OSError, EOFError, zlib.error) as exc:
+        raise Nonsense(f"no gzip: {exc}") from None
     return {
         node: Had(*(None if row[key] is None else tuple(row[key]) for key in Had._fields))
         for row in groups
@@ -114,8 +132,8 @@ def taken(had: Had | None, ours: t.Collection[str], *, multus: bool) -> tuple[li
     :param ours: the names of the programs that came with us.
     :param multus: whether Multus was ours.
     """
-    own = [MULTUS] if multus else []
+    # Multus writes its files anew wherever it comes: what an earlier one left is not there any more.
+    files, own = (list(MULTUS_FILES), [MULTUS]) if multus else ([], [])
     if had is None or had.configurations is None or had.programs is None:
-        return (list(MULTUS_FILES) if multus else [], own)
-    files = [name for name in MULTUS_FILES if multus and name not in had.configurations]
-    return files, sorted({*ours, *own} - {*had.programs, *([] if multus else [MULTUS])})
+        return files, own
+    return files, sorted({*filter(PROGRAM.fullmatch, ours), *own} - {*had.programs, *([] if multus else [MULTUS])})

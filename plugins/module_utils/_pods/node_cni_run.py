@@ -32,6 +32,7 @@ SPEC: dict[str, t.Any] = {
     "configurations": {"type": "str", "default": "/etc/cni/net.d"},
     "programs": {"type": "str", "default": "/opt/cni/bin"},
     "record": {"type": "str", "default": ""},
+    "since": {"type": "str", "default": ""},
     "known": {"type": "dict", "default": {}},
     "fresh": {"type": "bool", "default": False},
     "needs": {"type": "list", "elements": "str", "default": []},
@@ -103,24 +104,51 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Do what is asked on the nodes that are up; those that are down are named."""
     params = module.params
     with PodCluster(params, retry_seconds=30) as cluster:
-        every = cluster.nodes()
+        every = {name: node for name, node in cluster.nodes().items() if runs_linux(node)}
         asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
         down = (lost_nodes(every.values()) & asked) - params["known"].keys()
         pods = NodePods(cluster, params, module.check_mode)
         act = {"noted": noted, "given_back": given_back, "started": started}[params["state"]]
-        return {**act(pods, asked - down), "down": sorted(down)}
+        # Who came later is another machine, also by the name of one that was there.
+        try:
+            record = unpacked(params["record"])
+        except ValueError as exc:
+            fix = f"Take `nodes.json.gz` out of the ConfigMap {params['namespace']}/railops-rdma-release. [cni_record]"
+            raise RdmaError(f"What nodes had of CNI cannot be read from the note: {exc}.", fix) from None
+        since = params["since"]
+        had = {
+            name: row
+            for name, row in record.items()
+            if row.configurations is None or not since or made(every.get(name)) <= since
+        }
+        return {**act(pods, asked - down, had), "down": sorted(down)}
 
 
-def noted(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
-    """Look at the nodes that the record does not have, and say what they lack."""
-    params, had = pods.params, unpacked(pods.params["record"])
-    new = sorted(up - had.keys())
+def runs_linux(node: Json) -> bool:
+    """Return whether a node can run these pods: no Windows, and a kubelet of its own."""
+    labels = node["metadata"].get("labels") or {}
+    return labels.get("kubernetes.io/os", "linux") == "linux" and labels.get("type") != "virtual-kubelet"
+
+
+def made(node: Json | None) -> str:
+    """Return when a node came to the cluster, by its clock; empty where it is not there."""
+    return str(node["metadata"].get("creationTimestamp") or "") if node else ""
+
+
+def noted(pods: NodePods, up: set[str], had: dict[str, Had]) -> dict[str, t.Any]:
+    """Look at the nodes that the record does not have, or that lacked something then, and say what they lack."""
+    params = pods.params
+    new = sorted(node for node in up if node not in had or {*params["needs"]} - {*(had[node].programs or ())})
     heard = {node: seen(params["known"].get(node)) for node in new}
     asked = [node for node, row in heard.items() if not row]
     pods.run(dict.fromkeys(asked, (LOOK, params["configurations"], params["programs"])), writes=False)
     found = {node: row for node in new if (row := heard[node] or seen(pods.said.get(node)))}
     lacking = {node: sorted(set(params["needs"]) - set(row.programs or ())) for node, row in found.items()}
-    had.update(found if params["fresh"] else dict.fromkeys(found, Had(None, None)))
+    for node, row in found.items():
+        if node not in had and params["fresh"]:
+            had[node] = row
+        elif node not in had or had[node].configurations is None:
+            had[node] = Had(None, row.programs)
     return {
         "changed": False,
         "record": packed(had) if had else "",
@@ -130,9 +158,9 @@ def noted(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
     }
 
 
-def given_back(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
+def given_back(pods: NodePods, up: set[str], had: dict[str, Had]) -> dict[str, t.Any]:
     """Take away what is ours."""
-    params, had = pods.params, unpacked(pods.params["record"])
+    params = pods.params
     what = {node: taken(had.get(node), params["ours"], multus=params["multus"]) for node in up}
     folders = (params["configurations"], params["programs"])
     scripts = {node: (TAKE, *folders, *map(" ".join, lists)) for node, lists in what.items() if any(lists)}
@@ -140,7 +168,7 @@ def given_back(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
     return {"changed": bool(scripts), "left": sorted(pods.why), "why": pods.why}
 
 
-def started(pods: NodePods, up: set[str]) -> dict[str, t.Any]:
+def started(pods: NodePods, up: set[str], _had: dict[str, Had]) -> dict[str, t.Any]:
     """See that plain pods start.
 
     :raises RdmaError: on a node that is up none does.
