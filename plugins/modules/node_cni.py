@@ -66,7 +66,8 @@ options:
     type: bool
     default: false
   needs:
-    description: With O(state=noted), names of programs that the nodes must have. Who had not all of them is asked again.
+    description:
+      - With O(state=noted), names of programs that the nodes must have. Who had not all of them is asked again.
     type: list
     elements: str
     default: []
