@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from .._errors import RdmaError
+from .._fabric.numbers import IFNAME_MAX
 from .._files import Ran
 from .._route.model import MAIN_TABLE, Route, Rule
 from .._systemd import named, sections
@@ -35,8 +36,9 @@ HARMLESS = re.compile(
     r"connection\.(id|uuid|type|interface-name|timestamp|autoconnect.*|wait-.*|controller|master|(port|slave)-type)"
     r"|(match|user|proxy)\..*|vlan\.(id|parent|flags)|(ethernet|infiniband)\.(mac-address(-.*list)?|mtu)"
     r"|ipv[46]\.(method|dhcp-.*|may-fail|addr-gen-mode|ip6-privacy|token|never-default|route-metric|ra-.*|ignore-auto-.*)"
-    r"|ifcfg\.(TYPE|DEVICE|ONBOOT|NAME|UUID|BOOTPROTO|HWADDR|MTU|MASTER|SLAVE|BRIDGE|VLAN|AUTOCONNECT_PRIORITY|DHCP.*"
-    r"|PROXY_METHOD|BROWSER_ONLY|DEFROUTE|PEER.*|IPV4_FAILURE_FATAL|IPV6(INIT|_.*)|(IPADDR|PREFIX|NETMASK|GATEWAY)\d*)"
+    r"|ifcfg\.(TYPE|DEVICE|ONBOOT|NAME|UUID|BOOTPROTO|HWADDR|MTU|MASTER|SLAVE|BRIDGE|VLAN(_ID)?|PHYSDEV|DHCP.*"
+    r"|AUTOCONNECT_PRIORITY|PROXY_METHOD|BROWSER_ONLY|DEFROUTE|PEER.*|IPV4_FAILURE_FATAL|IPV6(INIT|_.*)"
+    r"|(IPADDR|PREFIX|NETMASK|GATEWAY)\d*)"
 )
 # The greatest that it takes: of two with the same, the one that was used last comes first.
 PRIORITY = 999
@@ -179,17 +181,23 @@ def _script(text: str) -> dict[str, dict[str, str]]:
             length = have.get(f"PREFIX{match[1]}") or have.get(f"NETMASK{match[1]}") or "32"
             four[f"address{match[1]}"] = f"{value}/{length},{have.get(f'GATEWAY{match[1]}', '')}"
     link = {"mac-address": have.get("HWADDR", ""), "mtu": have.get("MTU", "")}
-    return {"connection": own, kind: link, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
+    tag = {"parent": have.get("PHYSDEV", ""), "id": have.get("VLAN_ID", "")}
+    links = {"vlan": tag, "ethernet": link} if kind == "vlan" else {kind: link}
+    return {"connection": own, **links, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
 
 
 def _matches(have: t.Mapping[str, t.Mapping[str, str]], port: Port) -> bool:
-    own, match = have["connection"], have.get("match", {})
+    own, match, tag = have["connection"], have.get("match", {}), have.get("vlan", {})
     kind = "vlan" if port.kind == "vlan" else {"ether": "ethernet"}.get(port.type, port.type)
     if own["type"].replace("802-3-", "") != kind:
         return False
-    link = next((have[name] for name in (own["type"], kind) if name in have), {})
-    asked = own.get("interface-name") or ("{parent}.{id}".format_map(have["vlan"]) if kind == "vlan" else "")
-    mac = link.get("mac-address", "").lower()
+    asked = own.get("interface-name", "")
+    if kind == "vlan" and not asked:
+        parent = tag.get("parent", "")
+        # Too long for an interface it is the UUID of a profile; without one [ethernet] has the address of the parent.
+        parent = parent if 0 < len(parent) <= IFNAME_MAX else port.name.rpartition(".")[0]
+        asked = f"{parent}.{tag.get('id', '')}"
+    mac = next((pairs["mac-address"].lower() for pairs in have.values() if pairs.get("mac-address")), "")
     named = [word.lstrip("&|!") for word in match.get("interface-name", "").replace(";", " ").split()]
     return (
         asked in ("", port.name)
