@@ -79,10 +79,10 @@ class Lease:
                 if (left := until - time.monotonic()) > 0:
                     time.sleep(min(LOOK_SECONDS, left))
                     continue
-            # Two may try at once: what is read back says whose it is.
+            # Two may try at once, and the answer to a write may be lost: what is read back says whose it is.
+            taken_now = True
             with contextlib.suppress(Stale):
                 self._write(found)
-                taken_now = True
 
     def renew(self) -> None:
         """Renew it where it is still ours."""
@@ -198,7 +198,8 @@ def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str],
         lease = Lease(cluster, *place)
         now = lease.take(report)
         # What the process will need is imported by now: the files that it comes from go with the module.
-        lease.renew()
+        with contextlib.suppress(RdmaError):
+            lease.renew()
         return now
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -146,6 +147,43 @@ def test_of_two_that_make_it_at_once_one_has_it(api, monkeypatch):
     monkeypatch.setattr(api, "create", first)
     with pytest.raises(RdmaError, match=THEIRS):
         lease(api).take(print)
+
+
+@pytest.fixture
+def dead(api):
+    """An API with the lease of a run that died."""
+    lease(api, THEIRS).take(print)
+    return api
+
+
+def test_one_whose_answer_was_lost_was_taken(dead, monkeypatch):
+    """The client tries again, and is told that the lease is no longer that version."""
+    patch = dead.patch
+
+    def lost(ref, body):
+        patch(ref, body)
+        patch(ref, body)
+
+    monkeypatch.setattr(dead, "patch", lost)
+    assert lease(dead).take(print) is True
+    assert holder(dead) == OURS
+    assert lease(dead).take(print) is False
+
+
+def test_it_was_taken_also_where_it_cannot_be_renewed_at_once(dead, monkeypatch):
+    patch = dead.patch
+
+    def away(ref, body):
+        if holder(dead) == OURS:
+            raise RdmaError("The API does not answer.", "Look. [api_no_answer]", code=0)
+        patch(ref, body)
+
+    monkeypatch.setattr(dead, "patch", away)
+    monkeypatch.setattr(leases, "Cluster", lambda params, **_more: nullcontext(dead))
+    monkeypatch.setattr(leases.library, "KUBERNETES_ERROR", None)
+    place = ("spiderpool", "fabric", OURS)
+    assert leases._take({}, place, print) is True
+    assert leases._take({}, place, print) is False
 
 
 # --- the runs of a controller -----------------------------------------------------------------------------------------
