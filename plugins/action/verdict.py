@@ -36,7 +36,7 @@ from ..plugin_utils._verdict.finish import finish, written
 from ..plugin_utils._verdict.intake import NOT_VERIFIED, answer_in
 from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
 from ..plugin_utils._verdict.parts import MergedVerdict
-from ..plugin_utils._verdict.require import groups, unknown
+from ..plugin_utils._verdict.require import unknown
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 FIX_PART = "Name the verdict.json of each part (merge_verdicts). [merge_path]"
@@ -57,9 +57,8 @@ class ActionModule(FabricAction):
         self._rails: list[str] = []
         if args["verdicts"] is not None:
             return self._merged(args, plan)
-        if wrong := unknown(args["require"]):
-            fix = f"Name beginnings of ids as docs/verify.md lists them: {', '.join(groups())}, or longer ones."
-            raise Refusal(f"No check begins with {', '.join(wrong)} (require). {fix}")
+        if wrong := unknown(args["require"], whole=False):
+            raise Refusal(f"require has {'; '.join(wrong)}")
         expected = self._expected(args, plan)
         if args["planned"] and self._task.check_mode:
             return {"changed": False}

@@ -21,6 +21,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ._former import former
 from ._report.equal import folded
+from ._verdict.require import unknown
 
 Spec = dict[str, t.Any]
 
@@ -72,6 +73,9 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     "audit_gate_max_out": (re.compile(r"\d+%?"), "a number of nodes or a share such as 10%"),
 }
 """Variables of playbooks that a pattern says better, with its words."""
+
+CHECKS = {"audit_gate_ignore": True, "verify_gate_ignore": True, "verify_require": False}
+"""Lists of ids of checks; whether each entry is a whole one, or may be the beginning of some."""
 
 
 @cache
@@ -172,6 +176,8 @@ def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
         spec = {**specs()[name], "required": False, "default": None}
         result = ArgumentSpecValidator({name: spec}).validate({name: values[name]})
         found += [f"{name}: {text[:300].rstrip('.')}. [variable_value]" for text in result.error_messages]
+        if name in CHECKS and not result.error_messages:
+            found += [f"{name} has {text}" for text in unknown(result.validated_parameters[name], whole=CHECKS[name])]
     return found
 
 

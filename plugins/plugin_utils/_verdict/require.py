@@ -9,9 +9,12 @@ A group is the beginning of ids in whole words: `traffic` is all of `traffic_...
 
 from __future__ import annotations
 
+import difflib
 import typing as t
+from itertools import accumulate
 
 from ...module_utils._check import OK, SKIPPED, Check, deviation
+from .._former import former
 from .ids import IDS
 
 ID = "verify_require"
@@ -22,14 +25,15 @@ def has(group: str, name: str) -> bool:
     return name == group or name.startswith(f"{group}_")
 
 
-def unknown(groups: t.Iterable[str]) -> list[str]:
-    """Return the groups that no check is of."""
-    return [group for group in groups if not any(has(group, name) for name in IDS)]
-
-
-def groups() -> list[str]:
-    """Return the first words of all ids: the widest groups."""
-    return sorted({name.partition("_")[0] for name in IDS})
+def unknown(words: t.Iterable[str], *, whole: bool) -> list[str]:
+    """Return a sentence for each word that is no id of a check and, unless `whole`, begins none in whole words."""
+    known = IDS if whole else {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
+    found = []
+    for word in sorted({*words} - known):
+        gone = [f"{row.problem} {row.fix}" for row in former("check", [word])]
+        (near,) = difflib.get_close_matches(word, sorted(known), 1, 0)
+        found.append(f"{word}: {gone[0] if gone else f'no check is called so. Write {near}. [check_unknown]'}")
+    return found
 
 
 class Required:

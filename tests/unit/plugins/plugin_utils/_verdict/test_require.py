@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
+from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import groups, has, unknown
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import has, unknown
 
 LINK = ok("network_link", "up", "up", rail="rail1")
 PING = skipped("ping_rails", "verify_traffic is none for this host")
@@ -77,8 +78,30 @@ def test_groups_are_beginnings_in_whole_words():
     assert has("pod", "pod_read_lat")
     assert has("pod_read_lat", "pod_read_lat")
     assert not has("po", "pod_read_lat")
-    assert unknown(["pod", "trafic"]) == ["trafic"]
-    assert {"network", "traffic", "pod"} <= set(groups())
+
+
+@pytest.mark.parametrize(
+    ("words", "whole", "said"),
+    [
+        (["pod", "trafic", "pod_read"], False, "trafic: no check is called so. Write traffic. [check_unknown]"),
+        (["roce_trust", "roce_trusst"], True, "roce_trusst: no check is called so. Write roce_trust. [check_unknown]"),
+        (["pods_read_lat"], False, "pods_read_lat: no check is called so. Write pod_read_lat. [check_unknown]"),
+        (["po"], False, "po: no check is called so. Write pod. [check_unknown]"),
+    ],
+)
+def test_a_word_that_is_no_checks_is_told_with_the_nearest(words, whole, said):
+    assert unknown(words, whole=whole) == [said]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_a_check_that_went_its_own_sentence_is_told(whole):
+    row = BY_NAME["check roce_cable_length"]
+    assert unknown(["roce_cable_length"], whole=whole) == [f"roce_cable_length: {row.problem} {row.fix} [gone]"]
+
+
+def test_a_group_is_no_id():
+    (said,) = unknown(["pod", "pod_read_lat"], whole=True)
+    assert said.startswith("pod: no check is called so. Write pod_")
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
