@@ -11,8 +11,7 @@ import typing as t
 from ..modules.verify_result import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._verdict.ids import IDS
+from ..plugin_utils._module_action import refuse_gone
 from ..plugin_utils._verdict.result import write_result
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
@@ -25,9 +24,7 @@ class ActionModule(FabricAction):
 
     def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect the checks and write the file."""
+        refuse_gone("option verify_result", self._task.args)
         args = arguments(self, ARGUMENT_SPEC)
-        if unknown := sorted(set(args["skipped"]) - IDS):
-            fix = "Use the ids that docs/verify.md lists."
-            raise Refusal(f"No check is called {', '.join(unknown)} (skipped). {fix}")
         host = task_vars["inventory_hostname"]
-        return write_result(args, host, args["results"], args["error"] or None, args["skipped"])
+        return write_result(args, host, args["results"], args["error"] or None, {})

@@ -26,10 +26,6 @@ options:
     description: Results of modules; every C(checks) list in them is collected. Others are passed over.
     type: raw
     default: []
-  skipped:
-    description: What was not looked at on this host, the name of the check to the reason.
-    type: dict
-    default: {}
   error:
     description: Why the host could not be verified at all.
     type: str
@@ -62,8 +58,6 @@ EXAMPLES = r"""
     results:
       - "{{ rail_network_in_check_mode }}"
       - "{{ rdma_info_of_the_host }}"
-    skipped:
-      traffic_rdma: verify_traffic is ping
 """
 
 RETURN = r"""

@@ -107,6 +107,11 @@ FORMER = (
         "Take it out of the inventory; rail_objects_test_image names the image.",
     ),
     Former(
+        ("variable spiderpool_host_pid",),
+        "spiderpool_host_pid is gone: the agent needs hostPID for matchMasterSubnet alone, which plans set to false.",
+        ANYTHING_ELSE,
+    ),
+    Former(
         ("return collective_job MPIJob",),
         "collective_job has no MPIJob in objects any more.",
         "docs/accept.md has its manifest.",
@@ -158,6 +163,10 @@ FORMER = (
     Former(("result __fabric_result",), "__fabric_result of the role fabric has another name.", "Read fabric_result."),
     Former(("return node_gate held",), "held of node_gate has another name.", "Read capped."),
     Former(("return gpudirect gpu_operator_values",), "It is gone.", "docs/gpudirect.md has the lines to write."),
+    Former(("return gpudirect reboot_required", "return gpudirect reboot_reasons"), "It is gone.", "No reboot waits."),
+    Former(("return rdma_host netns",), "It is gone.", "Read what the module rdma_netns returns."),
+    Former(("return ippool_plan problems",), "It is gone.", "Read msg, which has a line for each."),
+    Former(("option verify_result skipped",), "skipped of verify_result is gone: rail_audit has it.", "Take it out."),
 )
 BY_NAME = {name: row for row in FORMER for name in row.names}
 

@@ -231,7 +231,6 @@ def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: L
 @pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
-    assert "spiderpool_host_pid is gone" in playbook.role("spiderpool", ok=False, spiderpool_host_pid="auto").text
     double.token = "another"
     assert "does not know this identity" in playbook.role("spiderpool", ok=False).text
     double.token = TOKEN

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+
 import ansible.template
 import pytest
 from ansible.errors import AnsibleActionFail
@@ -14,6 +17,7 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
+from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 # Before 2.19 every text is a template.
@@ -200,6 +204,16 @@ def test_no_host_writes_helm_values(option):
     # An audit and the look before the first change refuse it too.
     with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone"):
         run(rail_audit, {"settings": {"gpudirect": {option: True}}})
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name.startswith("option ")])
+def test_each_option_that_went_is_refused_by_name(name):
+    _option, module, option = name.split()
+    path = f"ansible_collections.railops.rdma.plugins.action.{module}"
+    action = action_of(importlib.import_module(path) if importlib.util.find_spec(path) else module, {option: "x"})
+    action._connection.transport = "ssh"
+    with pytest.raises(AnsibleActionFail, match=f"^{re.escape(BY_NAME[name].problem)} .*\\[gone\\]$"):
+        action.run(task_vars=dict(HOST))
 
 
 def with_variables(module, args, variables, **more):
