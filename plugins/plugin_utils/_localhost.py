@@ -13,14 +13,17 @@ where inject_facts_as_vars is on), of its host_vars and groups, of a caller's va
 
 from __future__ import annotations
 
+import json
+import re
 import typing as t
 
 from ansible import constants
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._intake import excerpt, shown
-from ._refusal import Refusal, fail, once
+from ._refusal import Lost, Refusal, fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
@@ -31,6 +34,13 @@ INJECTED = (
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
 )
 ABSENT: t.Any = object()
+ODD = re.compile(
+    r'(?:\\["\\/nt]|\\r\\n|\r\n){1,99}|('
+    r"(?:\\u[dD][89ABab]X{2}\\u[dD][C-Fc-f]X{2}|\\uX{4}|\\[bf]|\\r(?!\\n)|(?!\r\n)[^\n\t -~]){1,99})".replace(
+        "X", "[0-9A-Fa-f]"
+    )
+)
+"""In JSON's spelling: what makes lines and columns, and what it escapes anyway; as a group, all other odd letters."""
 
 DECIDING: dict[str, tuple[t.Any, ...]] = {
     **dict.fromkeys(("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"), ()),
@@ -78,6 +88,13 @@ def differing(
     return found
 
 
+def _spelled(found: re.Match[str]) -> str:
+    """Return odd letters of a module's text as `shown` has them, in JSON's spelling."""
+    if found[1] is None or (own := shown(text := json.loads(f'"{found[1]}"', strict=False))) == text:
+        return found[0]
+    return json.dumps(own, ensure_ascii=False)[1:-1]
+
+
 class FabricAction(ActionBase):
     """The action in front of every module of the collection."""
 
@@ -95,6 +112,8 @@ class FabricAction(ActionBase):
             return once(self._task, self.act(mine))
         except RdmaError as exc:
             raise Refusal(str(exc), exc.facts) from None
+        except AnsibleConnectionFailure as exc:
+            raise Lost(str(exc)) from None
 
     def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Do what the task asks, and return its result.
@@ -125,11 +144,13 @@ class FabricAction(ActionBase):
         # Core's own, which it takes out of what modules say: the interpreter that it found.
         if kept := {key: value for key, value in facts.items() if key.startswith("discovered_interpreter_")}:
             result["ansible_facts"] = kept
-        for key in ("msg", "fix"):
-            if isinstance(text := result.get(key), str):
-                result[key] = "\n".join(map(shown, text.split("\n")))
         host = (more.get("task_vars") or {}).get("inventory_hostname")
         if host != "localhost" and constants.config.get_config_value("INJECT_FACTS_AS_VARS"):
             # Not shown here: a worker of core 2.16 does not know what others have shown.
             result["warnings"] = [*(result.get("warnings") or ()), INJECTED]
         return result
+
+    def _parse_returned_data(self, res: dict[str, t.Any], *profile: str) -> t.Any:
+        """Read what a module wrote, with nothing in it that a terminal would obey; core shows some before we see it."""
+        clean = {key: ODD.sub(_spelled, res[key]) for key in ("stdout", "stderr") if res.get(key)}
+        return super()._parse_returned_data({**res, **clean}, *profile)

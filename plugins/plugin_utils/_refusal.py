@@ -11,8 +11,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible import constants
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.utils.display import Display
+from ansible.utils.unsafe_proxy import wrap_var
 
 SAID = ("fix", "problems", "summary")
 """Keys of a failure that its message holds already."""
@@ -22,15 +23,23 @@ class Refusal(AnsibleActionFail):
     """A failure with its one sentence: what is wrong, and what to do.
 
     ansible-core from 2.19 on shows a failure by an error of its own and then by the result; here the result is enough.
+    Before 2.19 it takes the texts of what is raised for templates: some of them are what hosts say.
     """
 
     omit_exception_key = True
 
     def __init__(self, message: str, result: dict[str, t.Any] | None = None) -> None:
         more = {key: value for key, value in (result or {}).items() if key not in SAID}
-        super().__init__(message, result=more)  # type: ignore[no-untyped-call]
+        super().__init__(wrap_var(message), result=wrap_var(more))  # type: ignore[no-untyped-call]
         # Before 2.19 the result carries the traceback instead, with the sentence in it.
         vars(self).get("result", {}).pop("exception", None)
+
+
+class Lost(AnsibleConnectionFailure):
+    """A host that cannot be reached; why is what ssh printed, and so what the host says: a template for nobody."""
+
+    def __str__(self) -> str:
+        return str(wrap_var(super().__str__()))
 
 
 def show(text: str, *, error: bool = False) -> None:
