@@ -326,17 +326,21 @@ def test_what_pods_print_and_say(printed, status, said):
 DEVICE = st.fixed_dictionaries(
     {
         "name": near("mlx5_0", "mlx5_1"),
-        "pci": near("0000:01:00.0", None),
         "vf": near(False),
         "nearest_gpus": near(["0000:02:00.0"], []),
         "ports": st.lists(
             st.fixed_dictionaries(
-                {"netdev": near("ens1np0", None), "link_layer": near("Ethernet"), "state": near("ACTIVE", "DOWN")}
+                {},
+                optional={
+                    "netdev": near("ens1np0", None),
+                    "link_layer": near("Ethernet"),
+                    "state": near("ACTIVE", "DOWN"),
+                },
             ),
             max_size=2,
         ),
     },
-    optional={"serves": near(None, "serves the NVSwitches")},
+    optional={"pci": near("0000:01:00.0", None), "serves": near(None, "serves the NVSwitches")},
 )
 HEARD = st.fixed_dictionaries({"is_switch": near(True), "switch": near("leaf1", "leaf2"), "port": near("swp1", None)})
 INFO = st.fixed_dictionaries(

@@ -96,19 +96,19 @@ def candidates(info: t.Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
             continue
         near = sorted(gpus[gpu] for gpu in device["nearest_gpus"] if gpu in gpus)
         for port in device["ports"]:
-            if port["netdev"] and port["netdev"] in info["default_interfaces"]:
+            if port.get("netdev") and port["netdev"] in info["default_interfaces"]:
                 continue
             # Else it is the NIC's own firmware, or another host.
-            heard = neighbour if (neighbour := lldp.get(port["netdev"]) or {}).get("is_switch") else {}
+            heard = neighbour if (neighbour := lldp.get(port.get("netdev")) or {}).get("is_switch") else {}
             names = [heard.get("switch"), heard.get("port")]
             odd = next((name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), "")
             found.append(
                 Nic(
                     device=device["name"],
-                    pci=device["pci"],
-                    interface=port["netdev"],
-                    link_layer=port["link_layer"],
-                    state=port["state"],
+                    pci=device.get("pci"),
+                    interface=port.get("netdev"),
+                    link_layer=port.get("link_layer"),
+                    state=port.get("state"),
                     gpu=near[0] if near else None,
                     switch=None if odd else names[0],
                     switch_port=None if odd else names[1],
@@ -160,7 +160,7 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
             host,
             None,
             "left alone",
-            f"{device['name']} ({device['pci']}) {device['serves']}.",
+            f"{device['name']} ({device.get('pci')}) {device['serves']}.",
             "Nothing: it is no rail, and nothing of this collection touches it.",
         )
         for host in hosts

@@ -212,3 +212,18 @@ def test_cables_that_were_seen_can_be_taken_into_the_inventory():
     assert found["node1"]["fabric_cables"]["rail3"] == {"leaf": "leaf3", "port": "swp1"}
     assert sorted(found["node2"]["fabric_cables"]) == ["rail1", *(f"rail{number}" for number in range(3, 8))]
     assert cables(discover({"node1": info()}), "gpu_nodes") is None
+
+
+@pytest.mark.parametrize("lacking", ["netdev", "link_layer", "state", "pci"])
+def test_a_host_that_leaves_something_out_ends_nobody_elses_proposal(lacking):
+    """No module of this collection answers so."""
+    odd = info()
+    for one in odd["devices"]:
+        one.pop(lacking, None)
+        for port in one["ports"]:
+            port.pop(lacking, None)
+    proposal = discover(fleet(node1=odd))
+    assert [rail.interface for rail in proposal.rails] == [f"ens{number}np0" for number in range(1, 9)]
+    names = [nic.name for nic in proposal.nics["node1"] if nic]
+    assert names[0] == ("0000:19:00.0" if lacking == "netdev" else "ens1np0")
+    assert report(proposal)
