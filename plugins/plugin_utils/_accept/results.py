@@ -22,14 +22,19 @@ from ...module_utils._probe.perftest import Failure
 
 # mpirun --tag-output and mpi-operator's examples mark each line with its rank.
 _TAG = re.compile(r"^\[\d+,\d+\](?:<std(?:out|err|diag)>)?:", re.MULTILINE)
-# NCCL writes to the same output, in the middle of a row; root is -1 where a row ends before its numbers.
+# NCCL writes to the same output, in the middle of a row; root is -1 where a row ends before its numbers. A match begins
+# where a word does, or at the time in the middle of one: else a long word would be read again from each of its letters.
+_TIME = r"\[\d{4}-\d\d-\d\d [\d:.]+\] "
 _SAID = re.compile(
-    r"(-1)?(?:\[\d{4}-\d\d-\d\d [\d:.]+\] )?[^\s:]*:\d+:\d+ (?:\[\d+\] )?(?:\S+ )?NCCL (?:INFO|WARN)[^\n]*\n?"
+    rf"(?:(?<![^\s:])(-1)?(?:{_TIME})?|{_TIME})[^\s:]*:\d+:\d+ (?:\[\d+\] )?(?:\S+ )?NCCL (?:INFO|WARN)[^\n]*\n?"
 )
 _CHANNEL = re.compile(r"\[(?:send|receive)\] via NET/(\w+)/\d+(?:\(\d+\))?(\S*)")
 _NETWORK = re.compile(r"Using network (\S+)")
 _RANK_0 = re.compile(r"^#\s+Rank\s+0 ", re.MULTILINE)
 _AVERAGE = re.compile(r"^# Avg bus bandwidth\s*:\s*([-+.\deE]+|nan)", re.MULTILINE)
+
+LINE, OUTPUT = 2000, 32 * 2**20
+"""Letters of a line, and of an output, that are looked at."""
 
 LOST = "the ranks lost each other while they ran, or could not reach each other over the rails"
 _PATH_FIX = "Run the playbook railops.rdma.verify: a rail that carries perftest carries NCCL."
@@ -40,7 +45,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         "NCCL found no RDMA device",
         "Look at NCCL_IB_HCA, and at the pod's limits (workload/pod.yaml).",
     ),
-    (r"Got completion .*(?:status=|error )12\b", LOST, _PATH_FIX),
+    (r"Got completion .{0,300}(?:status=|error )12\b", LOST, _PATH_FIX),
     (r"ibv_modify_qp failed|async fatal event", LOST, _PATH_FIX),
     (
         r"Failed to open libibverbs",
@@ -48,7 +53,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         "Add libibverbs1 and ibverbs-providers to the image.",
     ),
     (r"Test timeout", "the test did not end in its time", _PATH_FIX),
-    (r"UD endpoint .* unhandled timeout|transport retry count exceeded", LOST, _PATH_FIX),
+    (r"UD endpoint .{0,300} unhandled timeout|transport retry count exceeded", LOST, _PATH_FIX),
     (
         r"PML ucx cannot be selected",
         "UCX has no usable device for the rail",
@@ -66,7 +71,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"unable to find the specified executable|not access\s+or execute an executable|executable file not found"
-        r"|command not found|not found on this|\bsh: .*(?:No such file or directory|not found)",
+        r"|command not found|not found on this|\bsh: .{0,300}(?:No such file or directory|not found)",
         "a program of the test is missing",
         "Install it, or give an image that has it (accept_image).",
     ),
@@ -99,6 +104,11 @@ class Measured:
     def gbytes(self) -> float | None:
         """Return the bandwidth of the largest size in GB/s."""
         return self.by_size[max(self.by_size)] if self.by_size else None
+
+
+def cut(text: str | None) -> str | None:
+    """Return what is looked at of an output: a host or a pod prints what it likes."""
+    return text and "\n".join(line[:LINE] for line in text[:OUTPUT].split("\n"))
 
 
 def _failure(text: str) -> Failure | None:
@@ -167,17 +177,19 @@ def nccl(text: str) -> Measured:
 
 _SIZE = re.compile(r"[0-9]{1,18}")
 _NETPIPE = re.compile(
-    r"^\s*\d+:\s+(\d{1,18}) bytes\s+\d+ times -->\s+(\d{1,18}(?:\.\d*)?) Mbps in\s+([\d.]+) usec", re.MULTILINE
+    r"^[ \t]*\d+:[ \t]+(\d{1,18}) bytes\s+\d+ times -->\s+(\d{1,18}(?:\.\d*)?) Mbps in\s+([\d.]+) usec", re.MULTILINE
 )
 # `ep_cfg[1]: tag(rc_verbs/rxe1:1)`: the transports that UCX chose for messages to others, by kind of message.
-_UCX = re.compile(r"(?:ep_cfg\[\d+\]:|cfg#\d+).*?\btag\(([^)]*)\)")
+_UCX = re.compile(r"(?:ep_cfg\[\d+\]:|cfg#\d+)(.*)")
+_TRANSPORTS = re.compile(r"\btag\(([^()]*)\)")
 
 
 def netpipe(text: str) -> Measured:
     """Return what NPopenmpi and UCX printed. The bandwidth is that of one direction at a time."""
     text = _TAG.sub("", text)
     rows = {int(size): float(mbps) / 8000 for size, mbps, _usec in _NETPIPE.findall(text)}
-    chosen = [part.split("/")[0] for group in _UCX.findall(text) for part in group.split()]
+    groups = [group for more in _UCX.findall(text) for group in _TRANSPORTS.findall(more)[:1]]
+    chosen = [part.split("/")[0] for group in groups for part in group.split()]
     nets = Counter("IB" if name.startswith(("rc", "ud", "dc")) else name for name in chosen)
     for inside in ("self", "sysv", "posix", "cma"):
         nets.pop(inside, None)

@@ -28,7 +28,7 @@ from .._verdict import files
 from .._verdict.explain import place_of
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
-from .results import READERS
+from .results import READERS, cut
 from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, Outcome, Step, StepGroup, step_of
 
 SCHEMA = 1
@@ -113,7 +113,7 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
         told = fitting(result.get("tests") or [], [_TEST], "tests")
         # Its output is read line by line, as it is.
         tests = [
-            {**dict.fromkeys(_TEST), **measured({**test, "output": None}), "output": test.get("output")}
+            {**dict.fromkeys(_TEST), **measured({**test, "output": None}), "output": cut(test.get("output"))}
             for test in told
         ]
     except Nonsense as exc:

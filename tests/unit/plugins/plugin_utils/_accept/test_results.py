@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,23 @@ def test_a_program_that_is_not_there(text):
 def test_a_folder_of_open_mpi_that_another_run_took_away():
     text = "A call to mkdir was unable to create the desired directory:\n\n  Error:     No such file or directory\n"
     assert "came into each other's way" in judge(netpipe(text), 1).cause
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("a", "-1", "1:", "a:1:1 ", "a:1:1 [0] ", "[2024-01-01 1:1] ", "[2024-01-01 11", "NCCL INFO ", "\n", " \n"),
+        *("Got completion ", "sh: ", "UD endpoint ", "cfg#1 ", "cfg#1 tag(", "tag(", "#\n", "not access ", "1 "),
+        "0: 1 bytes ",
+    ],
+)
+def test_what_somebody_prints_is_read_in_time_that_grows_with_its_length(part):
+    """Ten times as much may take twenty times as long; what goes back over it takes a hundred times."""
+
+    def seconds(size):
+        begun = time.process_time()
+        for reader in (nccl, netpipe):
+            reader((part * size)[:size])
+        return time.process_time() - begun
+
+    assert seconds(100_000) < 20 * max(seconds(10_000), 0.01)

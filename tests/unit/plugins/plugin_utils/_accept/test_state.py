@@ -9,6 +9,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import outcome
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import LINE, OUTPUT
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import StepGroup
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.state import note
 
@@ -41,3 +42,14 @@ def test_a_hosts_nonsense_is_the_result_of_its_own_run(tmp_path, tests, value):
     assert found["value"] == value
     assert value or found["cause"].isprintable()
     assert value or len(found["cause"]) < 200
+
+
+def test_an_output_of_one_line_is_cut(tmp_path):
+    long = "a" * 5_000_000
+    for output in (long, f"good\n{long}", "\n" * 40_000_000):
+        note(str(tmp_path), "node1", 1, "send", {"tests": [{"rail": "rail1", "peer": "", "output": output}]})
+        (path,) = (path for path in tmp_path.rglob("node1.json"))
+        (test,) = json.loads(path.read_text())["sent"]
+        assert max(map(len, test["output"].split("\n"))) <= LINE
+        assert len(test["output"]) <= OUTPUT
+        assert test["output"].startswith(output[:LINE])
