@@ -7,11 +7,17 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._fabric.shapes import HostPlan
+from ..module_utils._qos.leaf import DECLARED, choose
+from ..module_utils._qos.plan import switch_values
+from ..module_utils._qos.run import SPEC
+from ..plugin_utils._arguments import arguments
 from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse_two_declarations, torn_options
 
 
 class ActionModule(ModuleAction):
     """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
+
+    _declared: t.Mapping[str, t.Any]
 
     def options(self, have: HostPlan) -> dict[str, t.Any]:
         """Return the options that the host plan gives.
@@ -21,4 +27,14 @@ class ActionModule(ModuleAction):
         given = self._task.args
         if given.get("state") != "absent":
             refuse_two_declarations({row: [have["node"]] for row in torn_options(have, given)})
+        self._declared = {"network": have["network"], **lossless_options(have)}
         return {**super().options(have), **lossless_options(have)}
+
+    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Run the module, and say by what was declared, and not by a host's word, what the switches need."""
+        self._declared = {}
+        result = super().act(task_vars)
+        if result.get("switch"):
+            policy, source = choose({**arguments(self, SPEC), **self._declared}, {})
+            result["switch"] = switch_values(policy) if source == DECLARED else result["switch"]
+        return result

@@ -95,6 +95,16 @@ def test_roce_qos_gets_what_the_plan_says_of_the_switches(declared, given):
     }
 
 
+def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first_host(declared):
+    lies = {"changed": False, "switch": {"text": ["DSCP 1 to priority 1"], "trust": "pcp"}}
+    for args in ({"plan_dir": declared}, {"rails": [], "priority": "0", "dscp": 26, "cnp_dscp": 48}):
+        result, _handed = run(roce_qos, args, lies, templar=Templar(loader=DataLoader()))
+        assert (result["switch"]["trust"], result["switch"]["dscp_to_priority"]) == ("dscp", {"26": 0, "48": 6})
+        assert "DSCP 26 to priority 0" in result["switch"]["text"]
+    # What an earlier run set where nobody declares it, the host alone knows.
+    assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0] == lies
+
+
 def test_roce_qos_refuses_what_is_not_the_plans(declared):
     told = r"dscp is 40 \(node1\), .*plan is 26; .*priority is 3 .*plan is 0\. Nothing was changed"
     with pytest.raises(AnsibleActionFail, match=told):
