@@ -69,7 +69,7 @@ NOTHING = r"(?!)"
 class Scrub:
     """Replaces, and remembers what it replaced.
 
-    :param key: all hosts of an archive have the same one, and nobody has it afterwards.
+    :param key: all hosts of an archive have the same one. It is written nowhere; each host is told it and can keep it.
     :param names: of hosts, users and switches.
     :param serials: that stand somewhere without a word before them.
     """
