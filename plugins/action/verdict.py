@@ -57,8 +57,8 @@ class ActionModule(FabricAction):
         self._rails: list[str] = []
         if args["verdicts"] is not None:
             return self._merged(args, plan)
-        if wrong := unknown(args["require"], whole=False):
-            raise Refusal(f"require has {'; '.join(wrong)}")
+        if wrong := "; ".join(unknown(args["require"], whole=False)):
+            raise Refusal(f"require has {wrong}")
         expected = self._expected(args, plan)
         if args["planned"] and self._task.check_mode:
             return {"changed": False}

@@ -25,15 +25,13 @@ def has(group: str, name: str) -> bool:
     return name == group or name.startswith(f"{group}_")
 
 
-def unknown(words: t.Iterable[str], *, whole: bool) -> list[str]:
-    """Return a sentence for each word that is no id of a check and, unless `whole`, begins none in whole words."""
+def unknown(words: t.Iterable[str], *, whole: bool) -> t.Iterator[str]:
+    """Yield a sentence for each word that is no id of a check and, unless `whole`, begins none in whole words."""
     known = IDS if whole else {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
-    found = []
     for word in sorted({*words} - known):
         gone = [f"{row.problem} {row.fix}" for row in former("check", [word])]
         (near,) = difflib.get_close_matches(word, sorted(known), 1, 0)
-        found.append(f"{word}: {gone[0] if gone else f'no check is called so. Write {near}. [check_unknown]'}")
-    return found
+        yield f"{word}: {gone[0] if gone else f'no check is called so. Write {near}. [check_unknown]'}"
 
 
 class Required:
