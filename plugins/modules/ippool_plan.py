@@ -104,8 +104,8 @@ options:
         type: str
   max_nodes:
     description:
-      - Slots per zone from day one. Subnets can never be changed in Spiderpool, so this is how many nodes there
-        will ever be.
+      - Slots per zone from day one, for all the nodes that will come. Subnets can never be changed in Spiderpool, so
+        it can be raised within limits only (docs/growth.md).
       - Required unless every zone has its own.
     type: int
   rail_prefix:

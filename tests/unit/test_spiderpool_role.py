@@ -126,6 +126,10 @@ def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked(
     assert value("{{ __spiderpool_plugins }}", **others)["installCNI"] is False, "a release of others is no reason"
 
 
+BOX = {"containers": [{"image": "agent:1"}]}
+AGENT = {"kind": "DaemonSet", "metadata": {"name": "spiderpool-agent"}, "spec": {"template": {"spec": BOX}}}
+
+
 def test_the_note_keeps_what_it_has_and_what_is_over_goes() -> None:
     had = {
         "made": "true",
@@ -138,8 +142,10 @@ def test_the_note_keeps_what_it_has_and_what_is_over_goes() -> None:
     given = installed()
     given["__spiderpool_marked"] = {"resources": [{"data": had, "binaryData": {"nodes.json.gz": "abc"}}]}
     given["__spiderpool_survey"] = {"calico_set": {}}
+    given["__spiderpool_rendered"] = {"stdout": json.dumps(AGENT)}
     note = value("{{ __spiderpool_note_data }}", **given)
-    assert note.keys() == {"made", "chart", "release", "programs", "calico"}
+    assert note.keys() == {"made", "chart", "release", "programs", "calico", "fabrics", "agents"}
+    assert (note["fabrics"], json.loads(note["agents"])["image"]) == ("fabric", "agent:1")
     assert "macvlan" in note["programs"].split()
     assert value("{{ __spiderpool_note_body }}", **given)["binaryData"] == {"nodes.json.gz": "abc"}
     given["__spiderpool_survey"] = {"calico_set": {"names": ["x"]}}
@@ -187,14 +193,17 @@ def test_another_fabric_keeps_calicos_setting() -> None:
     labels = {"fabric.railops.io/fabric": "a", "fabric.railops.io/zone": "z", "kubernetes.io/os": "linux"}
     given: Json = {"__spiderpool_calico_nodes": {"resources": [{"metadata": {"labels": labels}}, {"metadata": {}}]}}
     given["__spiderpool_calico_locks"] = {"resources": [{"metadata": {"name": "railops-fabric-lock"}}]}
+    given["__spiderpool_marked"] = {"resources": [{"data": {"fabrics": "fabric"}}]}
     assert value("{{ __spiderpool_calico_why }}", **given) == []
     labels["fabric.railops.io/other"] = "declared"
     given["__spiderpool_calico_locks"]["resources"].append({"metadata": {"name": "railops-third-lock"}})
-    why = " ".join(value("{{ __spiderpool_calico_why }}", **given, spiderpool_calico_stays=["hosts"]))
-    assert (
-        why
-        == "hosts nodes have labels of another fabric: fabric.railops.io/other another fabric is in the cluster: third"
-    )
+    given["__spiderpool_marked"]["resources"][0]["data"]["fabrics"] = "fabric fourth third"
+    assert value("{{ __spiderpool_calico_why }}", **given, spiderpool_calico_stays=["hosts"]) == [
+        "hosts",
+        "nodes have labels of another fabric: other",
+        "another fabric is in the cluster: third",
+        "the teardown of another fabric has not reached all of its hosts: fourth",
+    ]
 
 
 SETS = {
