@@ -177,3 +177,4 @@ def test_galaxy_importer_accepts_it(tarball, tmp_path):
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     assert "error" not in output.lower().replace("errors", ""), output
+    assert "WARNING" not in output, output
