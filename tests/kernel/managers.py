@@ -103,7 +103,8 @@ def life(shown: Path, ports: tuple[str, ...] = ("ens1np0", "ens2np0")):
         def live(*steps: dict) -> list[dict]:
             (shown / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
             argv = in_managers(["env", "TMPDIR=/run", "python3", LIFE], shown)
-            done = subprocess.run(["ip", "netns", "exec", name, *argv], capture_output=True, text=True, timeout=500)
+            inside = ["ip", "netns", "exec", name, *argv]
+            done = subprocess.run(inside, capture_output=True, text=True, timeout=500, check=False)
             assert done.returncode == 0, done.stderr
             return json.loads((shown / "results.json").read_text(encoding="utf-8"))
 

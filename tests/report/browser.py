@@ -63,7 +63,7 @@ class Browser:
             data = os.read(self._in.fileno(), 1 << 20)
             assert data, "the browser ended"
             self._rest += data
-        message, _, self._rest = self._rest.partition(b"\0")
+        message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
 
     def __call__(self, method, event=None, **params):

@@ -77,7 +77,7 @@ def parts(tarball: Path) -> t.Iterator[dict[str, t.Any]]:
         "sha256": sha256(tarball.read_bytes()),
     }
     for name, data in wheels.items():
-        label, version, _ = name.split("-", 2)
+        label, version = name.split("-", 2)[:2]
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             about_wheel = wheel.read(f"{label}-{version}.dist-info/METADATA").decode()
         licences = re.findall(r"^License(?:-Expression)?: (.+)$", about_wheel, re.MULTILINE)

@@ -137,7 +137,8 @@ def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: in
                 subnet = IPNetwork(one["subnet"])
                 taken = [(int(IPAddress(one["gateway"])),) * 2] if one["gateway"] else []
                 size = min(subnet.size, size4 or subnet.size)
-                (node, _), *_rest = free = _without([(subnet.first + 1, subnet.first + size - 2)], taken)
+                free = _without([(subnet.first + 1, subnet.first + size - 2)], taken)
+                node = free[0][0]
                 pods = _first(_without(free, [(node, node)]), node_pods or (None if size4 else 28))
                 if subnet.version == 6 and subnet.size > nv_ipam.MOST_WALKED:
                     pods = _without([(pods[0][0], subnet.last)], taken)

@@ -40,8 +40,8 @@ V6 = {
 }
 
 
-def pool(base=SPEC, name="rail1", **changes):
-    spec = {key: value for key, value in {**base, **changes}.items() if value is not None}
+def pool(base=None, name="rail1", **changes):
+    spec = {key: value for key, value in {**(base or SPEC), **changes}.items() if value is not None}
     return {"metadata": {"name": name}, "spec": spec}
 
 

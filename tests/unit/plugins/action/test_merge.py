@@ -27,8 +27,8 @@ UP = ok("network_link", "up", "up", rail="rail1")
 DOWN = deviation("network_link", "up", "down", "cable", "plug it in", rail="rail1")
 
 
-def part(digest, *names, check=UP, cluster=None, nodes=None):
-    results = [merge.host_result(name, name, digest, [check]) for name in names]
+def part(digest, *names, check=None, cluster=None, nodes=None):
+    results = [merge.host_result(name, name, digest, [check or UP]) for name in names]
     return merge.merge(digest, results, dict.fromkeys(names), rails=["rail1"], cluster=cluster, nodes=nodes)
 
 

@@ -233,7 +233,10 @@ def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_w
     host, run_module, refused, monkeypatch
 ):
     real = work.AnsibleModule.get_bin_path
-    there = lambda self, name, *more: None if name == "rdma" else real(self, name, *more)  # noqa: E731
+
+    def there(self, name, *more):
+        return None if name == "rdma" else real(self, name, *more)
+
     monkeypatch.setattr(work.AnsibleModule, "get_bin_path", there)
     host.write(MODE, "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"

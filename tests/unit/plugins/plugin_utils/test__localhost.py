@@ -277,7 +277,7 @@ def tasks_of_all() -> t.Iterator[tuple[str, str, set[str]]]:
     for path, tasks, known in files():
         whole = path.name == "gate.yml"  # included with run_once
         for task, seen in once(tasks, {**shared, **known}, whole):
-            module = next(key for key in task if "." in key)
+            module = next((key for key in task if "." in key), "")
             yield f"{path.relative_to(CHECKOUT)}: {task['name']}", module, names_of(task, seen)
 
 

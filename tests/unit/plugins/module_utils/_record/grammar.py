@@ -360,7 +360,10 @@ class Grammar:
 
     def lay_out(self, root: Path) -> None:
         """Write the host's files."""
-        name = lambda: self.secret(True)  # noqa: E731 - read once, here
+
+        def name() -> str:
+            return self.secret(True)
+
         ours = {"note": self.line(), "interfaces": {self.line(): {"dscp": 26, self.secret(): self.line()}}}
         keyfile = f"{HEADER}{self.ini()}"
         files = {

@@ -13,15 +13,15 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.filters import
 PREFIXES = {4: ("172.17.0.0/16",), 6: ("fd00:17::/48",)}
 NFT = """\
 table {family} filter {{
-	set blocked {{
-		type ipv4_addr
-		elements = {{ 198.51.100.7 }}
-	}}
+    set blocked {{
+        type ipv4_addr
+        elements = {{ 198.51.100.7 }}
+    }}
 
-	chain some {{
-		type filter hook {hook} priority filter; policy accept;
-		{rule}
-	}}
+    chain some {{
+        type filter hook {hook} priority filter; policy accept;
+        {rule}
+    }}
 }}
 """
 SAVED = """\
