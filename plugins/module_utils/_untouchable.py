@@ -17,7 +17,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ._errors import RdmaError
-from ._files import ask
+from ._programs import ask
 
 if t.TYPE_CHECKING:
     from ._files import Sysfs

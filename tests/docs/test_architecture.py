@@ -30,6 +30,7 @@ CORRIDOR = {
         "_library",
         "_listen",
         "_module",
+        "_programs",
         "_systemd",
         "_untouchable",
         "_words",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import Machine
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host import Host
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric
 from ansible_collections.railops.rdma.tests.unit.played_host import command

@@ -37,6 +37,7 @@ AREAS = (
             "_cabling",
             "_card",
             "_files",
+            "_programs",
             "_untouchable",
             "nic_link",
             "rdma_host",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 
 
 def command(argv: list[str], text: str = "") -> Ran:

@@ -21,11 +21,12 @@ from .._card import run as card_run
 from .._check import Check, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
-from .._files import Sysfs, ask
+from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
+from .._programs import ask
 from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import DECLARED, RECORDED, choose

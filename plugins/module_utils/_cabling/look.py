@@ -12,8 +12,9 @@ import time
 import typing as t
 from functools import partial
 
-from .._files import Sysfs, ask
+from .._files import Sysfs
 from .._listen import PACKET_OUTGOING, PACKETS, Sockets
+from .._programs import ask
 from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
 from .plan import Cable, judge
 

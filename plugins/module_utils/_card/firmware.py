@@ -16,7 +16,7 @@ from . import plan as planning
 from .plan import CardPlan, Marker, Step
 
 if t.TYPE_CHECKING:
-    from .._files import Machine
+    from .._programs import Machine
     from .model import Card, Wish
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"

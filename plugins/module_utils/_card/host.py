@@ -14,7 +14,8 @@ from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key,
 from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
-    from .._files import Machine, Sysfs
+    from .._files import Sysfs
+    from .._programs import Machine
     from .._untouchable import Untouchable
 
 ARPHRD_INFINIBAND = "32"

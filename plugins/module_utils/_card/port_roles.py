@@ -21,7 +21,8 @@ from .pci import VENDOR_MELLANOX
 from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
-    from .._files import Machine, Sysfs
+    from .._files import Sysfs
+    from .._programs import Machine
     from .._untouchable import Untouchable
     from .pci import PciFunction, PciTree
 

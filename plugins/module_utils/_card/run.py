@@ -13,8 +13,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import Check, deviation
 from .._errors import InputError, Problem, RdmaError
-from .._files import Machine
 from .._module import rails_spec
+from .._programs import Machine
 from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards

@@ -19,6 +19,7 @@ from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
 from .._fabric.lock import LOCK
 from . import components, library, source
+from .adopted import AdoptedPart, PlannedParts, differences
 from .calico import patches
 from .client import Cluster
 from .compare import applied
@@ -198,29 +199,29 @@ class Survey:
         :param parts: managed or adopt, by part.
         """
         folders = {**self.distribution.folders, **(self.params["values"].get("global") or {})}
-        planned = components.PlannedParts(self.params["values"], self.policies, folders)
+        planned = PlannedParts(self.params["values"], self.policies, folders)
         for part, state in parts.items():
             if state == ADOPT and (rows := self.of(part)):
-                yield from components.differences(part, planned, self.seen(part, rows))
+                yield from differences(part, planned, self.seen(part, rows))
 
-    def seen(self, part: str, rows: list[FoundPart]) -> components.AdoptedPart:
+    def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
         """Return what an adopted part says of itself, of which `rows` are there."""
         if part == SPIDERPOOL:
             told = mounted(self.cluster, rows, "conf.yml") or ""
-            return components.AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
+            return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
         if part == DEVICE_PLUGIN:
             own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
             given = own[0] if own else mounted(self.cluster, rows, "config.json")
             with contextlib.suppress(ValueError, TypeError, AttributeError):
                 read: t.Any = json.loads(given) if isinstance(given, str) else given
-                return components.AdoptedPart(rows, plugin=read.get("configList") or [])
+                return AdoptedPart(rows, plugin=read.get("configList") or [])
         lacking: set[str] = set()
         if part == SRIOV_OPERATOR and PROOFS[part] in self.crds:
             versions = {row["name"]: row for row in self.crds[PROOFS[part]]["spec"]["versions"]}
             known = versions.get(SRIOV.partition("/")[2])
             schema = schema_of(known) if known else {}
             lacking = {name for policy in self.policies for name in undeclared({"spec": policy["spec"]}, schema)}
-        return components.AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
+        return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
 
 
 def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:

@@ -18,7 +18,7 @@ from .failures import install_error
 from .plan import Host, Want, family_of, wanted_packages
 
 if t.TYPE_CHECKING:
-    from .._files import Machine
+    from .._programs import Machine
 
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).

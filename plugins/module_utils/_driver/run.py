@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import fetch_url
 
 from .._errors import RdmaError
-from .._files import Machine
+from .._programs import Machine
 from . import plan as planning
 from .host import Packages, check_sum, read_host
 from .plan import Plan, Want

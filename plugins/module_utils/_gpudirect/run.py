@@ -13,7 +13,8 @@ import typing as t
 
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
-from .._files import HostFiles, Machine
+from .._files import HostFiles
+from .._programs import Machine
 from .plan import NO_SETPCI, P2P_BITS, Host, Plan, checks_of, make_plan, p2p_bridges
 
 if t.TYPE_CHECKING:

@@ -18,7 +18,7 @@ from . import plan as planning
 from .plan import Have, Plan, Support, Want
 
 if t.TYPE_CHECKING:
-    from .._files import Machine
+    from .._programs import Machine
 
 # modprobe.d(5): a name in an earlier folder masks the same name in a later one.
 MODPROBE_FOLDERS = tuple(f"{top}/modprobe.d" for top in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))

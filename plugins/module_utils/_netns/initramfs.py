@@ -16,7 +16,7 @@ from .._errors import RdmaError
 from .plan import Image
 
 if t.TYPE_CHECKING:
-    from .._files import Machine
+    from .._programs import Machine
 
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
 IMAGE_NAMES = re.compile(r"initrd\.img-(.+)|initramfs-(.+)\.img|initrd-(.+)")

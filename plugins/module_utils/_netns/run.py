@@ -12,7 +12,7 @@ from dataclasses import asdict
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._files import Machine
+from .._programs import Machine
 from .host import NetnsHost
 from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
 

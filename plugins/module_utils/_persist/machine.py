@@ -10,7 +10,7 @@ import glob
 import os
 import re
 
-from .._files import Machine
+from .._programs import Machine
 
 # A stanza that says no more than `manual` leaves its interface to others.
 NEXT = r"(?=(?:\s|#.*)*(?:iface|auto|allow-|source|mapping|\Z))"

@@ -15,7 +15,7 @@ from functools import partial
 
 from .._errors import RdmaError
 from .._fabric.numbers import IFNAME_MAX
-from .._files import Ran
+from .._programs import Ran
 from .._route.model import MAIN_TABLE, Route, Rule
 from .._systemd import named, sections
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere

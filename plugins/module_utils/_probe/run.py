@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from .._files import NO_ANSWER, Sysfs, ask
+from .._files import Sysfs
+from .._programs import NO_ANSWER, ask
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
 from .perftest import TOOLS, Failure, argv, explain, judge, parse

@@ -20,7 +20,8 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from .._files import Sysfs, ask
+from .._files import Sysfs
+from .._programs import ask
 
 FILES = Sysfs()
 STATE_FOLDER = "/run/railops-rdma-probe"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._files import Change, Machine
+from .._files import Change
+from .._programs import Machine
 
 PROGRAM = "/usr/local/lib/railops-rdma/roce_qos.py"
 SETTINGS = "/etc/railops-rdma/roce-qos.json"

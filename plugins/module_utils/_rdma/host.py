@@ -19,7 +19,7 @@ from .host_plan import Plan
 from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES
 
 if t.TYPE_CHECKING:
-    from .._files import Machine
+    from .._programs import Machine
 
 ARPHRD_INFINIBAND = "32"
 

@@ -15,8 +15,8 @@ from ansible.module_utils.basic import AnsibleModule
 from .._card.pci import normal_address
 from .._card.port_roles import carried, standing
 from .._errors import InputError, Problem
-from .._files import Machine
 from .._module import rails_spec
+from .._programs import Machine
 from .._untouchable import read_untouchable
 from .host import Host
 from .host_model import Rail, Want

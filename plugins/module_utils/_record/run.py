@@ -21,10 +21,11 @@ from fnmatch import fnmatch
 from .._cabling.lldp import ARGV
 from .._card.pci import VENDOR_MELLANOX, read_pci
 from .._card.vpd import make_vpd, parse_vpd
-from .._files import Sysfs, ask
+from .._files import Sysfs
 from .._persist.networkmanager import NAMESPACE
 from .._persist.plan import owned
 from .._probe import nic
+from .._programs import ask
 from .._qos.device import Dcb
 from .._rdma import verbs
 from .._route import netlink as nl

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from .._detach import detach
 from .._errors import RdmaError
-from .._files import NO_ANSWER, ask
+from .._programs import NO_ANSWER, ask
 from .kernel import Kernel, KernelRefused
 from .model import Host, Link, Op, Phase, Snapshot, as_data, from_data, steps, toward
 from .want import IPOIB_GROUP

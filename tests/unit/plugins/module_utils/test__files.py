@@ -14,7 +14,8 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Machine, Ran, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine, Ran
 
 PCI = "0000:1a:00.0"
 FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"

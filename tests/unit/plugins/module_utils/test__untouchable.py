@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _untouchable
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import Ran, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import (
     Untouchable,
     connection_ends,

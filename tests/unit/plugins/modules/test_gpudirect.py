@@ -10,9 +10,10 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
-from ansible_collections.railops.rdma.plugins.module_utils._files import Ran, Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.plan import p2p_bridges
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain

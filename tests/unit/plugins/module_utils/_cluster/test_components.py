@@ -9,14 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
-    KINDS,
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.adopted import (
     REQUIREMENTS,
     AdoptedPart,
-    FoundPart,
     PlannedParts,
-    Release,
     differences,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
+    KINDS,
+    FoundPart,
+    Release,
     needed,
     networks_found,
     part_of,

@@ -10,11 +10,11 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._files import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager, sysctl
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost

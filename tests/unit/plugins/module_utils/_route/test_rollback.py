@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._files import NO_ANSWER, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import NO_ANSWER, Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 
 
