@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import (
@@ -15,36 +17,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest impor
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import Port
 
 ROCE = Port("mlx5_0", 1, "ACTIVE", 0, gid_index=3)
-PREAMBLE = """\
----------------------------------------------------------------------------------------
-                    RDMA_Read Latency Test
- Dual-port       : OFF\t\tDevice         : mlx5_0
- Number of qps   : 1\t\tTransport type : IB
- Connection type : RC\t\tUsing SRQ      : OFF
- TX depth        : 1
- Mtu             : 4096[B]
- Link type       : Ethernet
- GID index       : 3
- Outstand reads  : 16
- rdma_cm QPs\t : OFF
- Data ex. method : Ethernet
----------------------------------------------------------------------------------------
- local address: LID 0000 QPN 0x0011 PSN 0xfd3206 OUT 0x10 RKey 0x0006c1 VAddr 0x0055d6d2f4a000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:172:17:00:02
- remote address: LID 0000 QPN 0x0011 PSN 0x9c4c2e OUT 0x10 RKey 0x00053b VAddr 0x0055f3a3b0d000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:172:17:00:34
----------------------------------------------------------------------------------------
-"""
-LATENCY = (
-    PREAMBLE
-    + """\
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
-99% percentile[usec]   99.9% percentile[usec]
- 2       1000          3.27           12.73        3.37             3.40           0.31             \
-3.89                   12.73
----------------------------------------------------------------------------------------
-"""
-)
+LATENCY = (Path(__file__).resolve().parents[3] / "fixtures/perftest/read_lat_client.txt").read_text(encoding="utf-8")
+PREAMBLE = LATENCY.partition(" #bytes")[0]
 LATENCY_DURATION = (
     PREAMBLE
     + """\
@@ -82,7 +56,7 @@ BANDWIDTH_CPU = (
 @pytest.mark.parametrize(
     ("test", "output", "wanted"),
     [
-        pytest.param("read_lat", LATENCY, {"latency_us": 3.37, "latency_max_us": 12.73}, id="latency-iterations"),
+        pytest.param("read_lat", LATENCY, {"latency_us": 2.31, "latency_max_us": 9.87}, id="latency-iterations"),
         pytest.param(
             "read_lat", LATENCY_DURATION, {"latency_us": 327.92, "latency_max_us": 327.92}, id="latency-duration"
         ),
