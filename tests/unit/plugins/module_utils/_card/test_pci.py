@@ -103,81 +103,32 @@ def test_a_function_knows_its_card_bridges_and_driver(read):
     assert not nic.is_vf
 
 
-def function(path, numa=0):
+def function(path, numa):
     parts = tuple(path.split("/"))
     return PciFunction(address=parts[-1], path=parts, numa_node=numa)
 
 
+PORT = "pci0000:00/0000:00:01.0"
+CARD, FAR = f"{PORT}/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0"
+ONE, OTHER = f"{CARD}/0000:02:00.0/0000:03:00.0", f"{CARD}/0000:02:01.0/0000:04:00.0"
+
+
 @pytest.mark.parametrize(
-    ("one", "other", "nodes", "expected"),
+    ("one", "other", "numa", "nodes", "expected"),
     [
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
-            ("pci0000:00/0000:00:01.0/0000:01:00.1", 0),
-            2,
-            Distance.PIX,
-            id="functions-of-one-card",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
-            ("pci0000:00/0000:00:02.0/0000:02:00.0", 0),
-            2,
-            Distance.PHB,
-            id="two-root-ports",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", 1),
-            ("pci0000:40/0000:40:01.0/0000:41:00.0", 1),
-            2,
-            Distance.NODE,
-            id="host-bridges-of-one-node",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
-            ("pci0000:40/0000:40:01.0/0000:41:00.0", 1),
-            2,
-            Distance.SYS,
-            id="two-nodes",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", -1),
-            ("pci0000:40/0000:40:01.0/0000:41:00.0", -1),
-            2,
-            Distance.SYS,
-            id="nodes-unknown",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", -1),
-            ("pci0000:40/0000:40:01.0/0000:41:00.0", -1),
-            1,
-            Distance.NODE,
-            id="only-one-node",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0", 0),
-            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0", 0),
-            2,
-            Distance.PIX,
-            id="one-switch",
-        ),
-        pytest.param(
-            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0", 0),
-            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0/0000:05:00.0/0000:06:00.0", 0),
-            2,
-            Distance.PXB,
-            id="a-switch-below-a-switch",
-        ),
-        pytest.param(
-            ("pci0001:00/0001:00:01.0/0001:01:00.0", 0),
-            ("pci0000:00/0000:00:01.0/0000:01:00.0", 0),
-            2,
-            Distance.NODE,
-            id="two-domains",
-        ),
+        pytest.param(CARD, f"{PORT}/0000:01:00.1", (0, 0), 2, Distance.PIX, id="functions-of-one-card"),
+        pytest.param(CARD, "pci0000:00/0000:00:02.0/0000:02:00.0", (0, 0), 2, Distance.PHB, id="two-root-ports"),
+        pytest.param(CARD, FAR, (1, 1), 2, Distance.NODE, id="host-bridges-of-one-node"),
+        pytest.param(CARD, FAR, (0, 1), 2, Distance.SYS, id="two-nodes"),
+        pytest.param(CARD, FAR, (-1, -1), 2, Distance.SYS, id="nodes-unknown"),
+        pytest.param(CARD, FAR, (-1, -1), 1, Distance.NODE, id="only-one-node"),
+        pytest.param(ONE, OTHER, (0, 0), 2, Distance.PIX, id="one-switch"),
+        pytest.param(ONE, f"{OTHER}/0000:05:00.0/0000:06:00.0", (0, 0), 2, Distance.PXB, id="a-switch-below-a-switch"),
+        pytest.param("pci0001:00/0001:00:01.0/0001:01:00.0", CARD, (0, 0), 2, Distance.NODE, id="two-domains"),
     ],
 )
-def test_distance(one, other, nodes, expected):
-    first, second = function(*one), function(*other)
+def test_distance(one, other, numa, nodes, expected):
+    first, second = function(one, numa[0]), function(other, numa[1])
     tree = PciTree({first.address: first, second.address: second}, numa_nodes=nodes)
     assert tree.distance(first.address, second.address) is expected
     assert tree.distance(second.address, first.address) is expected
