@@ -20,12 +20,17 @@ from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 
 @pytest.fixture
-def job(tmp_path):
+def params(tmp_path):
     plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(3), check_mode=False)
-    params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x/nccl"}
-    params |= {"words": ["mpirun", "--host", "{hosts}", "-np", "{count}"], "namespace": "jobs", "limits": {"g": 8}}
-    params |= {"tolerations": [{"key": "gpu", "operator": "Exists"}], "image_pull_secrets": ["ours"]}
-    return collective_job.job_of({**params, "seconds": 60})
+    made = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x/nccl"}
+    made |= {"words": ["mpirun", "--host", "{hosts}", "-np", "{count}"], "namespace": "jobs", "limits": {"g": 8}}
+    made |= {"tolerations": [{"key": "gpu", "operator": "Exists"}], "image_pull_secrets": ["ours"]}
+    return {**made, "seconds": 60}
+
+
+@pytest.fixture
+def job(params):
+    return collective_job.job_of(params)
 
 
 class Played:
@@ -170,23 +175,11 @@ def test_tolerations_and_secrets_are_in_every_pod(job):
 
 
 @pytest.mark.parametrize("wrong", [{"nodes": ["node1"]}, {"words": []}, {"seconds": 0}, {"plan_dir": "/nowhere"}])
-def test_what_cannot_be_is_refused(tmp_path, wrong):
-    params = {"plan_dir": str(tmp_path), "fabric": "f", "nodes": ["a", "b"], "image": "x", "words": ["x"]}
+def test_what_cannot_be_is_refused(params, wrong):
     with pytest.raises(RdmaError):
-        collective_job.job_of({**params, "namespace": "n", "limits": {}, "seconds": 1, **wrong})
+        collective_job.job_of({**params, **wrong})
 
 
-def test_check_mode_makes_nothing(job, tmp_path):
-    params = {"plan_dir": str(tmp_path / "fabric"), "fabric": "fabric", "nodes": ["node1", "node2"], "image": "x"}
-    params |= {
-        "words": ["x"],
-        "namespace": "jobs",
-        "limits": {},
-        "seconds": 60,
-        "tolerations": [],
-        "image_pull_secrets": [],
-        "kubeconfig": "/nowhere",
-        "context": None,
-    }
-    kinds = [body["kind"] for body in collective_job.run(params, check_mode=True)["objects"]]
-    assert kinds == ["Job"]
+def test_check_mode_makes_nothing(params):
+    asked = {**params, "kubeconfig": "/nowhere", "context": None}
+    assert [body["kind"] for body in collective_job.run(asked, check_mode=True)["objects"]] == ["Job"]
