@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
@@ -47,7 +49,7 @@ def nothing_of_this_host(monkeypatch):
         (
             "/proc/mounts",
             "acme:/home/alice /acme nfs4 rw,addr=192.0.2.9,sec=sys 0 0\nacme / lustre rw 0 0\n",
-            None,
+            "- - nfs4 addr=<192.0.2.9> 0 0\n",
         ),
         (
             "/etc/os-release",
@@ -78,9 +80,13 @@ def nothing_of_this_host(monkeypatch):
             "E:ID_NET_LABEL_ONBOARD=Acme\n",
             "E:ID_NET_NAME_PATH=enp1s0f0np0\nE:ID_PATH=pci-0000:15:00.0\nE:ID_BUS=pci\nE:ID_NET_DRIVER=mlx5_core\n",
         ),
-        ("/sys/class/nvme/nvme0/address", "traddr=192.0.2.9,trsvcid=4420,host_traddr=192.0.2.7", None),
+        (
+            "/sys/class/nvme/nvme0/address",
+            "traddr=192.0.2.9,trsvcid=4420,host_traddr=192.0.2.7",
+            "traddr=<192.0.2.9>",
+        ),
         ("/sys/class/nvme/nvme0/address", "traddr=nn-0x200,host=acme", ""),
-        ("/sys/class/net/eth0/address", "00:00:5e:00:53:01\n", None),
+        ("/sys/class/net/eth0/address", "00:00:5e:00:53:01\n", "<00:00:5e:00:53:01>\n"),
         ("/sys/class/net/gre9/address", "cb:00:71:07\n", ""),
         (
             "/etc/sysctl.d/50-acme.conf",
@@ -91,17 +97,11 @@ def nothing_of_this_host(monkeypatch):
     ],
 )
 def test_what_is_taken_by_expressions(tmp_path, monkeypatch, path, text, kept):
+    """What stands between angles in what is kept has a stand-in."""
     monkeypatch.setattr(work.os, "uname", lambda: work.os.uname_result(("Linux", "gpu17", RELEASE, "", "x86_64")))
     put(tmp_path, path, text)
     made = work.Recorder(Sysfs(str(tmp_path)), lambda _argv, _text: None, "key")
     rows = {row[1]: row[2] for row in made.record()["files"]}
-    scrub = made.scrub.text
-    expected = {
-        "/proc/mounts": f"- - nfs4 addr={scrub('192.0.2.9')} 0 0\n",
-        "/sys/class/nvme/nvme0/address": f"traddr={scrub('192.0.2.9')}",
-        "/sys/class/net/eth0/address": f"{scrub('00:00:5e:00:53:01')}\n",
-    }
-    assert rows[scrub.__self__.label(path) if path.startswith("/etc") else path] == (
-        kept if kept is not None else expected[path]
-    )
+    expected = re.sub("<(.*)>", lambda real: made.scrub.text(real[1]), kept)
+    assert rows[made.scrub.label(path) if path.startswith("/etc") else path] == expected
     assert "acme" not in str(rows).lower()
