@@ -17,18 +17,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.device import pa
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as work
 from ansible_collections.railops.rdma.plugins.module_utils._record.answers import answer, error
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._qos.test_device import OS_CONTROLLED
 
 LLDP = json.loads((Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8"))
-QOS = """DCBX mode: OS controlled
-Priority trust state: dscp
-dscp2prio mapping:
-\tprio:3 dscp:31,30,29,28,27,26,25,24,
-Cable len: 7
-PFC configuration:
-\tpriority    0   1   2   3   4   5   6   7
-\tenabled     0   0   0   1   0   0   0   0
-of acme-gpu-7: hunter2secret
-"""
+QOS = f"{OS_CONTROLLED}of acme-gpu-7: hunter2secret\n"
 
 
 def said(change=None):
