@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine, Ran
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 PCI = "0000:1a:00.0"
 FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"
@@ -78,21 +79,21 @@ def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
 
 
 def test_modules_of_the_running_kernel_are_named_as_the_kernel_does(tmp_path):
-    folder = tmp_path / f"lib/modules/{os.uname().release}"
-    folder.mkdir(parents=True)
+    folder = f"lib/modules/{os.uname().release}"
     assert Sysfs(str(tmp_path)).kernel_modules() == {}
-    (folder / "modules.dep").write_text("kernel/a/ib-core.ko.xz: kernel/b/x.ko\nextra/mlx5_ib.ko:\nnonsense\n")
-    (folder / "modules.builtin").write_text("kernel/net/8021q/8021q.ko\n")
+    put(tmp_path, f"{folder}/modules.dep", "kernel/a/ib-core.ko.xz: kernel/b/x.ko\nextra/mlx5_ib.ko:\nnonsense\n")
+    put(tmp_path, f"{folder}/modules.builtin", "kernel/net/8021q/8021q.ko\n")
     assert Sysfs(str(tmp_path)).kernel_modules() == {"ib_core": False, "mlx5_ib": False, "8021q": True}
 
 
-def netdev(root, name, **files):
-    """Record an interface of the function PCI."""
-    home = root / f"sys/devices/pci0000:17/{PCI}/net/{name}"
+def netdev(root, name, *, below="", **files):
+    """Record an interface of the function PCI, or of a device below it."""
+    function = root / f"sys/devices/pci0000:17/{PCI}"
+    home = function / below / "net" / name
     home.mkdir(parents=True)
     for file, text in files.items():
-        (home / file).write_text(f"{text}\n", encoding="ascii")
-    for folder, target in (("bus/pci/devices", home.parents[1]), ("class/net", home)):
+        put(home, file, f"{text}\n")
+    for folder, target in (("bus/pci/devices", function), ("class/net", home)):
         link = root / "sys" / folder / target.name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.exists():
@@ -110,11 +111,7 @@ def test_representors_are_not_taken_for_the_port(tmp_path):
 
 def test_what_stands_behind_virtio_is_found(tmp_path):
     """A guest's card: its rails may be named by PCI address as those of metal are."""
-    home = tmp_path / f"sys/devices/pci0000:00/{PCI}/virtio3/net/ens2np0"
-    home.mkdir(parents=True)
-    for folder, target in (("bus/pci/devices", home.parents[2]), ("class/net", home)):
-        (tmp_path / "sys" / folder).mkdir(parents=True)
-        (tmp_path / "sys" / folder / target.name).symlink_to(target)
+    netdev(tmp_path, "ens2np0", below="virtio3")
     assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["ens2np0"]
 
 

@@ -13,6 +13,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import 
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 RECORDED = (Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8")
 LEAVES = [
@@ -125,10 +126,8 @@ def sysfs(tmp_path):
         "ib0": {"type": "32"},
         "ens3": {"carrier": "0"},
     }.items():
-        folder = tmp_path / "sys/class/net" / name
-        folder.mkdir(parents=True)
         for key, text in {"type": "1", "carrier": "1", **more}.items():
-            (folder / key).write_text(text)
+            put(tmp_path, f"sys/class/net/{name}/{key}", text)
     return Sysfs(str(tmp_path))
 
 

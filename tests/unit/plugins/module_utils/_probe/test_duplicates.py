@@ -17,6 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_pla
     read_frame,
     solicitation,
 )
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 OWN, GATE, OTHER, THIRD = (f"00:00:5e:00:53:0{number}" for number in range(1, 5))
 
@@ -108,19 +109,17 @@ def test_a_pod_of_this_host_and_the_kernels_verdict_come_first():
 
 
 def test_a_pods_gid_with_the_address_is_found_without_a_socket(tmp_path):
-    net, port = tmp_path / "sys/class/net/ens1np0", tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
-    for folder in (net, port / "gids", port / "gid_attrs/types", port / "gid_attrs/ndevs"):
-        folder.mkdir(parents=True)
+    port = "sys/class/infiniband/mlx5_0/ports/1"
     for name, text in {"address": OWN, "type": "1", "carrier": "0"}.items():
-        (net / name).write_text(text + "\n")
+        put(tmp_path, f"sys/class/net/ens1np0/{name}", f"{text}\n")
     for index, owner in (("0", "ens1np0"), ("1", "net1")):
-        (port / "gids" / index).write_text("0000:0000:0000:0000:0000:ffff:c000:0202\n")
-        (port / "gid_attrs/types" / index).write_text("RoCE v2\n")
-        (port / "gid_attrs/ndevs" / index).write_text(owner + "\n")
+        put(tmp_path, f"{port}/gids/{index}", "0000:0000:0000:0000:0000:ffff:c000:0202\n")
+        put(tmp_path, f"{port}/gid_attrs/types/{index}", "RoCE v2\n")
+        put(tmp_path, f"{port}/gid_attrs/ndevs/{index}", f"{owner}\n")
     rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": "192.0.2.2", "gateway": None}]}
     (check,), facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
     assert (check["status"], check["observed"]) == ("deviation", "an RDMA GID on net1")
     assert facts == {"macs": {"rail1": OWN}}
-    (port / "gids/1").unlink()
+    (tmp_path / port / "gids/1").unlink()
     (check,), _facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
     assert (check["status"], check["cause"]) == ("skipped", "Not queried: the interface has no carrier.")

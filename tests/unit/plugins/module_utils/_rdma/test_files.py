@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.files import file_checks
+from ansible_collections.railops.rdma.tests.unit.machines import put
 
 RAIL = {"name": "rail1", "interface": "ens1np0"}
 INFO = {"devices": [{"name": "mlx5_0", "pci": None, "vf": False, "ports": [{"port": 1, "netdev": "ens1np0"}]}]}
@@ -17,11 +18,9 @@ FILES = ("uverbs2", "umad4", "rdma_cm")
 
 def lay_out(root, files):
     for folder in WHOLE:
-        (root / folder).mkdir(parents=True)
-        (root / folder / "ibdev").write_text("mlx5_0\n", encoding="utf-8")
-    (root / "dev/infiniband").mkdir(parents=True)
+        put(root, f"{folder}/ibdev", "mlx5_0\n")
     for name in files:
-        (root / "dev/infiniband" / name).touch()
+        put(root, f"dev/infiniband/{name}")
     return Sysfs(str(root))
 
 
