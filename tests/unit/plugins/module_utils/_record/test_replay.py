@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
-import subprocess
 
 import pytest
 
@@ -25,20 +23,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._record.links import 
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.replay import Replay, names_of, stood_in
 
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
-
-
-class Module:
-    """What a module has of AnsibleModule."""
-
-    def get_bin_path(self, name):
-        return shutil.which(name)
-
-    def run_command(self, argv, **_more):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        return done.returncode, done.stdout, done.stderr
 
 
 def facts(sysfs, bits_of):
@@ -74,7 +62,7 @@ def test_recorded_and_replayed_a_machine_is_the_same(name, fault, tmp_path, monk
     (tmp_path / "replay").mkdir()
     replay = Replay(recorder.record(), tmp_path / "replay")
     replay.play(monkeypatch)
-    played = facts(Sysfs(), lambda address: read_acs(Machine(module=Module()), address) if fault == "acs" else None)
+    played = facts(Sysfs(), lambda address: read_acs(PlayedHost(), address) if fault == "acs" else None)
     assert played == stood_in(live, recorder.scrub.text)
     assert replay.lacks == []
     assert any(live["acs"].values()) is (fault == "acs" and bool(live["acs"]))
