@@ -337,8 +337,8 @@ def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
 # --- input ------------------------------------------------------------------------------------------------------------
 
 
-def rail1_in(subnet, **more):
-    return {**RAIL1, "addresses": [{"address": "192.0.2.2", "subnet": subnet, **more}]}
+def rail1_in(subnet, address="192.0.2.2", **more):
+    return {"rails": [{**RAIL1, "addresses": [{"address": address, "subnet": subnet, **more}]}]}
 
 
 @pytest.mark.parametrize(
@@ -359,30 +359,21 @@ def rail1_in(subnet, **more):
             id="two-prefixes",
         ),
         pytest.param(
-            {
-                "rails": [
-                    {**RAIL1, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.2"}]}
-                ]
-            },
+            rail1_in("192.0.2.0/27", gateway="192.0.2.2"),
             "rails[0].addresses[0].gateway",
             "own address",
             id="gateway-is-the-host",
         ),
         pytest.param(
-            {"rails": [{**RAIL1, "addresses": [{"address": "192.0.2.99", "subnet": "192.0.2.0/27"}]}]},
-            "rails[0].addresses[0].address",
-            "outside",
-            id="address-outside",
+            rail1_in("192.0.2.0/27", "192.0.2.99"), "rails[0].addresses[0].address", "outside", id="address-outside"
         ),
         pytest.param(
-            {"rails": [rail1_in("192.0.2.0/27", gateway="192.0.2.99")]},
+            rail1_in("192.0.2.0/27", gateway="192.0.2.99"),
             "rails[0].addresses[0].gateway",
             "192.0.2.99 is outside",
             id="gateway-outside",
         ),
-        pytest.param(
-            {"rails": [rail1_in("192.0.2.5/27")]}, "rails[0].addresses[0]", "host bits", id="subnet-host-bits"
-        ),
+        pytest.param(rail1_in("192.0.2.5/27"), "rails[0].addresses[0]", "host bits", id="subnet-host-bits"),
     ],
 )
 def test_bad_input_is_named_with_its_place(values, place, says):
