@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
-from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import RAIL1
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
 
 MAC = "00:00:5e:00:53:01"
 CARD = Port("ens1np0", frozenset({"rail1"}), MAC, MAC, "pci-0000:1a:00.0", "mlx5_core")

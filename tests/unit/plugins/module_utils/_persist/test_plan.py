@@ -17,15 +17,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.host import 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.machine import interfaces_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit.machines import put
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
 
-RAIL1 = {
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [
-        {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
-        {"address": "2001:db8:1::2", "subnet": "2001:db8:1::/64", "gateway": "2001:db8:1::1"},
-    ],
-}
 RAIL2 = {"interface": "ens2np0.7", "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]}
 PARAMS = {
     "rails": [RAIL1, RAIL2],
@@ -77,10 +70,12 @@ def test_who_cannot_be_written_for_is_refused_with_the_fix(tmp_path, paths, says
     assert caught.value.fix
 
 
+IPOIB = {"interface": "ibs1f0", "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
+
+
 @pytest.mark.parametrize(("mtu", "mode"), [(2044, "datagram"), (4092, "datagram"), (65520, "connected")])
 def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
-    rail = {"interface": "ibs1f0", "mtu": mtu, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
-    made = files("networkmanager", rails=[rail], network="infiniband", sysctls={})
+    made = files("networkmanager", rails=[{**IPOIB, "mtu": mtu}], network="infiniband", sysctls={})
     profile = configparser.ConfigParser(comment_prefixes="#")
     profile.read_string(made["/etc/NetworkManager/system-connections/railops-ibs1f0.nmconnection"].text)
     assert dict(profile["infiniband"]) == {"mtu": str(mtu), "transport-mode": mode}
@@ -92,8 +87,7 @@ def test_an_infiniband_profile_has_the_mode_that_carries_its_mtu(mtu, mode):
 
 @pytest.mark.parametrize(("mtu", "mode"), [(4092, "datagram"), (65520, "connected")])
 def test_networkd_and_netplan_keep_the_mode_that_carries_the_mtu(mtu, mode):
-    rail = {"interface": "ibs1f0", "mtu": mtu, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
-    more = {"rails": [rail], "network": "infiniband", "sysctls": {}}
+    more = {"rails": [{**IPOIB, "mtu": mtu}], "network": "infiniband", "sysctls": {}}
     text = files("networkd", **more)["/etc/systemd/network/0-railops-ibs1f0.network"].text
     assert ("IPoIB", {"Mode": mode}) in sections(text)
     port = yaml.safe_load(files("netplan", **more)["/etc/netplan/zz-railops-ibs1f0.yaml"].text)["network"]["ethernets"]

@@ -16,25 +16,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan impor
 from ansible_collections.railops.rdma.plugins.module_utils._record import managers
 from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import PARAMS, RAIL1
 
-RAILS = [
-    {
-        "name": "rail1",
-        "interface": "ens1np0",
-        "mtu": 4200,
-        "addresses": [
-            {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
-            {"address": "2001:db8:1::2", "subnet": "2001:db8:1::/64", "gateway": "2001:db8:1::1"},
-        ],
-    },
-    {
-        "name": "rail2",
-        "interface": "enp65s0f1np1",
-        "vlan": 7,
-        "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}],
-    },
-]
-PREFIXES = ["192.0.2.0/24", "2001:db8::/32"]
+VLAN = {"name": "rail2", "interface": "enp65s0f1np1", "vlan": 7}
+VLAN["addresses"] = [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]
 KINDS = {"yaml": "yaml", "network": "ini", "netdev": "ini", "nmconnection": "ini"}
 SECRET = "hunter2secret"
 
@@ -45,7 +30,7 @@ def reader():
 
 
 def of_rails(manager, **more):
-    want = parse_want({"rails": RAILS, "rdma_prefixes": PREFIXES, **more})
+    want = parse_want({**PARAMS, "rails": [RAIL1, VLAN], **more})
     return persist.files_of(want, {rail.name: rail.interface for rail in want.rails}, manager)
 
 
@@ -55,7 +40,7 @@ def of_rails(manager, **more):
     [
         {},
         {"policy": "default_route"},
-        {"network": "infiniband", "rails": [{**RAILS[0], "interface": "ibp1s0", "ipoib_mode": "connected"}]},
+        {"network": "infiniband", "rails": [{**RAIL1, "interface": "ibp1s0", "ipoib_mode": "connected"}]},
     ],
 )
 def test_our_own_files_come_out_as_they_are(reader, manager, more):
