@@ -66,22 +66,10 @@ def test_the_owned_file_says_what_it_is_meant_to_say(mode):
     assert [item.mode for item in parse_options(owned_text(mode), "/x")] == [mode]
 
 
-def test_an_idle_host_is_switched_at_once():
-    plan = plan_netns(EXCLUSIVE, loaded())
-    assert (plan.live, plan.changed, plan.reboot_reasons) == ("set", True, [])
-    assert plan.after.file == owned_text("exclusive")
-
-
 def test_namespaces_in_the_way_make_a_reboot_not_a_failure():
     plan = plan_netns(EXCLUSIVE, loaded(namespaces=3))
     assert (plan.live, plan.changed) == ("busy", True)
     assert "3 other network namespaces exist (EBUSY)" in plan.reboot_reasons[0]
-
-
-def test_ebusy_that_was_not_foreseen_is_the_same_state():
-    plan = plan_netns(EXCLUSIVE, loaded()).ended(live=False)
-    assert (plan.live, plan.after.current) == ("busy", "shared")
-    assert plan.reboot_reasons
 
 
 @pytest.mark.parametrize("mode", ["shared", "exclusive"])
@@ -140,13 +128,6 @@ def test_an_old_kernel_is_good_enough_for_shared():
 def test_a_built_in_ib_core_that_the_command_line_sets_is_fine():
     have = loaded(builtin=True, current="exclusive", arguments=(Setting("/proc/cmdline", 0, "exclusive"),))
     assert plan_netns(EXCLUSIVE, have).blocker is None
-
-
-def test_a_file_that_loses_is_reported_and_does_no_harm():
-    other = Setting("/etc/modprobe.d/ib_core.conf", 1, "shared")
-    plan = plan_netns(EXCLUSIVE, loaded(settings=(other,)))
-    assert plan.conflicts == (other,)
-    assert (plan.blocker, plan.after.persistent) == (None, "exclusive")
 
 
 def test_a_stale_image_alone_is_a_change():
