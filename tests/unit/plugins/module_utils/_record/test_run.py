@@ -22,7 +22,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import pars
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._record.managers import Reader
 from ansible_collections.railops.rdma.tests.conftest import LONG
 from ansible_collections.railops.rdma.tests.unit.machines import put, vpd
 
@@ -209,17 +208,6 @@ def test_the_same_value_is_the_same_everywhere(tmp_path):
     data = parse_vpd(base64.b64decode(files[f"{PCI}/vpd"]))
     assert (data["PN"], data["SN"]) == ("MCX75310AAS-NEAT", made.scrub.serial(real["serial"]))
     assert recorder(tmp_path, real, key="key").record() == archive
-
-
-def test_known_keys_alone_are_taken_of_network_managers_files():
-    real = a_host()
-    reader = Reader(work.Scrub("key").allow)
-    for kind, text in (("yaml", NETPLAN), ("ini", KEYFILE), ("ini", NETWORKD)):
-        assert real["secret"] not in reader.read(kind, text.format(**real))
-    assert "mtu: 9000" in reader.read("yaml", NETPLAN.format(**real))
-    ours = reader.read("words", IFUPDOWN.format(**real))
-    assert real["secret"] not in ours
-    assert "iface ens1np0 inet static" in ours
 
 
 def test_what_the_switch_calls_itself_has_a_stand_in(tmp_path):
