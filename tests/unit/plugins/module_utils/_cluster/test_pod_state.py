@@ -60,7 +60,16 @@ def test_an_event_of_the_new_kind_has_its_time_elsewhere():
 
 
 CRASHED = {"terminated": {"exitCode": 2, "reason": "Error"}}
+OUT_OF_MEMORY = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+NO_IMAGE = {"waiting": {"reason": "ErrImagePull", "message": "x"}}
+RUNS = {"running": {}}
+
+
+def starting(state):
+    """A pod whose first container has this state, so that the others wait."""
+    waits = container(state={"waiting": {"reason": "PodInitializing"}})
+    return pod(initContainerStatuses=[container("copy", state=state)], containerStatuses=[waits])
 
 
 @pytest.mark.parametrize(
@@ -81,41 +90,22 @@ BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}
             id="ended",
         ),
         pytest.param(
-            pod(
-                "Running",
-                containerStatuses=[
-                    container(state=BACK_OFF, lastState={"terminated": {"exitCode": 137, "reason": "OOMKilled"}})
-                ],
-            ),
+            pod("Running", containerStatuses=[container(state=BACK_OFF, lastState=OUT_OF_MEMORY)]),
             "exit code 137 (OOMKilled)",
             "more memory",
             True,
             id="out-of-memory",
         ),
         pytest.param(
-            pod(
-                initContainerStatuses=[
-                    container("copy", state={"waiting": {"reason": "ErrImagePull", "message": "x"}})
-                ],
-                containerStatuses=[container(state={"waiting": {"reason": "PodInitializing"}})],
-            ),
+            starting(NO_IMAGE),
             "init container copy has no image: ErrImagePull: x",
             "spiderpool_registry",
             False,
             id="init-image",
         ),
+        pytest.param(starting(RUNS), "init container copy is still running", "logs p -c copy", False, id="init-runs"),
         pytest.param(
-            pod(
-                initContainerStatuses=[container("copy", state={"running": {}})],
-                containerStatuses=[container(state={"waiting": {"reason": "PodInitializing"}})],
-            ),
-            "init container copy is still running",
-            "logs p -c copy",
-            False,
-            id="init-runs",
-        ),
-        pytest.param(
-            pod("Running", containerStatuses=[container(state={"running": {}})]),
+            pod("Running", containerStatuses=[container(state=RUNS)]),
             "container c runs and is not ready: Unhealthy: Readiness probe failed",
             "logs p -c c",
             False,
@@ -158,7 +148,7 @@ def test_a_sandbox_that_fails_is_named_until_the_pod_has_left_it_behind():
 def test_a_pod_gets_further_and_never_back():
     fresh = pod()
     placed = {**pod(), "spec": {"nodeName": "node1"}}
-    started = {**placed, "status": {"phase": "Running", "containerStatuses": [container(state={"running": {}})]}}
+    started = {**placed, "status": {"phase": "Running", "containerStatuses": [container(state=RUNS)]}}
     crashed = {**placed, "status": {"containerStatuses": [container(state=BACK_OFF, lastState=CRASHED)]}}
     assert [begun(made) for made in (fresh, placed, started, crashed)] == [0, 1, 2, 2]
 
