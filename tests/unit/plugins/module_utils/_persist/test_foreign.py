@@ -245,51 +245,49 @@ def test_ifupdown_beside_another_manager_is_in_the_way(judged, text):
     assert "/etc/network/interfaces" in found["persist_foreign", "ens1np0"][1]
 
 
-def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_path, monkeypatch):
+RUN = "/run/systemd/network/10-netplan-ens1np0"
+MTU = "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes={}\n"
+
+
+@pytest.fixture
+def by_netplan(tmp_path, monkeypatch):
+    """Return what deviates where netplan makes these files, without ours and with them."""
+
+    def told(theirs, ours):
+        def at_boot(host, texts):
+            return {**texts, **(ours if any("railops" in path for path in texts) else theirs)}
+
+        monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
+        want, names = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
+        files = persist.files_of(want, names, "netplan")
+        checks, _aside = foreign.judged(Host(str(tmp_path)), "netplan", want, names, files)
+        return [check for check in checks if check["status"] == "deviation"]
+
+    return told
+
+
+def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_path, by_netplan):
     """What netplan makes is as version 0.106 made it (tests/kernel runs the real one)."""
-    theirs = "[Match]\nOriginalName=ens1*\n\n[Link]\nRxBufferSize=4096\nMTUBytes=1500\n"
-    made = {"/run/systemd/network/10-netplan-ens1np0.link": "[Match]\nOriginalName=ens1np0\n\n[Link]\nWakeOnLan=off\n"}
-    manager = persist.MANAGERS["netplan"]
+    rings = "[Match]\nOriginalName=ens1*\n\n[Link]\nRxBufferSize=4096\nMTUBytes=1500\n"
+    made = {f"{RUN}.link": "[Match]\nOriginalName=ens1np0\n\n[Link]\nWakeOnLan=off\n"}
+    made[f"{RUN}.network"] = MTU.format(4200)
 
-    def at_boot(host, texts):
-        ours = any("railops" in path for path in texts)
-        network = {
-            "/run/systemd/network/10-netplan-ens1np0.network": "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes=4200\n"
-        }
-        return {**texts, **({**made, **network} if ours else {})}
-
-    monkeypatch.setattr(manager, "at_boot", at_boot)
-    want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
-
-    def told(name, theirs=theirs):
-        machines.put(tmp_path, f"etc/systemd/network/{name}", theirs)
-        names = {"rail1": "ens1np0"}
-        checks, _aside = foreign.judged(
-            Host(str(tmp_path)), "netplan", want, names, persist.files_of(want, names, "netplan")
-        )
+    def told(name, text):
+        machines.put(tmp_path, f"etc/systemd/network/{name}", text)
+        found = by_netplan({}, made)
         (tmp_path / f"etc/systemd/network/{name}").unlink()
-        return [check["cause"] for check in checks if check["status"] == "deviation"]
+        return [check["cause"] for check in found]
 
-    assert told("05-rings.link") == []
-    (cause,) = told("50-rings.link")
+    assert told("05-rings.link", rings) == []
+    (cause,) = told("50-rings.link", rings)
     assert "/etc/systemd/network/50-rings.link sets RxBufferSize=4096, and" in cause
     # A file by the name alone (OriginalName) is for the port only once it has that name: a name is not lost by it.
     name = "[Link]\nName=ens1np0\nNamePolicy=keep\n"
     assert told("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []
 
 
-def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(tmp_path, monkeypatch):
+def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(by_netplan):
     """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
-
-    def at_boot(host, texts):
-        mtu = 4200 if any("railops" in path for path in texts) else 9000
-        return {**texts, made: f"[Match]\nName=ens1np0\n\n[Link]\nMTUBytes={mtu}\n"}
-
-    made, names = "/run/systemd/network/10-netplan-ens1np0.network", {"rail1": "ens1np0"}
-    monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
-    want = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
-    files = persist.files_of(want, names, "netplan")
-    checks, _aside = foreign.judged(Host(str(tmp_path)), "netplan", want, names, files)
-    (told,) = [check for check in checks if check["status"] == "deviation"]
+    (told,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
     assert "sets MTU 9000" in told["cause"]
     assert told["fix"].startswith("It is in the entry 'ens1np0', with which ours merges: take it out there.")
