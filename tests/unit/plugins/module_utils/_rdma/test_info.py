@@ -200,24 +200,15 @@ def test_a_soft_device_is_of_the_rail_whose_interface_it_has_also_where_the_plan
     assert [row["observed"] for row in found if row["id"] == "rdma_device"] == ["rxe1", "rxe2"]
 
 
-def functions(guids, state="DOWN", here=True):
+def functions(guids, state="DOWN"):
     """Return the device of an InfiniBand rail and its virtual functions, as rdma_info tells them."""
     port = {"port": 1, "link_layer": "InfiniBand", "state": "ACTIVE", "phys_state": "LinkUp", "lid": 2, "sm_lid": 1}
     port |= {"netdev": "ibs1", "netdev_mtu": 2044, "active_mtu": None}
     rail = {"name": "mlx5_0", "pci": "0000:19:00.0", "vf": False, "physfn": None, "num_vfs": 2, "node_guid": "a:b:c:1"}
     found = [{**rail, "ports": [port]}]
-    if here:
-        found += [
-            {
-                "name": f"mlx5_{number}",
-                "pci": f"0000:19:00.{number}",
-                "vf": True,
-                "physfn": "0000:19:00.0",
-                "num_vfs": 0,
-            }
-            | {"node_guid": guid, "ports": [{**port, "state": state, "netdev": None}]}
-            for number, guid in enumerate(guids, 1)
-        ]
+    for number, guid in enumerate(guids, 1):
+        own = {"name": f"mlx5_{number}", "pci": f"0000:19:00.{number}", "vf": True, "physfn": rail["pci"], "num_vfs": 0}
+        found.append({**own, "node_guid": guid, "ports": [{**port, "state": state, "netdev": None}]})
     return {"devices": found, "nics_without_rdma": []}
 
 
@@ -227,7 +218,7 @@ def functions(guids, state="DOWN", here=True):
         pytest.param(functions(["a:b:c:2", "a:b:c:3"], "ACTIVE"), "ok", "ok", id="sound"),
         pytest.param(functions(["0000:0000:0000:0000", "a:b:c:3"]), "deviation", "skipped", id="no GUID"),
         pytest.param(functions(["a:b:c:2", "a:b:c:2"]), "deviation", "skipped", id="the same GUID"),
-        pytest.param(functions([], here=False), "skipped", "skipped", id="all in pods"),
+        pytest.param(functions([]), "skipped", "skipped", id="all in pods"),
     ],
 )
 def test_virtual_functions_of_an_infiniband_rail_have_guids_and_a_subnet_manager_for_them(info, guid, port):
