@@ -16,15 +16,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import checks_of, names_of, not_sent, targets_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
+from ansible_collections.railops.rdma.tests.unit import one_rail
 
-RAIL = {
-    "interface": "ens1np0",
-    "mtu": 4200,
-    "addresses": [
-        {"address": "192.0.2.2", "subnet": "192.0.2.0/27", "gateway": "192.0.2.1"},
-        {"address": "2001:db8::2", "subnet": "2001:db8::/64"},
-    ],
-}
+IPV6 = {"address": "2001:db8::2", "subnet": "2001:db8::/64"}
+RAIL = {**one_rail.RAIL, "addresses": [*one_rail.RAIL["addresses"], IPV6]}
 WANT = parse_want({"rails": [RAIL]})
 
 
