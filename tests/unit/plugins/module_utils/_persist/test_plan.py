@@ -101,15 +101,12 @@ def test_networkd_and_netplan_keep_the_mode_that_carries_the_mtu(mtu, mode):
         assert not rules or persist.owned(rules.path)
 
 
-def test_ifupdown_is_known_by_what_it_configures():
-    text = "auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n"
-    assert interfaces_of(text) == ("eth0",)
-    assert interfaces_of("auto lo\niface lo inet loopback\n") == ()
-
-
 @pytest.mark.parametrize(
     ("text", "there"),
     [
+        ("auto lo\niface lo inet loopback\nallow-hotplug eth0\niface eth0 inet dhcp\n", ("eth0",)),
+        ("auto lo\niface lo inet loopback\n", ()),
+        # A manual stanza that says no more configures nothing.
         ("auto ens1np0\niface ens1np0 inet manual\n", ()),
         ("iface ens1np0 inet manual\n# a comment\n\nauto eth0\niface eth0 inet dhcp\n", ("eth0",)),
         ("iface ens1np0 inet manual\n    mtu 9000\n", ("ens1np0",)),
@@ -117,7 +114,7 @@ def test_ifupdown_is_known_by_what_it_configures():
         ("iface ens1np0 inet manual\niface br0 inet dhcp\n  bridge_ports ens1np0\n", ("br0", "ens1np0")),
     ],
 )
-def test_a_manual_stanza_that_says_no_more_configures_nothing(text, there):
+def test_ifupdown_is_known_by_what_it_configures(text, there):
     assert interfaces_of(text) == there
 
 
