@@ -19,9 +19,6 @@ class Recorder:
     def __init__(self):
         self.deleted = []
 
-    def resource(self, api_version, kind):
-        return (api_version, kind)
-
     def delete(self, ref, *, uid, version, dry_run):
         self.deleted.append((ref.name, dry_run))
 
