@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import read_pci
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect.run import read_acs
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import verbs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
