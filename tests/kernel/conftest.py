@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+from ansible_collections.railops.rdma.plugins.module_utils._route import retained, rollback
 from ansible_collections.railops.rdma.tests.kernel import managers
 
 
@@ -28,10 +28,11 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(autouse=True)
 def own_files(monkeypatch, tmp_path_factory):
-    """A folder that hosts of namespaces have as their own files for the next boot: /etc and /var are the machine's."""
+    """A folder that hosts of namespaces keep their own files in: /etc, /var and /run are the machine's."""
     if os.geteuid() == 0:
         root = tmp_path_factory.mktemp("own")
         monkeypatch.setattr(retained, "ROOT", str(root))
+        monkeypatch.setattr(rollback, "STATE_FOLDER", str(root / "run/timers"))
         return root
     return None
 

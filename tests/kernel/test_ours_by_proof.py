@@ -178,10 +178,7 @@ def test_a_planned_address_with_a_lifetime_is_set_anew_without_one(host):
     assert not host.apply(want)["changed"]
 
 
-def test_a_change_that_is_taken_back_leaves_the_lifetime(host, monkeypatch, tmp_path):
-    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
-
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
+def test_a_change_that_is_taken_back_leaves_the_lifetime(host):
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 900 preferred_lft 900\n")
     before = host.dump()
     token = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"]

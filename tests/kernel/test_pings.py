@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
@@ -129,8 +128,7 @@ def test_a_missing_interface_is_a_deviation(fabric):
     assert "cannot send" in pinged(fabric, params, timeout=1.0, count=3)[0]["cause"]
 
 
-def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric, monkeypatch, tmp_path):
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
+def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric):
     host, want = fabric.hosts[0], want_of(0, RAILS)
     result = host.module(policy_route, {**want, "policy": "default_route", "confirm_timeout": 30})
     again = {**want, "confirm": result["token"]}

@@ -377,13 +377,6 @@ def test_without_cap_net_admin_the_error_says_become(host):
 # --- the rollback timer -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def _timers(monkeypatch, tmp_path):
-    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
-
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
-
-
 def wait_for(dump, wanted, seconds=30):
     end = time.monotonic() + seconds
     while dump() != wanted and time.monotonic() < end:
@@ -391,7 +384,6 @@ def wait_for(dump, wanted, seconds=30):
     assert dump() == wanted
 
 
-@pytest.mark.usefixtures("_timers")
 def test_the_timer_takes_an_unconfirmed_change_back(host):
     before = host.dump()
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
@@ -429,7 +421,6 @@ def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
     assert host.apply(want)["changed"]
 
 
-@pytest.mark.usefixtures("_timers")
 def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     before = host.dump()
     want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
@@ -445,7 +436,6 @@ def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod)
     assert not host.apply(want)["changed"]
 
 
-@pytest.mark.usefixtures("_timers")
 def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod):
     before = host.dump()
     assert pod() == 8000
@@ -477,23 +467,21 @@ def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod)
     assert (host.dump(), pod()) == (before, 8000)
 
 
-@pytest.mark.usefixtures("_timers")
-def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, tmp_path):
+def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, own_files):
     """The commands of docs/host-network.md."""
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 60})
-    (armed,) = tmp_path.glob("*/*/armed")
+    (armed,) = own_files.glob("run/timers/*/*/armed")
     (armed.parent / "now").touch()
     wait_for(host.dump, before)
     host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
-    (armed,) = tmp_path.glob("*/*/armed")
+    (armed,) = own_files.glob("run/timers/*/*/armed")
     armed.rename(armed.parent / "confirmed")
     time.sleep(5.5)
     assert host.dump() == after
 
 
-@pytest.mark.usefixtures("_timers")
 def test_a_confirmed_change_stays(host):
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
@@ -504,7 +492,6 @@ def test_a_confirmed_change_stays(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
 
 
-@pytest.mark.usefixtures("_timers")
 def test_a_timer_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
     from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 
@@ -519,7 +506,6 @@ def test_a_timer_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 
 
-@pytest.mark.usefixtures("_timers")
 def test_the_timer_brings_back_a_host_whose_management_route_was_removed(host):
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
@@ -527,7 +513,6 @@ def test_the_timer_brings_back_a_host_whose_management_route_was_removed(host):
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_timers")
 def test_the_timer_takes_the_rest_back_when_an_interface_has_gone(host):
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 2})
@@ -537,7 +522,6 @@ def test_the_timer_takes_the_rest_back_when_an_interface_has_gone(host):
     wait_for(lambda: host.dump()["routes"], [line for line in before["routes"] if gone not in line])
 
 
-@pytest.mark.usefixtures("_timers")
 def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     before = host.dump()
     want = {**want_of(0, RAILS), "confirm_timeout": 60}
@@ -551,11 +535,10 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_timers")
-def test_a_timer_that_was_killed_is_told_and_taken_over(host, tmp_path):
+def test_a_timer_that_was_killed_is_told_and_taken_over(host, own_files):
     before = host.dump()
     token = host.apply({**want_of(0, RAILS), "confirm_timeout": 600})["token"]
-    (state,) = tmp_path.glob("*/*/state.json")
+    (state,) = own_files.glob("run/timers/*/*/state.json")
     data = json.loads(state.read_text())
     state.write_text(json.dumps({**data, "deadline": data["deadline"] - 900}))
     assert "has ended" in host.module(policy_route, want_of(0, RAILS))["msg"]
@@ -563,7 +546,6 @@ def test_a_timer_that_was_killed_is_told_and_taken_over(host, tmp_path):
     wait_for(host.dump, before)
 
 
-@pytest.mark.usefixtures("_timers")
 def test_check_mode_arms_no_timer(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
 

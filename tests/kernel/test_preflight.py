@@ -50,16 +50,14 @@ def test_what_is_no_port_is_told_by_the_kernels_word_and_not_by_its_name(host, k
     assert ask(host, "ens1np0", "roce0") == [f"rail2: roce0 is a {kind}, and a rail is a port of its own."]
 
 
-def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path / "timers/not/there"))
-    (tmp_path / "timers").mkdir()
-    run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path / "timers"))
+def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
+    run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(own_files))
     try:
         (said,) = ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}})
         assert said == f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         assert ask(host, "ens1np0") == []
     finally:
-        run("umount", "--lazy", str(tmp_path / "timers"))
+        run("umount", "--lazy", str(own_files))
     assert ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}}) == []
 
 

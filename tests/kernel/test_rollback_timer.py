@@ -11,15 +11,13 @@ import time
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as route_kernel
-from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, run, want_of
 
 
 @pytest.fixture
-def host(monkeypatch, tmp_path):
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path / "timers"))
+def host():
     with Fabric("timer", 1, 2) as made:
         yield made.hosts[0]
 
@@ -51,7 +49,7 @@ def test_a_run_that_hangs_past_its_timer_leaves_what_was_before(host, word):
     assert host.apply(want_of(0, 2))["changed"]
 
 
-def test_a_late_confirmation_says_what_the_host_has(host, tmp_path):
+def test_a_late_confirmation_says_what_the_host_has(host):
     before = host.dump()
     token = host.apply({**want_of(0, 2), "confirm_timeout": 1})["token"]
     deadline = time.monotonic() + 120
@@ -67,8 +65,8 @@ def test_a_late_confirmation_says_what_the_host_has(host, tmp_path):
     assert "is not as it was before: `ip address delete 172.17.0.2/27 dev ens1np0` would lead there" in late["msg"]
 
 
-def test_a_full_run_is_named_before_anything_is_changed(host, tmp_path):
-    folder = tmp_path / "timers"
+def test_a_full_run_is_named_before_anything_is_changed(host, own_files):
+    folder = own_files / "run"
     folder.mkdir()
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder))
     try:
