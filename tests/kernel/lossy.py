@@ -16,12 +16,11 @@ import typing as t
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import setns
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
 
 # include/uapi/linux/bpf.h, if_link.h; the number of bpf(2)
 PROG_LOAD, LINK_CREATE, PROG_TYPE_XDP, ATTACH_XDP, SKB_MODE = 5, 28, 6, 37, 2
 NUMBERS = {"x86_64": 321, "aarch64": 280}
-CLONE_NEWNET = 0x40000000
 
 
 def _bpf(command: int, attributes: bytes) -> int:
@@ -45,22 +44,14 @@ def losing(space: str, interface: str, percent: int) -> t.Iterator[None]:
     """Let an interface of a namespace lose so many percent of the frames that come in."""
     code, licence = ctypes.create_string_buffer(_program(percent)), ctypes.create_string_buffer(b"GPL")
     head = struct.pack("=IIQQ", PROG_TYPE_XDP, 7, ctypes.addressof(code), ctypes.addressof(licence))
-    libc = ctypes.CDLL(None, use_errno=True)
-    home = os.open("/proc/self/ns/net", os.O_RDONLY)
     with contextlib.ExitStack() as stack:
-        stack.callback(os.close, home)
         try:
             program = _bpf(PROG_LOAD, head)
         except (OSError, KeyError) as exc:
             pytest.skip(f"this kernel takes no XDP program: {exc}")
         stack.callback(os.close, program)
-        setns(space)
-        try:
-            link = _bpf(
-                LINK_CREATE, struct.pack("=4I", program, socket.if_nametoindex(interface), ATTACH_XDP, SKB_MODE)
-            )
-        finally:
-            if libc.setns(home, CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
+        with entered(space):
+            index = socket.if_nametoindex(interface)
+            link = _bpf(LINK_CREATE, struct.pack("=4I", program, index, ATTACH_XDP, SKB_MODE))
         stack.callback(os.close, link)
         yield

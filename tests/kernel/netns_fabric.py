@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 import traceback
+import typing as t
 from pathlib import Path
 
 from module_args import module_args
@@ -27,7 +28,7 @@ from returned import returned
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 
-LIBC_CLONE_NEWNET = 0x40000000
+CLONE_NEWNET = 0x40000000
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 
@@ -39,12 +40,21 @@ def run(*argv: str, check: bool = True, stdin: str | None = None) -> str:
     return done.stdout
 
 
-def setns(name: str) -> None:
-    descriptor = os.open(f"/run/netns/{name}", os.O_RDONLY)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, LIBC_CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
-    os.close(descriptor)
+def setns(path: str) -> None:
+    with open(path, encoding="utf-8") as there:
+        if ctypes.CDLL(None, use_errno=True).setns(there.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+
+
+@contextlib.contextmanager
+def entered(name: str) -> t.Iterator[None]:
+    """Be in a network namespace with this thread: sockets stay where they were opened."""
+    with open("/proc/thread-self/ns/net", encoding="utf-8") as home:
+        try:
+            setns(f"/run/netns/{name}")
+            yield
+        finally:
+            setns(f"/proc/thread-self/fd/{home.fileno()}")
 
 
 def own_sysfs() -> None:
@@ -71,7 +81,7 @@ def inside(name: str, function, *args, timeout: float = 60):
     if child == 0:
         os.close(reader)
         try:
-            setns(name)
+            setns(f"/run/netns/{name}")
             answer = {"value": function(*args)}
         except BaseException:
             answer = {"error": traceback.format_exc()}

@@ -21,7 +21,7 @@ import struct
 import time
 import typing as t
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, run, setns
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered, inside, run
 
 PORT, TCP_PORT, TCP_FROM, USER = 4791, 18515, 30000, 1000
 TOKEN = b"railops-path:"
@@ -120,17 +120,13 @@ class Leaves:
     def __init__(self, core: str, ports: dict[str, str]) -> None:
         """Open the sockets. `ports`: the name of each port in the core's namespace, to the leaf that it belongs to."""
         self._sockets: dict[int, tuple[socket.socket, str]] = {}
-        home = os.open("/proc/self/ns/net", os.O_RDONLY)
-        try:
-            setns(core)
+        with entered(core):
             for port in ports:
                 sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
                 sock.bind((port, ETH_P_ALL))
                 sock.setblocking(False)
                 self._sockets[sock.fileno()] = (sock, port)
-        finally:
-            back(home)
 
     def close(self) -> None:
         for sock, _port in self._sockets.values():
@@ -172,14 +168,6 @@ def _tcp_of(frame: bytes) -> int | None:
     )
     sport, dport = struct.unpack_from(">HH", frame, at) if at and len(frame) >= at + 14 else (0, 0)
     return sport - TCP_FROM if dport == TCP_PORT and frame[at + 13] == 2 else None
-
-
-def back(home: int) -> None:
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).setns(home, 0x40000000):
-        raise OSError(ctypes.get_errno(), "setns")
-    os.close(home)
 
 
 def judge(fabric, host, shots: list[Shot], tos: int) -> dict[tuple[str, int], list[str]]:

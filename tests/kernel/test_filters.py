@@ -15,8 +15,7 @@ import time
 import packages
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
-from ansible_collections.railops.rdma.tests.site import packet_judge
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, entered, run, want_of
 
 RAILS = 2
 DEBS = [
@@ -73,7 +72,7 @@ def wrong(fabric):
 
 def socket_in(space):
     """Return a socket of a namespace."""
-    with packet_judge.inside(space):
+    with entered(space):
         return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 

@@ -17,7 +17,6 @@ import os
 import socket
 import struct
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +31,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import C
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, setns
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, entered, inside, run
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
 
 RAILS = 2
@@ -146,25 +145,16 @@ class Pod:
 
     def socket(self, address: str) -> socket.socket:
         """Return a UDP socket of this pod that is bound to an address."""
-        made: list[socket.socket] = []
-
-        def open_it() -> None:
-            setns(self.name)
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with entered(self.name):
             sock = socket.socket(family, socket.SOCK_DGRAM)
-            sock.settimeout(10)
-            if family == socket.AF_INET:
-                sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
-            else:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
-            sock.bind((address, 0))
-            made.append(sock)
-
-        # A network namespace belongs to a thread.
-        thread = threading.Thread(target=open_it)
-        thread.start()
-        thread.join()
-        return made[0]
+        sock.settimeout(10)
+        if family == socket.AF_INET:
+            sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        sock.bind((address, 0))
+        return sock
 
     def sent(self) -> dict[str, int]:
         return {item["ifname"]: item["stats64"]["tx"]["packets"] for item in json.loads(self.ip("-j", "-s", "link"))}

@@ -6,22 +6,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import subprocess
 import sys
-import threading
 import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "tests/lab/lab.py"
 INVENTORY = CHECKOUT / "inventory/demo"
-CLONE_NEWNET = 0x40000000
 Made = t.TypeVar("Made")
 
 
@@ -106,19 +105,8 @@ class Fleet:
     def inside(self, make: t.Callable[[], Made]) -> Made:
         """Make something with its socket in the playbooks' network namespace: a socket stays where it was opened."""
         namespace = self.lab("exec", self.name, "--", "ip", "netns", "identify").strip()
-        made: list[Made] = []
-
-        def enter() -> None:
-            libc = ctypes.CDLL(None, use_errno=True)
-            with open(f"/run/netns/{namespace}", encoding="utf-8") as there:
-                # Only this thread moves, and it ends here.
-                assert libc.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-            made.append(make())
-
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        return made[0]
+        with entered(namespace):
+            return make()
 
     def ip(self, host: str, *words: str) -> str:
         """Run ip on a host."""

@@ -12,7 +12,6 @@ it judges: no plan but addresses, no question to the kernel, no echo.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import select
@@ -21,13 +20,14 @@ import struct
 import time
 import typing as t
 
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
+
 PORT, TCP_PORT, USER, ROUNDS, SIZE = 4791, 18515, 1000, 6, 4000
 # linux/in.h, linux/in6.h, asm-generic/socket.h
 SO_BINDTODEVICE, SO_RCVBUFFORCE = 25, 33
 MTU_DISCOVER = {socket.AF_INET: (0, 10), socket.AF_INET6: (41, 23)}
 # Not fragmented, whatever somebody has told of the path before.
 DONT_FRAGMENT = 3
-CLONE_NEWNET = 0x40000000
 HEAD = struct.Struct(">I")
 
 
@@ -51,21 +51,6 @@ class Way(t.NamedTuple):
     source: End
     target: End
     how: str
-
-
-@contextlib.contextmanager
-def inside(space: str) -> t.Iterator[None]:
-    """Be in a network namespace: sockets stay where they were opened."""
-    setns = ctypes.CDLL(None, use_errno=True).setns
-    home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{space}", os.O_RDONLY)
-    try:
-        if setns(there, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-        yield
-    finally:
-        assert setns(home, CLONE_NEWNET) == 0
-        os.close(home)
-        os.close(there)
 
 
 class Judge:
@@ -105,7 +90,7 @@ class Judge:
         return found | {way: "no answer" for way in ways if way.how == "tcp" and way not in answered}
 
     def _receiver(self, stack: contextlib.ExitStack, end: End) -> socket.socket | None:
-        with inside(self.spaces[end.host]):
+        with entered(self.spaces[end.host]):
             sock = stack.enter_context(socket.socket(end.kind, socket.SOCK_DGRAM))
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         sock.setblocking(False)
@@ -116,7 +101,7 @@ class Judge:
         return sock
 
     def _sender(self, stack: contextlib.ExitStack, end: End, how: str) -> socket.socket | None:
-        with inside(self.spaces[end.host]):
+        with entered(self.spaces[end.host]):
             os.seteuid(USER if how == "user" else 0)
             sock = stack.enter_context(socket.socket(end.kind, socket.SOCK_DGRAM))
             os.seteuid(0)
@@ -149,7 +134,7 @@ class Judge:
         answered: set[Way] = set()
         poller = select.poll()
         for way in ways:
-            with inside(self.spaces[way.source.host]):
+            with entered(self.spaces[way.source.host]):
                 sock = stack.enter_context(socket.socket(way.source.kind, socket.SOCK_STREAM))
             sock.setblocking(False)
             with contextlib.suppress(OSError):
