@@ -18,14 +18,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
 import textwrap
 import typing as t
 from pathlib import Path
 
 import yaml
+from made import CHECKOUT, main
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 ROLES = CHECKOUT / "roles"
 PLANNED, PLANNER = "fabric", "ippool_plan"
 MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the module ippool_plan."
@@ -202,14 +201,5 @@ def pages() -> t.Iterator[tuple[Path, str]]:
         yield folder / "README.md", readme(made, (folder / "README.md").read_text(encoding="utf-8"))
 
 
-def main() -> None:
-    """Write the files or compare them."""
-    for path, new in pages():
-        if "--check" not in sys.argv[1:]:
-            path.write_text(new, encoding="utf-8")
-        elif path.read_text(encoding="utf-8") != new:
-            sys.exit(f"{path.relative_to(CHECKOUT)} is older than its source. Run: python3 tests/docs/options_doc.py")
-
-
 if __name__ == "__main__":
-    main()
+    main(pages())

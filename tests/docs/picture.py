@@ -10,12 +10,12 @@ python3 tests/docs/picture.py --check    say whether it is what this script writ
 
 from __future__ import annotations
 
-import sys
 import typing as t
-from pathlib import Path
 from xml.sax.saxutils import escape
 
-FILE = Path(__file__).resolve().parents[2] / "docs/images/rails.svg"
+from made import CHECKOUT, main
+
+FILE = CHECKOUT / "docs/images/rails.svg"
 SIZE = (480, 716)  # pixels
 BODY = 15  # of its words; a phone makes 10 of it
 RAILS = ("rail1", "rail2", "rail3", "rail4")
@@ -126,13 +126,5 @@ def drawn() -> str:
     return "\n".join(parts) + "\n"
 
 
-def main() -> None:
-    """Write the picture, or compare it."""
-    if "--check" not in sys.argv:
-        FILE.write_text(drawn(), encoding="utf-8")
-    elif FILE.read_text(encoding="utf-8") != drawn():
-        sys.exit(f"{FILE.name} is older than what draws it: python3 tests/docs/picture.py")
-
-
 if __name__ == "__main__":
-    main()
+    main([(FILE, drawn())])

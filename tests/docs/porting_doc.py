@@ -11,11 +11,10 @@ python3 tests/docs/porting_doc.py --check   say whether it is as the code has it
 from __future__ import annotations
 
 import importlib.util
-import sys
 import typing as t
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from made import CHECKOUT, main
+
 DOCUMENT = CHECKOUT / "docs/porting.md"
 HEAD = "\n| what went | instead |\n| --- | --- |\n"
 
@@ -36,13 +35,5 @@ def page() -> str:
     return DOCUMENT.read_text(encoding="utf-8").partition(HEAD)[0] + HEAD + "".join(rows())
 
 
-def main() -> None:
-    """Write the table, or compare it."""
-    if sys.argv[1:] != ["--check"]:
-        DOCUMENT.write_text(page(), encoding="utf-8")
-    elif DOCUMENT.read_text(encoding="utf-8") != page():
-        raise SystemExit("docs/porting.md is old: run python3 tests/docs/porting_doc.py.")
-
-
 if __name__ == "__main__":
-    main()
+    main([(DOCUMENT, page())])

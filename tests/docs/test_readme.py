@@ -12,7 +12,6 @@ import shutil
 
 import build
 import known
-import picture
 import pytest
 import yaml
 from blocks import CHECKOUT, HERE_DOCUMENT, read
@@ -63,11 +62,6 @@ def test_a_relative_link_ends_the_build(tmp_path, text):
 def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
     with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
         prepared(tmp_path, "git.example")
-
-
-def test_the_picture_is_what_its_script_draws():
-    """Run python3 tests/docs/picture.py after it was changed."""
-    assert picture.FILE.read_text(encoding="utf-8") == picture.drawn()
 
 
 def test_the_first_screen_says_what_was_not_tried():

@@ -18,6 +18,10 @@ from pathlib import Path
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests/docs"))
+
+from made import main
+
 DOCUMENT = CHECKOUT / "docs/verify.md"
 SOURCE = Path(__file__).with_name("checks.yml")
 COSTS = CHECKOUT / "plugins/module_utils/_check.py"
@@ -57,13 +61,5 @@ def page() -> str:
     return before + HEADING + HEAD + soon + COLUMNS + rows
 
 
-def main() -> None:
-    """Write the list, or compare it."""
-    if sys.argv[1:] != ["--check"]:
-        DOCUMENT.write_text(page(), encoding="utf-8")
-    elif DOCUMENT.read_text(encoding="utf-8") != page():
-        raise SystemExit("docs/verify.md is old: run python3 tests/site/checks_doc.py.")
-
-
 if __name__ == "__main__":
-    main()
+    main([(DOCUMENT, page())])

@@ -19,6 +19,10 @@ from pathlib import Path
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests/docs"))
+
+from made import main
+
 DOCUMENT = CHECKOUT / "docs/errors.md"
 WRITTEN = Path(__file__).with_name("errors.yml")
 # Fixes that several files have.
@@ -247,14 +251,5 @@ def document() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Write the page or compare it."""
-    page = document()
-    if "--check" in sys.argv[1:]:
-        same = DOCUMENT.exists() and DOCUMENT.read_text(encoding="utf-8") == page
-        sys.exit(None if same else "docs/errors.md is older than the code. Run: python3 tests/site/errors_doc.py")
-    DOCUMENT.write_text(page, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main([(DOCUMENT, document())])
