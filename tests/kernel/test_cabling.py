@@ -149,35 +149,24 @@ def test_without_lldpd_and_without_listening_nothing_is_green(wiring):
 def test_two_cables_swapped(wiring):
     wiring.cable("ens1np0", "su1-leaf2", "swp2")
     wiring.cable("ens2np0", "su1-leaf1", "swp1")
-    try:
-        wrong = {"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "deviation"}
-        checks, _seen = wiring.until(wrong)
-        assert {key: checks[key]["status"] for key in wrong} == wrong
-        assert checks["rail1 cable_leaf"]["cause"] == (
-            "rail1 and rail2 are swapped: ens1np0 is on su1-leaf2.dc.example swp2, "
-            "ens2np0 on su1-leaf1.dc.example swp1."
-        )
-    finally:
-        wiring.cable("ens1np0", "su1-leaf1", "swp1")
-        wiring.cable("ens2np0", "su1-leaf2", "swp2")
+    wrong = {"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "deviation"}
+    checks, _seen = wiring.until(wrong)
+    assert {key: checks[key]["status"] for key in wrong} == wrong
+    assert checks["rail1 cable_leaf"]["cause"] == (
+        "rail1 and rail2 are swapped: ens1np0 is on su1-leaf2.dc.example swp2, ens2np0 on su1-leaf1.dc.example swp1."
+    )
 
 
 def test_one_leaf_for_two_rails_and_another_port(wiring):
     wiring.cable("ens1np0", "su1-leaf2", "swp9")
-    try:
-        checks, _seen = wiring.until({"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "ok"})
-        assert "one leaf for two rails" in checks["rail1 cable_leaf"]["cause"]
-        wiring.cable("ens1np0", "su1-leaf1", "swp7")
-        checks, _seen = wiring.until({"rail1 cable_leaf": "ok", "rail1 cable_port": "deviation"})
-        assert (checks["rail1 cable_port"]["planned"], checks["rail1 cable_port"]["observed"]) == ("swp1", "swp7")
-    finally:
-        wiring.cable("ens1np0", "su1-leaf1", "swp1")
+    checks, _seen = wiring.until({"rail1 cable_leaf": "deviation", "rail2 cable_leaf": "ok"})
+    assert "one leaf for two rails" in checks["rail1 cable_leaf"]["cause"]
+    wiring.cable("ens1np0", "su1-leaf1", "swp7")
+    checks, _seen = wiring.until({"rail1 cable_leaf": "ok", "rail1 cable_port": "deviation"})
+    assert (checks["rail1 cable_port"]["planned"], checks["rail1 cable_port"]["observed"]) == ("swp1", "swp7")
 
 
 def test_another_zones_leaf(wiring):
     wiring.cable("ens1np0", "su2-leaf1", "swp1")
-    try:
-        checks, _seen = wiring.until({"rail1 cable_leaf": "deviation"})
-        assert "the leaf of rail1 in zone su2: the node is planned in su1." in checks["rail1 cable_leaf"]["cause"]
-    finally:
-        wiring.cable("ens1np0", "su1-leaf1", "swp1")
+    checks, _seen = wiring.until({"rail1 cable_leaf": "deviation"})
+    assert "the leaf of rail1 in zone su2: the node is planned in su1." in checks["rail1 cable_leaf"]["cause"]
