@@ -140,8 +140,7 @@ def newest_releases(version: str) -> Path:
     def make() -> None:
         for old in cache().glob(f"newest-{version}-*"):
             shutil.rmtree(old, ignore_errors=True)
-        run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
-        pip_install(home / "bin/pip", "fetch the newest of its packages", "--upgrade", *wanted)
+        furnish(home, python, "--upgrade", *wanted)
 
     once(home, make)
     return home / "bin"
@@ -179,12 +178,7 @@ def packages(core: str, *requirements: Path) -> list[str]:
 def _made(kind: str, python: str, core: str, *requirements: Path) -> Path:
     """Make an environment unless it is there; return its bin folder."""
     home = _home(kind, python, core, *requirements)
-
-    def make() -> None:
-        run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
-        pip_install(home / "bin/pip", "fetch and install its packages", *packages(core, *requirements))
-
-    once(home, make)
+    once(home, lambda: furnish(home, python, *packages(core, *requirements)))
     return home / "bin"
 
 
@@ -237,6 +231,20 @@ def pip_install(pip: Path, title: str, *words: str) -> None:
     run(title, [str(pip), "install", "--disable-pip-version-check", "--progress-bar=off", *words])
 
 
+def furnish(home: Path, python: str, *words: str) -> None:
+    """Make a Python environment with packages; `words` are for pip."""
+    run(f"make the Python environment {home.name}", [python, "-m", "venv", str(home)])
+    pip_install(home / "bin/pip", "fetch and install its packages", *words)
+
+
+def apart(kind: str, package: str, *options: str) -> Path:
+    """Return a folder with a package, apart from what the tests import."""
+    home = cache() / f"{kind}-{digest(package)}"
+    pip = environment(None) / "pip"
+    once(home, lambda: pip_install(pip, f"fetch {package}", *options, "--target", str(home), package))
+    return home
+
+
 def dependencies() -> Path:
     """Return the folder with the collections that this one depends on."""
     home = cache() / f"collections-{digest(ANSIBLE_WHEEL, *DEPENDENCIES)}"
@@ -272,8 +280,7 @@ def node_environment(python: str) -> Path:
     home = cache() / f"node-{digest(python, str(source), *packages)}"
 
     def make() -> None:
-        run(f"make the environment of a node {home.name}", [python, "-m", "venv", str(home)])
-        pip_install(home / "bin/pip", "fetch and install its packages", *packages)
+        furnish(home, python, *packages)
         (home / "controller").mkdir()
         (home / "controller/ansible").symlink_to(next(source.glob("lib/python3.*/site-packages/ansible")))
 
@@ -283,29 +290,17 @@ def node_environment(python: str) -> Path:
 
 def old_pyroute2() -> Path:
     """Return a folder with the oldest pyroute2 that the collection promises to work with (Debian 12's)."""
-    package = "pyroute2==0.7.2"
-    home = cache() / f"pyroute2-{digest(package)}"
-    pip = environment(None) / "pip"
-    once(home, lambda: pip_install(pip, f"fetch {package}", "--no-deps", "--target", str(home), package))
-    return home
+    return apart("pyroute2", "pyroute2==0.7.2", "--no-deps")
 
 
 def old_kubernetes() -> Path:
     """Return a folder with the oldest Python client of Kubernetes that the collection promises to work with."""
-    package = "kubernetes==31.0.0"
-    home = cache() / f"kubernetes-{digest(package)}"
-    pip = environment(None) / "pip"
-    once(home, lambda: pip_install(pip, f"fetch {package}", "--target", str(home), package))
-    return home
+    return apart("kubernetes", "kubernetes==31.0.0")
 
 
 def image_builder() -> Path:
-    """Return a folder with ansible-builder, apart from what the tests import."""
-    package = "ansible-builder>=3.1,<4"
-    home = cache() / f"image-builder-{digest(package)}"
-    pip = environment(None) / "pip"
-    once(home, lambda: pip_install(pip, f"fetch {package}", "--target", str(home), package))
-    return home
+    """Return a folder with ansible-builder."""
+    return apart("image-builder", "ansible-builder>=3.1,<4")
 
 
 def tree() -> Path:

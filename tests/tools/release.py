@@ -92,12 +92,7 @@ def parts(tarball: Path) -> t.Iterator[dict[str, t.Any]]:
 def made() -> Path:
     """Return the interpreter that has the library, made when missing."""
     home = env.cache() / f"release-{env.digest(LIBRARY, env.default_interpreter())}"
-
-    def make() -> None:
-        env.run("make the environment of the SBOM", [env.default_interpreter(), "-m", "venv", str(home)])
-        env.pip_install(home / "bin/pip", f"fetch {LIBRARY}", LIBRARY)
-
-    env.once(home, make)
+    env.once(home, lambda: env.furnish(home, env.default_interpreter(), LIBRARY))
     return home / "bin/python"
 
 

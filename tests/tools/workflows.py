@@ -35,8 +35,7 @@ def made(npm: str | None) -> Path:
     home = env.cache() / f"workflows-{env.digest(SCHEMA, LINTER, env.default_interpreter(), str(bool(npm)))}"
 
     def make() -> None:
-        env.run("make the environment of the workflows' check", [env.default_interpreter(), "-m", "venv", str(home)])
-        env.pip_install(home / "bin/pip", f"fetch {SCHEMA}", SCHEMA)
+        env.furnish(home, env.default_interpreter(), SCHEMA)
         if npm:
             env.run(f"fetch {LINTER}", [npm, "--prefix", str(home), "install", "--no-audit", "--no-fund", LINTER])
 
