@@ -26,6 +26,9 @@ from pathlib import Path
 from module_args import module_args
 from returned import returned
 
+from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 
 CLONE_NEWNET = 0x40000000
@@ -64,6 +67,14 @@ def own_sysfs() -> None:
         raise OSError(ctypes.get_errno(), "unshare")
     if libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None):
         raise OSError(ctypes.get_errno(), "mount")
+
+
+def wait_for(look: t.Callable[[], object], wanted: object) -> None:
+    """Look until it is as wanted; a busy machine is slow."""
+    deadline = time.monotonic() + 120
+    while (seen := look()) != wanted and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert seen == wanted
 
 
 def drop_capabilities() -> None:
@@ -164,6 +175,16 @@ class Host:
         result = self.module(policy_route, want, **options)
         assert not result.get("failed"), result["msg"]
         return result
+
+    def refused(self, want: dict, **options) -> str:
+        """Return why policy_route does not take a plan: with a fix, the same in check mode, and nothing is changed."""
+        before = self.dump()
+        result, preview = (self.module(policy_route, want, check=check, **options) for check in (False, True))
+        assert result.get("failed"), result
+        assert result["fix"]
+        assert preview["msg"] == result["msg"]
+        assert self.dump() == before
+        return result["msg"]
 
     def audit(self, want: dict, *groups: str, **more) -> dict:
         """Look at the host by groups of rail_audit, with a /sys of its own; return the answer, which has no errors."""
@@ -279,6 +300,13 @@ class Fabric:
                     address = f"{item['gateway']}/{length}"
                     run("ip", "-n", self.core, "address", "replace", address, "dev", f"leaf{rail['index']}", *more)
 
+    def converge(self, wants: list[dict]) -> None:
+        """Bring leaves and hosts to what is planned, and remember it."""
+        self.wants = wants
+        self.gateways(wants)
+        for host, want in zip(self.hosts, wants, strict=True):
+            host.apply(want)
+
     def inventory(self, folder: Path, wants: list[dict]) -> None:
         """Write a plan folder of what is planned, and an inventory whose hosts' Python runs in their namespaces."""
         frozen = {"mode": "exclusive"}
@@ -324,12 +352,8 @@ class Fabric:
 
     def settle(self) -> None:
         """Wait until no address is tentative: a link-local one is for its first second or two."""
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and any(
-            run("ip", "-n", name, "address", "show", "tentative")
-            for name in (self.core, *(host.name for host in self.hosts))
-        ):
-            time.sleep(0.1)
+        names = [self.core, *(host.name for host in self.hosts)]
+        wait_for(lambda: [name for name in names if run("ip", "-n", name, "address", "show", "tentative")], [])
 
     def __exit__(self, *_exc) -> None:
         self.close()
@@ -337,6 +361,19 @@ class Fabric:
     def close(self) -> None:
         for name in (*(host.name for host in self.hosts), self.core):
             run("ip", "netns", "del", name, check=False)
+
+
+def files_of(want: dict, manager: str) -> list[persist.File]:
+    """Return the files of a plan for the next boot."""
+    parsed = parse_want(want)
+    return persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager)
+
+
+def save(root: Path, files: list[persist.File]) -> None:
+    """Write files of a host below a folder."""
+    there = Files(str(root))
+    for file in files:
+        there.put(file.path, file.text, file.mode, link=file.mode == 0o777)
 
 
 def _forward() -> None:

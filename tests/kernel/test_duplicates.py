@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import subprocess
-import time
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, wait_for, want_of
 
 RAILS = 3
 
@@ -131,9 +130,7 @@ def test_the_kernels_own_verdict_counts(fabric):
     host.ip("address", "del", "fd00:17:1::2/64", "dev", "ens1np0")
     thief.ip("address", "add", "fd00:17:1::2/64", "dev", "ens1np0", "nodad")
     host.ip("address", "add", "fd00:17:1::2/64", "dev", "ens1np0")
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and "dadfailed" not in host.ip("address", "show", "dev", "ens1np0"):
-        time.sleep(0.1)
+    wait_for(lambda: "dadfailed" in host.ip("address", "show", "dev", "ens1np0"), True)
     checks, _facts = asked(host, fabric.wants[0])
     assert checks[("rail1", 6)]["observed"] == "refused by the kernel (dadfailed)"
 

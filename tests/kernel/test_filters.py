@@ -55,11 +55,7 @@ def nft(monkeypatch):
 @pytest.fixture
 def fabric():
     with Fabric("filter", 2, RAILS) as made:
-        wants = [want_of(slot, RAILS) for slot in (0, 1)]
-        made.gateways(wants)
-        for host, want in zip(made.hosts, wants, strict=True):
-            host.apply(want)
-        made.wants = wants
+        made.converge([want_of(slot, RAILS) for slot in (0, 1)])
         yield made
 
 

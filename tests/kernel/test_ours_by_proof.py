@@ -6,15 +6,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
-from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, save, wait_for, want_of
 
 RAILS = 3
 # A person's own policy routing by a rail, in our ranges; and a rule of the management network there.
@@ -35,24 +31,6 @@ def host():
         yield made.hosts[0]
 
 
-def save(want, root, manager):
-    """Write the files for the next boot."""
-    files, parsed = Files(str(root)), parse_want(want)
-    names = {rail.name: rail.interface for rail in parsed.rails}
-    for file in files_of(parsed, names, manager):
-        files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
-
-
-def refused(host, want):
-    """Return what the run and the preview say alike; neither changes anything."""
-    before = host.dump()
-    result, preview = host.module(policy_route, want), host.module(policy_route, want, check=True)
-    assert result.get("failed"), result
-    assert preview["msg"] == result["msg"]
-    assert host.dump() == before
-    return result["msg"]
-
-
 def kept(host):
     """What a host has, but for its links."""
     return {part: rows for part, rows in host.dump().items() if part != "links"}
@@ -65,7 +43,7 @@ def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, l
     if applied:
         host.apply(want)
     host.batch(lines)
-    said = refused(host, want)
+    said = host.refused(want)
     for line in lines.splitlines():
         priority = line.partition("priority ")[2].partition(" ")[0]
         if priority:
@@ -99,7 +77,7 @@ def test_a_planned_address_that_stood_there_before_us_stays(host, own_files, man
     host.apply(want)
     assert not host.apply(want)["changed"]
     if manager:
-        save(want, own_files, manager)
+        save(own_files, files_of(want, manager))
         host.reboot()
         assert not host.apply(want)["changed"]
     host.apply({**want, "state": "absent"})
@@ -137,8 +115,8 @@ def test_what_an_earlier_plan_left_is_known_by_our_files_after_a_boot(host, own_
     new["sysctls"] = {}
     host.apply(old)
     host.reboot()
-    assert "10002: from 172.17.1.2 lookup 1002` is not ours" in refused(host, new)
-    save(old, own_files, manager)
+    assert "10002: from 172.17.1.2 lookup 1002` is not ours" in host.refused(new)
+    save(own_files, files_of(old, manager))
     assert not host.apply(old)["changed"]
     host.apply(new)
     left = str(kept(host))
@@ -155,7 +133,7 @@ def test_teardown_after_a_boot_takes_all_that_our_files_name(host, own_files, ma
     want = want_of(0, RAILS, policy=policy)
     before = kept(host)
     host.apply(want)
-    save(want, own_files, manager)
+    save(own_files, files_of(want, manager))
     host.reboot()
     host.batch(MANAGEMENT)
     host.apply({"rails": [], "state": "absent"})
@@ -182,10 +160,7 @@ def test_a_change_that_is_taken_back_leaves_the_lifetime(host):
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 900 preferred_lft 900\n")
     before = host.dump()
     token = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"]
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and host.dump() != before:
-        time.sleep(0.1)
-    assert host.dump() == before
+    wait_for(host.dump, before)
     assert "sec" in host.ip("-4", "address", "show", "dev", "ens1np0").partition("valid_lft")[2]
     assert host.module(policy_route, {"confirm": token})["taken_back"]
 

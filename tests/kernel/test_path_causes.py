@@ -18,16 +18,8 @@ FAR = "172.17.1.66"
 @pytest.fixture(scope="module")
 def fabric():
     with Fabric("causes", HOSTS, RAILS) as made:
-        yield planned(made, "exclusive")
-
-
-def planned(fabric, mode):
-    """Bring the hosts to a plan."""
-    fabric.wants = [want_of(slot, RAILS, mode=mode) for slot in range(HOSTS)]
-    fabric.gateways(fabric.wants)
-    for host, want in zip(fabric.hosts, fabric.wants, strict=True):
-        host.apply(want)
-    return fabric
+        made.converge([want_of(slot, RAILS) for slot in range(HOSTS)])
+        yield made
 
 
 def paths(fabric, **more):
@@ -109,7 +101,7 @@ def test_a_drawn_host_is_asked_for_and_listed_where_it_is_wrong(fabric):
 
 def test_a_neighbour_that_is_set_by_hand_in_the_rails_net_is_named():
     with Fabric("byhand", HOSTS, RAILS) as fabric:
-        planned(fabric, "shared")
+        fabric.converge([want_of(slot, RAILS, mode="shared") for slot in range(HOSTS)])
         for address, family in (("172.17.2.4", 4), ("fd00:17:2::4", 6)):
             for state in ("permanent", "noarp"):
                 line = f"neighbor replace {address} dev ens2np0 lladdr 02:00:00:00:00:99 nud {state}"

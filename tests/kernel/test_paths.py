@@ -51,11 +51,10 @@ def audit(number: int) -> list[dict]:
 @pytest.fixture(scope="module")
 def fabric():
     with Fabric("paths", HOSTS, RAILS) as made:
-        made.gateways(WANTS)
         inside(made.core, _strict_leaves)
-        for host, want in zip(made.hosts, WANTS, strict=True):
+        for host in made.hosts:
             host.sysctl("net/ipv6/conf/all/accept_redirects", "0")
-            host.apply(want)
+        made.converge(WANTS)
         yield made
 
 

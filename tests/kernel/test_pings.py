@@ -16,10 +16,7 @@ RAILS = 3
 @pytest.fixture
 def fabric():
     with Fabric("ping", 2, RAILS) as made:
-        wants = [want_of(slot, RAILS) for slot in (0, 1)]
-        made.gateways(wants)
-        for host, want in zip(made.hosts, wants, strict=True):
-            host.apply(want)
+        made.converge([want_of(slot, RAILS) for slot in (0, 1)])
         made.settle()
         yield made
 

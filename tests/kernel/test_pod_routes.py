@@ -17,7 +17,6 @@ import os
 import socket
 import struct
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import C
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, entered, inside, run
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, entered, inside, run, wait_for
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
 
 RAILS = 2
@@ -287,9 +286,7 @@ def whole(*pods: Pod) -> None:
         for rail in range(1, RAILS + 1):
             pod.add(rail)
         # The plugins wait for it only where there is a gateway.
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and "tentative" in pod.ip("address"):
-            time.sleep(0.1)
+        wait_for(lambda: "tentative" in pod.ip("address"), False)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(all_rails, pods))

@@ -11,13 +11,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.rollback import START
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, wait_for, want_of
 
 RAILS = 2
 PLAYBOOK = """
@@ -224,10 +223,7 @@ def test_the_timer_fires_where_the_library_is_a_kept_one(site, bare, tmp_path, s
     (folder / "lost.yml").write_text(LOST)
     before = host.dump()
     task("-e", f"seconds=3 state={state}", playbook="lost.yml")
-    deadline = time.monotonic() + 120
-    while host.dump() != before and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert host.dump() == before
+    wait_for(host.dump, before)
     task("-e", f"seconds=600 state={state}", playbook="lost.yml")
     assert host.dump() != before
     number = inside(host.name, lambda: os.stat("/proc/self/ns/net").st_ino)
@@ -239,8 +235,7 @@ def test_the_timer_fires_where_the_library_is_a_kept_one(site, bare, tmp_path, s
     assert host.dump() == before
     assert json.loads((unit / "fired").read_text()) == {"left": []}
     (armed / "now").touch()
-    while (armed / "armed").exists():
-        time.sleep(0.1)
+    wait_for((armed / "armed").exists, False)
 
 
 def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_required(site):
@@ -252,10 +247,7 @@ def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_requir
     said = play(folder, "--limit", "node1", "-e", "timeout=5", good=False)
     run("ip", "-n", fabric.core, *(word.format("add") for word in gateway))
     assert "The change is not confirmed" in said
-    deadline = time.monotonic() + 120
-    while fabric.hosts[0].dump() != before and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert fabric.hosts[0].dump() == before
+    wait_for(fabric.hosts[0].dump, before)
     play(folder)
 
 

@@ -18,12 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, save, want_of
 
 pytestmark = needs_managers
 
@@ -57,6 +54,7 @@ mount -t tmpfs tmpfs /usr/lib/NetworkManager/conf.d
 exec NetworkManager --no-daemon
 """
 )
+BOOTS = {"networkd": BOOT_NETWORKD, "netplan": BOOT_NETWORKD, "networkmanager": BOOT_NETWORKMANAGER}
 
 
 def boot(host, script, root):
@@ -86,21 +84,20 @@ def comparable(host):
     return {key: sorted({re.sub(r" proto \S+", "", line).strip() for line in lines}) for key, lines in out.items()}
 
 
-def same_after_boot(root, manager, script, policy):
-    want = want_of(0, RAILS, policy=policy)
+@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
+@pytest.mark.parametrize(("manager", "script"), BOOTS.items(), ids=BOOTS)
+def test_the_manager_brings_the_same_host_back(own_files, manager, script, policy):
+    root, want = own_files, want_of(0, RAILS, policy=policy)
     with Fabric(f"boot-{manager[:8]}", 2, RAILS) as fabric:
         live, booted = fabric.hosts
         live.apply(want)
-        parsed = parse_want(want)
-        files = Files(str(root))
-        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager):
-            files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
+        save(root, files_of(want, manager))
         if manager == "netplan":
             subprocess.run(in_managers(["netplan", "generate", "--root-dir", "/mnt"], root), check=True)
         wanted = comparable(live)
         # The booted host has the same addresses, and NetworkManager looks for duplicates.
-        for interface in [rail.interface for rail in parsed.rails]:
-            live.ip("link", "set", interface, "down")
+        for rail in want["rails"]:
+            live.ip("link", "set", rail["interface"], "down")
         process = boot(booted, script, root)
         try:
             until = time.monotonic() + 90
@@ -119,21 +116,6 @@ def same_after_boot(root, manager, script, policy):
         assert not [line for line in booted.dump()["rules"] if re.match(r"(2000|100\d\d):", line)]
 
 
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_networkd_brings_the_same_host_back(own_files, policy):
-    same_after_boot(own_files, "networkd", BOOT_NETWORKD, policy)
-
-
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_netplan_brings_the_same_host_back(own_files, policy):
-    same_after_boot(own_files, "netplan", BOOT_NETWORKD, policy)
-
-
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_networkmanager_brings_the_same_host_back(own_files, policy):
-    same_after_boot(own_files, "networkmanager", BOOT_NETWORKMANAGER, policy)
-
-
 def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
     """What the drop-in is for: without it, networkd removes rules and routes that it has not made."""
     foreign = [
@@ -147,10 +129,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         for line in foreign:
             host.ip(*line.split())
         host.apply(want)
-        parsed = parse_want(want)
-        files = Files(str(tmp_path))
-        for file in persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, "networkd"):
-            files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
+        save(tmp_path, files_of(want, "networkd"))
         before = comparable(host)
         for _restart in range(2):
             process = boot(host, BOOT_NETWORKD, tmp_path)

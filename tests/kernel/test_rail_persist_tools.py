@@ -13,9 +13,8 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist import networkmanager
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import files_of, save
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS, RAIL1
 
 pytestmark = needs_managers
@@ -39,8 +38,7 @@ except RdmaError as exc:
 
 
 def files(manager, policy, **more):
-    want = parse_want({**PARAMS, "policy": policy, **more})
-    return persist.files_of(want, {rail.name: rail.interface for rail in want.rails}, manager)
+    return files_of({**PARAMS, "policy": policy, **more}, manager)
 
 
 def run(argv, folder, text=None):
@@ -57,9 +55,7 @@ def checked(method, given, folder):
 
 @policies
 def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
-    host = Host(str(tmp_path))
-    for file in files("netplan", policy):
-        host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
+    save(tmp_path, files("netplan", policy))
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "run/systemd/network/10-netplan-ens1np0.network").read_text(encoding="utf-8")
@@ -72,9 +68,7 @@ def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, pol
 
 
 def test_netplan_itself_makes_the_vlan(tmp_path):
-    host = Host(str(tmp_path))
-    for file in files("netplan", "prefixes", rails=TAGGED):
-        host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
+    save(tmp_path, files("netplan", "prefixes", rails=TAGGED))
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
     made = tmp_path / "run/systemd/network"
@@ -105,10 +99,8 @@ def test_networkmanager_itself_reads_the_vlan(tmp_path):
 def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
     rail = {"interface": "ibs1f0", "mtu": 65520, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
     for renderer in ("networkd", "NetworkManager"):
-        host = Host(str(tmp_path / renderer))
-        host.put("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
-        for file in files("netplan", "prefixes", rails=[rail], network="infiniband"):
-            host.put(file.path, file.text, file.mode, link=file.mode == 0o777)
+        own = persist.File("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
+        save(tmp_path / renderer, [own, *files("netplan", "prefixes", rails=[rail], network="infiniband")])
         done = run(["netplan", "generate", "--root-dir", f"/mnt/{renderer}"], tmp_path)
         assert done.returncode == 0, done.stderr
     made = (tmp_path / "networkd/run/systemd/network/10-netplan-ibs1f0.network").read_text(encoding="utf-8")

@@ -13,7 +13,14 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as route_kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
+    Fabric,
+    call_module,
+    inside,
+    run,
+    wait_for,
+    want_of,
+)
 
 
 @pytest.fixture
@@ -52,9 +59,7 @@ def test_a_run_that_hangs_past_its_timer_leaves_what_was_before(host, word):
 def test_a_late_confirmation_says_what_the_host_has(host):
     before = host.dump()
     token = host.apply({**want_of(0, 2), "confirm_timeout": 1})["token"]
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and host.dump() != before:
-        time.sleep(0.1)
+    wait_for(host.dump, before)
     late = host.module(policy_route, {"confirm": token})
     assert late["taken_back"] is True
     assert "has taken the change back" in late["msg"]
