@@ -6,13 +6,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -21,9 +17,6 @@ HERE = Path(__file__).resolve().parent
 
 import container_images
 import development
-
-PLUGIN = HERE / "node/rail-plugin"
-
 
 CONTAINERFILE = HERE.parents[1] / "roles/rail_objects/files/rdma-tools/Containerfile"
 
@@ -37,43 +30,6 @@ def test_the_image_that_people_build_has_what_the_lab_runs():
 
 
 class TestImages:
-    def layout(self, *images):
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as tar:
-            made = container_images.Layout(tar)
-            digests = [made.image(name, layers, command) for name, layers, command in images]
-            made.finish()
-        buffer.seek(0)
-        with tarfile.open(fileobj=buffer) as tar:
-            return digests, {member.name: tar.extractfile(member).read() for member in tar.getmembers()}, tar.getnames()
-
-    def test_every_descriptor_is_of_what_it_names_and_a_shared_layer_is_there_once(self):
-        images = [("a.example/one:1", [b"base", b"more"], ()), ("localhost/two:1", [b"base"], ("/bin/sleep", "1"))]
-        digests, files, names = self.layout(*images)
-        assert len(names) == len(set(names))
-        rows = json.loads(files["index.json"])["manifests"]
-        assert [row["annotations"]["io.containerd.image.name"] for row in rows] == [
-            "a.example/one:1",
-            f"a.example/one@{digests[0]}",
-            "localhost/two:1",
-            f"localhost/two@{digests[1]}",
-        ]
-        for row in rows:
-            manifest = json.loads(files[f"blobs/sha256/{row['digest'].partition(':')[2]}"])
-            for blob in (row, manifest["config"], *manifest["layers"]):
-                content = files[f"blobs/sha256/{blob['digest'].partition(':')[2]}"]
-                assert (len(content), hashlib.sha256(content).hexdigest()) == (blob["size"], blob["digest"][7:])
-            config = json.loads(files[f"blobs/sha256/{manifest['config']['digest'][7:]}"])
-            assert config["rootfs"]["diff_ids"] == [layer["digest"] for layer in manifest["layers"]]
-
-    def test_plugins_of_rails_stand_behind_the_labs_own(self, tmp_path):
-        for name in ("bridge", "ipvlan", "macvlan"):
-            (tmp_path / name).write_bytes(name.encode())
-        files = dict(container_images.plugin_files(tmp_path))
-        assert "usr/plugins/cni/bridge" not in files
-        assert files["usr/plugins/cni/macvlan"] == PLUGIN
-        assert files["usr/plugins/cni/lab-macvlan"] == tmp_path / "macvlan"
-
     def test_an_image_that_the_lab_cannot_make_is_named(self, monkeypatch):
         monkeypatch.setattr(container_images, "names", lambda: ["ghcr.io/x/spiderpool-agent:v1", "ghcr.io/x/new:v2"])
         with pytest.raises(container_images.LabError, match=r"runs ghcr\.io/x/new:v2,"):
