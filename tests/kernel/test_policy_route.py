@@ -341,17 +341,6 @@ def test_without_cap_net_admin_the_error_says_become(host):
 # --- the rollback timer -----------------------------------------------------------------------------------------------
 
 
-def test_the_timer_takes_an_unconfirmed_change_back(host):
-    before = host.dump()
-    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
-    assert result["token"]
-    assert host.dump() != before
-    wait_for(host.dump, before)
-    late = host.module(policy_route, {"confirm": result["token"]})
-    assert late["failed"]
-    assert "too late" in late["msg"]
-
-
 @pytest.fixture
 def pod(host):
     """A namespace with a macvlan on the first rail, as Spiderpool gives pods one; another one stands on the host."""
