@@ -295,10 +295,7 @@ class Fabric:
         for want in wants:
             for rail in want["rails"]:
                 for item in rail["addresses"]:
-                    length = item["subnet"].partition("/")[2]
-                    more = ["nodad"] if ":" in item["gateway"] else []
-                    address = f"{item['gateway']}/{length}"
-                    run("ip", "-n", self.core, "address", "replace", address, "dev", f"leaf{rail['index']}", *more)
+                    give(self.core, f"leaf{rail['index']}", item["gateway"], item["subnet"])
 
     def converge(self, wants: list[dict]) -> None:
         """Bring leaves and hosts to what is planned, and remember it."""
@@ -344,9 +341,7 @@ class Fabric:
                 for key, value in (("arp_ignore", "1"), ("arp_announce", "2")):
                     host.sysctl(f"net/ipv4/conf/{rail['interface']}/{key}", value)
                 for item in rail["addresses"]:
-                    more = ["nodad"] if ":" in item["address"] else []
-                    length = item["subnet"].partition("/")[2]
-                    host.ip("address", "add", f"{item['address']}/{length}", "dev", rail["interface"], *more)
+                    give(host.name, rail["interface"], item["address"], item["subnet"])
         self.gateways(wants)
         self.settle()
 
@@ -361,6 +356,13 @@ class Fabric:
     def close(self) -> None:
         for name in (*(host.name for host in self.hosts), self.core):
             run("ip", "netns", "del", name, check=False)
+
+
+def give(space: str, interface: str, address: str, subnet: str) -> None:
+    """Give an interface of a namespace an address of a subnet, which is usable at once."""
+    more = ["nodad"] if ":" in address else []
+    whole = f"{address}/{subnet.partition('/')[2]}"
+    run("ip", "-n", space, "address", "replace", whole, "dev", interface, *more)
 
 
 def files_of(want: dict, manager: str) -> list[persist.File]:

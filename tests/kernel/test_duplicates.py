@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, give, inside, run, wait_for, want_of
 
 RAILS = 3
 
@@ -71,9 +71,7 @@ def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
     thief, own = fabric.hosts[1], fabric.wants[0]
     # As a host that came up with the wrong address: nothing is announced, so nobody's cache moves before we ask.
     for item in own[1]["addresses"]:
-        more = ["nodad"] if ":" in item["address"] else []
-        length = item["subnet"].partition("/")[2]
-        thief.ip("address", "add", f"{item['address']}/{length}", "dev", "ens2np0", *more)
+        give(thief.name, "ens2np0", item["address"], item["subnet"])
     names = [fabric.core, fabric.hosts[2].name]
     before = {name: neighbours(name) for name in names}
     checks, _facts = asked(fabric.hosts[0], own)
@@ -89,9 +87,7 @@ def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
 def test_a_host_that_has_taken_the_gateways_address_is_named(fabric):
     thief = fabric.hosts[1]
     for item in fabric.wants[0][1]["addresses"]:
-        more = ["nodad"] if ":" in item["gateway"] else []
-        length = item["subnet"].partition("/")[2]
-        thief.ip("address", "add", f"{item['gateway']}/{length}", "dev", "ens2np0", *more)
+        give(thief.name, "ens2np0", item["gateway"], item["subnet"])
     for number in (0, 2):
         checks, _facts = asked(fabric.hosts[number], fabric.wants[number])
         bad = {key: check for key, check in checks.items() if check["status"] == "deviation"}

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, save, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, give, save, wait_for, want_of
 
 RAILS = 3
 # A person's own policy routing by a rail, in our ranges; and a rule of the management network there.
@@ -97,10 +97,8 @@ def test_an_address_of_a_version_without_notes_is_ours_where_a_rule_of_ours_says
     host.apply(want)
     for rail in want["rails"]:
         for item in rail["addresses"]:
-            length, more = item["subnet"].partition("/")[2], ["nodad"] if ":" in item["address"] else []
-            address = [f"{item['address']}/{length}", "dev", rail["interface"]]
-            host.ip("address", "del", *address)
-            host.ip("address", "add", *address, *more)
+            host.ip("address", "del", f"{item['address']}/{item['subnet'].partition('/')[2]}", "dev", rail["interface"])
+            give(host.name, rail["interface"], item["address"], item["subnet"])
     host.apply(want)
     host.apply({**want, "state": "absent"})
     assert not [line for line in host.dump()["addresses"] if "172.17." in line or "fd00:17:" in line]
