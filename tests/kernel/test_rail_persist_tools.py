@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 
-import pytest
-
 from ansible_collections.railops.rdma.plugins.module_utils._persist import networkmanager
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
@@ -19,7 +17,6 @@ from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.t
 
 pytestmark = needs_managers
 TAGGED = [{**RAIL1, "vlan": 101}]
-policies = pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 # What the module does on a host, by the host's own Python: check files before any of them is written.
 CHECK = """
 import json, sys
@@ -37,8 +34,8 @@ except RdmaError as exc:
 """
 
 
-def files(manager, policy, **more):
-    return files_of({**PARAMS, "policy": policy, **more}, manager)
+def files(manager, **more):
+    return files_of({**PARAMS, "policy": "prefixes", **more}, manager)
 
 
 def run(argv, folder, text=None):
@@ -53,22 +50,8 @@ def checked(method, given, folder):
     return run(["env", "TMPDIR=/run", "python3", "-c", CHECK, method], folder)
 
 
-@policies
-def test_netplan_itself_reads_the_files_and_makes_the_same_of_them(tmp_path, policy):
-    save(tmp_path, files("netplan", policy))
-    done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "run/systemd/network/10-netplan-ens1np0.network").read_text(encoding="utf-8")
-    assert "Table=1001" in text
-    assert "Priority=10001" in text
-    assert "Metric=101" in text
-    assert "ConfigureWithoutCarrier=" in text
-    # Where the exclusion rule's file must be: beside the very name that netplan generates.
-    assert (tmp_path / "etc/systemd/network/10-netplan-ens1np0.network.d").exists() is (policy == "default_route")
-
-
 def test_netplan_itself_makes_the_vlan(tmp_path):
-    save(tmp_path, files("netplan", "prefixes", rails=TAGGED))
+    save(tmp_path, files("netplan", rails=TAGGED))
     done = run(["netplan", "generate", "--root-dir", "/mnt"], tmp_path)
     assert done.returncode == 0, done.stderr
     made = tmp_path / "run/systemd/network"
@@ -76,12 +59,13 @@ def test_netplan_itself_makes_the_vlan(tmp_path):
     assert ("Kind=vlan" in netdev, "Id=101" in netdev) == (True, True)
     port = (made / "10-netplan-ens1np0.network").read_text(encoding="utf-8")
     assert ("VLAN=ens1np0.101" in port, "LinkLocalAddressing=no" in port, "Address=" in port) == (True, True, False)
+    assert "ConfigureWithoutCarrier=" in port
     text = (made / "10-netplan-ens1np0.101.network").read_text(encoding="utf-8")
     assert ("Address=192.0.2.2/27" in text, "Table=1001" in text, "Priority=10001" in text) == (True, True, True)
 
 
 def test_networkmanager_itself_reads_the_vlan(tmp_path):
-    profiles = [file for file in files("networkmanager", "prefixes", rails=TAGGED) if "connections" in file.path]
+    profiles = [file for file in files("networkmanager", rails=TAGGED) if "connections" in file.path]
     assert [file.path.rpartition("/")[2] for file in profiles] == [
         "railops-ens1np0.101.nmconnection",
         "railops-ens1np0.nmconnection",
@@ -100,7 +84,7 @@ def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
     rail = {"interface": "ibs1f0", "mtu": 65520, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
     for renderer in ("networkd", "NetworkManager"):
         own = persist.File("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
-        save(tmp_path / renderer, [own, *files("netplan", "prefixes", rails=[rail], network="infiniband")])
+        save(tmp_path / renderer, [own, *files("netplan", rails=[rail], network="infiniband")])
         done = run(["netplan", "generate", "--root-dir", f"/mnt/{renderer}"], tmp_path)
         assert done.returncode == 0, done.stderr
     made = (tmp_path / "networkd/run/systemd/network/10-netplan-ibs1f0.network").read_text(encoding="utf-8")
@@ -110,29 +94,11 @@ def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
     assert ("type=infiniband" in profile, "transport-mode=connected" in profile) == (True, True)
 
 
-def test_netplan_accepts_the_files_before_they_are_written(tmp_path):
-    done = checked("netplan", files("netplan", "prefixes"), tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
 def test_netplan_s_refusal_is_an_error_before_anything_is_written(tmp_path):
     bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
     done = checked("netplan", [bad], tmp_path)
     assert "nothing was written" in done.stderr
     assert done.returncode == 1
-
-
-@policies
-def test_networkmanager_itself_reads_the_profiles(tmp_path, policy):
-    profiles = [file for file in files("networkmanager", policy) if file.path.endswith(".nmconnection")]
-    for file in profiles:
-        argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
-        done = run(argv, tmp_path, file.text)
-        assert done.returncode == 0, done.stderr
-        if "ens1np0.n" in file.path:
-            assert "routing-rule1=priority 10001 from 192.0.2.2 table 1001" in done.stdout.replace("/32", "")
-            assert "table=1001" in done.stdout
-    assert checked("networkmanager", profiles, tmp_path).returncode == 0
 
 
 def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
