@@ -88,11 +88,16 @@ def replace_files(fleet, host, kept, links=None):
     on(fleet, host, "sh", "-c", "chmod -f 600 /etc/netplan/*railops* /etc/NetworkManager/system-connections/*; true")
 
 
+def play(folder, inventory, book, **values):
+    """Run a playbook that needs no host."""
+    command = ["ansible-playbook", "-i", str(inventory), f"railops.rdma.{book}", "-e", json.dumps(values)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_planning_again_moves_nobody(tmp_path):
     shutil.copytree(BEFORE / "plan", tmp_path / "plan")
-    command = ["ansible-playbook", "-i", str(BEFORE / "inventory"), "railops.rdma.plan"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    play(tmp_path, BEFORE / "inventory", "plan")
     before, after = BEFORE / "plan/fabric", tmp_path / "plan/fabric"
     assert numbers(after) == numbers(before)
     old, new = files(before), files(after)
@@ -113,37 +118,29 @@ def test_its_hosts_keep_their_files_and_addresses(fleet):
     for book in ("plan", "site"):
         first = fleet.play(book)
         assert first.code == 0, first.output
-    kept = [fleet.dump(f"node{number}") for number in (1, 2, 3)]
-    for number in (1, 2, 3):
-        there = f"node{number}"
-        made = fleet.lab("exec", fleet.name, "--host", there, "--", "grep", "-rls", "railops", "/etc").split()
-        fleet.lab("exec", fleet.name, "--host", there, "--", "rm", *made)
-        fleet.lab("exec", fleet.name, "--host", there, "--", "cp", "-rT", str(BEFORE / "etc" / there), "/etc")
+    kept = [fleet.dump(host) for host in HOSTS]
+    for host in HOSTS:
+        on(fleet, host, "rm", *on(fleet, host, "grep", "-rls", "railops", "/etc").split())
+        on(fleet, host, "cp", "-rT", str(BEFORE / "etc" / host), "/etc")
     run = fleet.play("site")
     assert run.code == 0, run.output
     assert {row.partition(": ")[2] for row in run.changed()} == set(ONCE)
-    assert [fleet.dump(f"node{number}") for number in (1, 2, 3)] == kept
+    assert [fleet.dump(host) for host in HOSTS] == kept
 
 
-def test_its_verdict_is_still_read(tmp_path):
+@pytest.mark.parametrize("kept", [BEFORE, LATER / "prefixes"], ids=["971e458", "b0302bd"])
+def test_its_verdict_is_still_read(tmp_path, kept):
     """With the plan that it is of: planned again, the plan has another digest."""
-    values = {
-        "fabric_plan_dir": str(BEFORE / "plan"),
-        "fabric_verify_dir": str(tmp_path),
-        "merge_verdicts": [str(BEFORE / "verify/fabric/verdict.json")],
-    }
-    command = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", "-e", json.dumps(values)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    verdicts = [str(kept / "verify/fabric/verdict.json")]
+    values = {"fabric_plan_dir": str(kept / "plan"), "fabric_verify_dir": str(tmp_path), "merge_verdicts": verdicts}
+    play(tmp_path, "localhost,", "merge", **values)
     assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_planning_again_makes_the_same_files(tmp_path, policy):
     shutil.copytree(LATER / policy / "plan", tmp_path / "plan")
-    command = ["ansible-playbook", "-i", str(LATER / "inventory"), "railops.rdma.plan", "-e", f"fabric_policy={policy}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    play(tmp_path, LATER / "inventory", "plan", fabric_policy=policy)
     old, new = files(LATER / policy / "plan/fabric"), files(tmp_path / "plan/fabric")
     # plan.json has the digests of the parts.
     assert {name for name in {*old, *new} if old.get(name) != new.get(name)} == {"plan.json", *GROWN, *FORMER}
@@ -181,19 +178,9 @@ def test_hosts_of_all_managers_keep_files_addresses_and_routes(fleet, policy):
     assert [fleet.dump(host) for host in HOSTS] == kept
 
 
-def test_a_later_verdict_and_record_are_still_read(tmp_path, monkeypatch):
-    values = {
-        "fabric_plan_dir": str(LATER / "prefixes/plan"),
-        "fabric_verify_dir": str(tmp_path),
-        "merge_verdicts": [str(LATER / "prefixes/verify/fabric/verdict.json")],
-    }
-    command = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", "-e", json.dumps(values)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"
+def test_its_record_is_still_read(tmp_path, monkeypatch):
     record = json.loads((LATER / "prefixes/record/fabric/record.json").read_bytes())
-    (tmp_path / "host").mkdir()
-    replay = Replay(record["hosts"][0], tmp_path / "host")
+    replay = Replay(record["hosts"][0], tmp_path)
     with monkeypatch.context() as patched:
         replay.play(patched)
         info = call_module(rdma_info, {"rails": [], "network": "roce"})["info"]
