@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -38,12 +39,12 @@ class Run:
 
 
 class Fleet:
-    """Namespace hosts and the folder that an administrator works in."""
+    """Namespace hosts and the folder that an administrator works in; `words` are variables of all its playbooks."""
 
     def __init__(self, name: str, folder: Path, nodes: int) -> None:
         self.name = name
         self.folder = folder
-        self.nodes = nodes
+        self.words: dict[str, t.Any] = {}
         self.tasks = folder / "tasks.jsonl"
         self.extra = folder / "extra.yml"
         hosts = {f"node{number}": None for number in range(1, nodes + 1)}
@@ -70,7 +71,8 @@ class Fleet:
         sources = [INVENTORY, self.extra, inventory]
         options = [word for source in sources for word in ("-i", str(source))]
         book = playbook if "/" in playbook else f"railops.rdma.{playbook}"
-        words = ("ansible-playbook", *options, book, *words)
+        own = ["-e", json.dumps(self.words)] if self.words else []
+        words = ("ansible-playbook", *options, book, *own, *words)
         return [sys.executable, str(LAB), "exec", self.name, "--", *words]
 
     def environ(self, **more: str) -> dict[str, str]:
@@ -150,19 +152,21 @@ class Fleet:
         ]
 
 
-def start(name: str, folder: Path, nodes: int) -> Fleet:
-    """Plan for a fleet and start its hosts."""
-    fleet = Fleet(name, folder, nodes)
-    fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(nodes))
-    return fleet
+@contextlib.contextmanager
+def started(name: str, folder: Path, nodes: int, rails: int = 8) -> t.Iterator[Fleet]:
+    """Give hosts, untouched, that end with it."""
+    if os.geteuid() != 0:
+        pytest.skip("namespace hosts need root")
+    fleet = Fleet(f"{name}{os.getpid() % 100000}", folder, nodes)
+    try:
+        fleet.lab("up", "--name", fleet.name, "--kind", "netns", "--nodes", str(nodes), "--rails", str(rails))
+        yield fleet
+    finally:
+        fleet.lab("down", fleet.name, check=False)
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory, request):
+def fleet(tmp_path_factory):
     """Three hosts, untouched."""
-    if os.geteuid() != 0:
-        pytest.skip("namespace hosts need root")
-    name = f"site{os.getpid() % 100000}"
-    made = start(name, tmp_path_factory.mktemp("site"), 3)
-    yield made
-    made.lab("down", name, check=False)
+    with started("site", tmp_path_factory.mktemp("site"), 3) as made:
+        yield made

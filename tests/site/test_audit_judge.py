@@ -22,23 +22,13 @@ import state as lab_state
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
 from ansible_collections.railops.rdma.tests.site.breaks import KINDS, LISTED, Break, Breaks, lossy
-from ansible_collections.railops.rdma.tests.site.conftest import Fleet
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet, started
 from ansible_collections.railops.rdma.tests.site.packet_judge import End, Judge, Way
 
 NODES, RAILS = 6, 3
 PUSHED, LONG = 10, 300
 SEED = 4
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
-
-
-class Small(Fleet):
-    """A fleet with variables of its own."""
-
-    words: dict[str, object]
-
-    def command(self, playbook: str, *words: str) -> list[str]:
-        """Return the command line of a playbook run, with them."""
-        return super().command(playbook, "-e", json.dumps(self.words), *words)
 
 
 class World:
@@ -91,26 +81,19 @@ class World:
 @pytest.fixture(scope="module")
 def world(request, tmp_path_factory):
     """Six hosts as planned, on bridges or on routed ports."""
-    if os.geteuid() != 0:
-        pytest.skip("namespace hosts need root")
-    name = f"judge{os.getpid() % 100000}"
     rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
-    fleet = Small(name, tmp_path_factory.mktemp("judge"), NODES)
-    fleet.words = {
-        "fabric_mode": request.param,
-        "fabric_rails": rails,
-        "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
-        "site_serial": [NODES],
-    }
-    try:
-        fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(NODES), "--rails", str(RAILS))
+    with started("judge", tmp_path_factory.mktemp("judge"), NODES, RAILS) as fleet:
+        fleet.words = {
+            "fabric_mode": request.param,
+            "fabric_rails": rails,
+            "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
+            "site_serial": [NODES],
+        }
         assert fleet.play("plan").code == 0
-        fleet.lab("gateways", name, "--plan", str(fleet.folder / "plan/fabric"))
+        fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
         run = fleet.play("hosts")
         assert run.code == 0, run.output
         yield World(fleet)
-    finally:
-        fleet.lab("down", name, check=False)
 
 
 def named(verdict: dict) -> set[tuple[str, str | None]]:

@@ -20,7 +20,7 @@ import state as lab_state
 
 from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, having, ours_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
-from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run, started
 
 # Lives on each push, of which one is refused, and in the check `long`: five hosts at a time.
 PUSH, LONG, NODES = 3, 30, 5
@@ -80,7 +80,7 @@ class World:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet, self.story = fleet, ""
         rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
-        self.words: dict[str, object] = {
+        fleet.words = {
             "fabric_rails": rails,
             "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
             "fabric_allow_renumber": True,
@@ -88,8 +88,8 @@ class World:
         }
 
     def play(self, book: str, *words: str, **more: object) -> Run:
-        """Run a playbook with the fleet's variables, and others."""
-        return self.fleet.play(book, "-e", json.dumps({**self.words, **more}), *words)
+        """Run a playbook with variables beside the fleet's."""
+        return self.fleet.play(book, "-e", json.dumps(more), *words)
 
     def addresses(self, number: int) -> list[str]:
         """Return the planned address of each rail of a node with its length, IPv4."""
@@ -101,15 +101,8 @@ class World:
 @pytest.fixture
 def world(request, tmp_path):
     """Hosts on which nobody has been yet: what a life leaves is no part of the next one."""
-    if os.geteuid() != 0:
-        pytest.skip("namespace hosts need root")
-    name = f"lives{os.getpid() % 100000}"
-    fleet = Fleet(name, tmp_path, request.param)
-    try:
-        fleet.lab("up", "--name", name, "--kind", "netns", "--nodes", str(request.param), "--rails", str(RAILS))
+    with started("lives", tmp_path, request.param, RAILS) as fleet:
         yield World(fleet)
-    finally:
-        fleet.lab("down", name, check=False)
 
 
 def lived(world: World, first: int) -> list[Lived]:
@@ -136,7 +129,7 @@ def changes(done: Run, hosts: list[Lived]) -> set[str]:
 
 def hold(world: World, first: int) -> None:
     """Let hosts live, have a run, a boot and a teardown, and compare at each step."""
-    world.words["fabric_policy"] = ("prefixes", "default_route")[first % 2]
+    world.fleet.words["fabric_policy"] = ("prefixes", "default_route")[first % 2]
     assert world.play("plan").code == 0
     hosts = lived(world, first)
     world.story = "\n".join(f"{host.node}: {vars(host.life)}" for host in hosts)
