@@ -87,8 +87,8 @@ class Fleet:
             **more,
         }
 
-    def play(self, playbook: str, *words: str, timeout: int = 900, **environ: str) -> Run:
-        """Run a playbook to its end."""
+    def play(self, playbook: str, *words: str, code: int | None = 0, **environ: str) -> Run:
+        """Run a playbook, which ends with this code; with any where it is None."""
         self.tasks.write_text("", encoding="utf-8")
         done = subprocess.run(
             self.command(playbook, *words),
@@ -98,10 +98,11 @@ class Fleet:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=timeout,
+            timeout=900,
             check=False,
         )
         lines = self.tasks.read_text(encoding="utf-8").splitlines()
+        assert code in (None, done.returncode), done.stdout
         return Run(done.returncode, done.stdout, [json.loads(line) for line in lines])
 
     def inside(self, make: t.Callable[[], Made]) -> Made:

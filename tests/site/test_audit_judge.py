@@ -89,10 +89,9 @@ def world(request, tmp_path_factory):
             "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
             "site_serial": [NODES],
         }
-        assert fleet.play("plan").code == 0
+        fleet.play("plan")
         fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
-        run = fleet.play("hosts")
-        assert run.code == 0, run.output
+        fleet.play("hosts")
         yield World(fleet)
 
 
@@ -112,8 +111,7 @@ PUSH = pytest.mark.parametrize("world", ["shared"], indirect=True)
 @PUSH
 def test_an_audit_of_a_whole_fleet_is_green_and_no_packet_is_lost(world):
     assert world.judge.lost() == {}
-    run = world.fleet.play("audit")
-    assert run.code == 0, run.output
+    world.fleet.play("audit")
 
 
 def judged(world: World, what: Break) -> str:
@@ -123,7 +121,7 @@ def judged(world: World, what: Break) -> str:
         world.forget()
         time.sleep(0.3)
         before = world.judge.lost()
-        run = world.fleet.play("audit")
+        run = world.fleet.play("audit", code=None)
         after = world.judge.lost()
     verdict = world.fleet.verdict()
     world.mend(what)
