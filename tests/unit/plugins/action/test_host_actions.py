@@ -119,29 +119,6 @@ def test_roce_qos_gets_the_interfaces_of_its_host(plan):
     assert handed["args"] == {"priority": 3, "network": "roce", "rails": rails}
 
 
-@pytest.mark.parametrize("value", [True, False])
-def test_a_variable_that_is_gone_is_refused_by_name(plan, value):
-    told = r"^nic_mode_reset is gone, .* Take it out of the inventory"
-    with pytest.raises(AnsibleActionFail, match=told):
-        run("nic_link_type", {"plan_dir": plan, "cards": [], "reset": value})
-    with pytest.raises(AnsibleActionFail, match=told):
-        run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"nic_link_type": {"reset": value}}})
-
-
-@pytest.mark.parametrize("option", ["traffic_class", "cable_length"])
-def test_options_of_lossless_roce_that_are_gone_are_refused_by_name(plan, option):
-    with pytest.raises(AnsibleActionFail, match=f"^lossless_roce_{option} is gone, .* Take it out of the inventory"):
-        run(roce_qos, {"plan_dir": plan, option: 161})
-    with pytest.raises(AnsibleActionFail, match=f"^lossless_roce_{option} is gone"):
-        run(rail_audit, {"plan_dir": plan, "checks": ["preflight"], "settings": {"roce_qos": {option: 161}}})
-
-
-@pytest.mark.parametrize(("option", "new"), [("netns", "too"), ("netns_mode", "mode"), ("netns_live", "live")])
-def test_the_namespace_mode_has_one_door(plan, option, new):
-    with pytest.raises(AnsibleActionFail, match=rf"no option {option} any more: .* Call rdma_netns .*{new}, before"):
-        run("rdma_host", {"plan_dir": plan, option: False})
-
-
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])
 def test_rdma_netns_gets_the_mode_that_the_attachment_needs_unless_one_is_given(plan, given, mode):
     _result, handed = run("rdma_netns", {"plan_dir": plan, "mode": given})
@@ -200,30 +177,19 @@ def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
         library_sent(policy_route, [{"library_missing": True}], tmpdir="/tmp/{{ lookup('pipe', 'id') }}")
 
 
-@pytest.mark.parametrize("option", ["pyroute2_wheel", "pyroute2_carried"])
-def test_the_options_of_the_wheel_are_refused_by_name(option):
-    with pytest.raises(AnsibleActionFail, match=rf"^rdma_driver has no option {option} any more"):
-        run("rdma_driver", {option: "wheels/pyroute2-0.9.7-py3-none-any.whl"})
-
-
-@pytest.mark.parametrize("option", ["values_dest", "driver_on_host", "ofed_on_host"])
-def test_no_host_writes_helm_values(option):
-    """A host wrote the values of a privileged operator to a path that a fact of it could name."""
-    with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone.*docs/gpudirect.md"):
-        run("gpudirect", {option: "plan/values.yaml", "acs": "keep"})
-    # An audit and the look before the first change refuse it too.
-    with pytest.raises(AnsibleActionFail, match=f"^gpudirect_{option} is gone"):
-        run(rail_audit, {"settings": {"gpudirect": {option: True}}})
-
-
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name.startswith("option ")])
-def test_each_option_that_went_is_refused_by_name(name):
+@pytest.mark.parametrize("value", ["x", False])
+def test_each_option_that_went_is_refused_by_name(name, value):
+    """An audit and the look before the first change refuse it too."""
     _option, module, option = name.split()
     path = f"ansible_collections.railops.rdma.plugins.action.{module}"
-    action = action_of(importlib.import_module(path) if importlib.util.find_spec(path) else module, {option: "x"})
+    action = action_of(importlib.import_module(path) if importlib.util.find_spec(path) else module, {option: value})
     action._connection.transport = "ssh"
-    with pytest.raises(AnsibleActionFail, match=f"^{re.escape(BY_NAME[name].problem)} .*\\[gone\\]$"):
+    told = re.escape(f"{BY_NAME[name].problem} {BY_NAME[name].fix} [gone]")
+    with pytest.raises(AnsibleActionFail, match=f"^{told}$"):
         action.run(task_vars=dict(HOST))
+    with pytest.raises(AnsibleActionFail, match=f"^{told}$"):
+        run(rail_audit, {"settings": {module: {option: value}}})
 
 
 def with_variables(module, args, variables, **more):
