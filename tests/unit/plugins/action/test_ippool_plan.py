@@ -7,15 +7,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import rail_discover
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
+from ansible_collections.railops.rdma.tests.unit.book import play
 
 INVENTORY = """\
 [gpu_nodes]
@@ -58,20 +56,7 @@ def fleet(tmp_path):
 
 
 def playbook(folder, *more, book="plan"):
-    program = os.path.join(os.path.dirname(sys.executable), "ansible-playbook")
-    collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or next(
-        path for path in sys.path if os.path.isdir(os.path.join(path, "ansible_collections/railops/rdma"))
-    )
-    settings = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
-    return subprocess.run(
-        [program, "-i", "hosts.ini", book if "." in book else f"railops.rdma.{book}", *more],
-        cwd=folder,
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return play(folder, "-i", "hosts.ini", book if "." in book else f"railops.rdma.{book}", *more)
 
 
 def slots(folder):

@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,9 +18,11 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import rea
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, outliers
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 RECORDED = Path(__file__).resolve().parents[2] / "fixtures/verdict/schema1.json"
+MERGE = ("-i", "localhost,", "railops.rdma.merge")
 UP = ok("network_link", "up", "up", rail="rail1")
 DOWN = deviation("network_link", "up", "down", "cable", "plug it in", rail="rail1")
 
@@ -49,14 +49,8 @@ def parts(tmp_path):
     return tmp_path
 
 
-def play(folder, *words):
-    argv = ["ansible-playbook", "-i", "localhost,", "railops.rdma.merge", *words]
-    env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "false"}
-    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
-
-
 def test_one_verdict_is_made_and_names_who_was_forgotten(parts):
-    done = play(parts)
+    done = play(parts, *MERGE)
     assert done.returncode == 2, done.stdout + done.stderr
     verdict = json.loads((parts / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
     assert {name: entry["status"] for name, entry in verdict["hosts"].items()} == {
@@ -77,7 +71,7 @@ def test_one_verdict_is_made_and_names_who_was_forgotten(parts):
 def test_parts_of_another_plan_and_what_is_no_verdict_are_refused_at_once(parts):
     files.write_json(str(parts / "parts/2/verdict.json"), part("other", "node3"))
     files.write_text(str(parts / "parts/3/verdict.json"), "{")
-    done = play(parts, "-e", '{"merge_verdicts": ["parts/*", "gone/*.json"]}')
+    done = play(parts, *MERGE, "-e", '{"merge_verdicts": ["parts/*", "gone/*.json"]}')
     assert done.returncode == 2
     for told in ("parts/2/verdict.json", "it is of the plan 'other'", "parts/3/verdict.json", "gone/*.json"):
         assert told in done.stdout + done.stderr

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
+from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
 
@@ -24,8 +24,7 @@ def test_the_playbook(tmp_path, keep):
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     put(tmp_path, "hosts.json", json.dumps({"gpu_nodes": {"hosts": {"node1": here}}}))
     more = ["-e", "fabric_verify_dir=elsewhere", *(["-e", f"record_keep={keep}"] if keep else [])]
-    argv = ["ansible-playbook", "-i", "hosts.json", "railops.rdma.record", *more]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = play(tmp_path, "-i", "hosts.json", "railops.rdma.record", *more)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "stand_ins" in done.stdout
     path = tmp_path / "record/fabric/record.json"

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
+
+from ansible_collections.railops.rdma.tests.unit.book import play
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,7 @@ import pytest
 )
 def test_a_playbook_with_nothing_to_work_on_is_refused_before_a_host_is_asked(tmp_path, book, group, said):
     (tmp_path / "hosts").write_text(f"[gpu_nodes]\n{group}", encoding="utf-8")
-    argv = ["ansible-playbook", "-i", "hosts", f"railops.rdma.{book}"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = play(tmp_path, "-i", "hosts", f"railops.rdma.{book}")
     assert done.returncode == 2, done.stdout
     assert said in " ".join(done.stdout.split())
     assert "node1" not in done.stdout

@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import typing as t
 from pathlib import Path
@@ -24,6 +22,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import (
     PLAN,
     differing,
 )
+from ansible_collections.railops.rdma.tests.unit import book
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.test_variables_as_text import Loader
@@ -136,9 +135,7 @@ class Runs:
     def play(self, *words: str, hosts: str = "gpu_nodes", vars_: str = "{}", once: str = "", before: str = "") -> str:
         """Run the play; return what it printed."""
         put(self.folder, "play.yml", PROBE.format(hosts=hosts, vars=vars_, once=once, before=before))
-        argv = ["ansible-playbook", "-i", "hosts.yml", "play.yml", *words]
-        env = {**os.environ, "ANSIBLE_NOCOLOR": "true", "COLUMNS": "400"}
-        done = subprocess.run(argv, cwd=self.folder, env=env, capture_output=True, text=True, check=False, timeout=600)
+        done = book.play(self.folder, "-i", "hosts.yml", "play.yml", *words, COLUMNS="400")
         return " ".join((done.stdout + done.stderr).split())
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,9 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     tag_problems,
     value_problems,
 )
+from ansible_collections.railops.rdma.tests.unit.book import play
 
+INVENTORY = "[gpu_nodes]\nnode1 ansible_connection=local\n"
 CHECKOUT = Path(__file__).resolve().parents[4]
 
 
@@ -138,11 +139,9 @@ def test_every_variable_that_a_playbook_reads_is_known():
 
 
 def test_the_playbooks_ask_before_anything_is_touched(tmp_path):
-    inventory = tmp_path / "hosts"
-    inventory.write_text("[gpu_nodes]\nnode1 ansible_connection=local\n[all:vars]\nsite_seriel=1\n", encoding="utf-8")
+    (tmp_path / "hosts").write_text(f"{INVENTORY}[all:vars]\nsite_seriel=1\n", encoding="utf-8")
     for book in ("site", "hosts", "cluster", "audit", "teardown"):
-        argv = ["ansible-playbook", "-i", str(inventory), f"railops.rdma.{book}", "--limit", "node1"]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = play(tmp_path, "-i", "hosts", f"railops.rdma.{book}", "--limit", "node1")
         assert done.returncode == 2, book
         assert "\nNothing was changed. Correct the inventory:\n  - site_seriel: " in done.stderr, book
         assert (done.stdout + done.stderr).count("Write site_serial.") == 1, book
@@ -156,10 +155,8 @@ def test_a_tag_that_no_task_has_is_named_with_the_nearest():
 
 
 def _played(folder, *more):
-    inventory = folder / "hosts"
-    inventory.write_text("[gpu_nodes]\nnode1 ansible_connection=local\n", encoding="utf-8")
-    argv = ["ansible-playbook", "-i", str(inventory), *more]
-    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    (folder / "hosts").write_text(INVENTORY, encoding="utf-8")
+    return play(folder, "-i", "hosts", *more)
 
 
 @pytest.mark.parametrize("book", ["railops.rdma.hosts", "railops.rdma.plan", "mine.yml"])
