@@ -87,16 +87,6 @@ def test_what_is_above_the_pods_is_excluded_in_small_subnets_and_not_in_large_on
     assert warning.startswith("In IPv6 subnets of /64 pods have every address behind the node's")
 
 
-def test_a_retired_slot_is_held_back_without_a_name():
-    first = plan(nvidia(), hosts(3))
-    made = plan(nvidia(retire=["node2"]), [hosts(3)[0], hosts(3)[2]], first.lock)
-    assert pool(made, "fabric-rail2-v4")["staticAllocations"] == [
-        {"nodeName": "node1", "prefix": "172.17.1.0/27"},
-        {"nodeName": "node3", "prefix": "172.17.1.64/27"},
-        {"prefix": "172.17.1.32/27"},
-    ]
-
-
 def test_reserved_addresses_are_cut_at_the_borders_of_nodes():
     made = plan(nvidia(reserved=["172.17.0.28-172.17.0.36"]), hosts(3))
     assert pool(made, "fabric-rail1-v4")["exclusions"] == [
