@@ -366,28 +366,6 @@ def test_infiniband_has_rdma_and_no_pkey(rendered):
     assert of(objects, "SriovNetworkNodePolicy")[0]["spec"]["linkType"] == "ib"
 
 
-def test_lid_only_has_no_pool_and_asks_for_none(rendered):
-    objects = rendered("lid only")[2]
-    assert of(objects, "SpiderIPPool") == []
-    for config in of(objects, "SpiderMultusConfig"):
-        assert config["spec"]["disableIPAM"] is True
-        assert config["spec"]["enableCoordinator"] is False
-        assert config["spec"]["ibsriov"]["ippools"] == {"matchMasterSubnet": False}
-
-
-def test_a_zone_without_nodes_opens_no_pool_to_everybody(rendered):
-    pools = of(rendered("zones shared")[2], "SpiderIPPool")
-    assert {name for pool in pools for name in pool["spec"]["nodeName"]} == set(names(7))
-    assert not [pool for pool in pools if "empty" in pool["metadata"]["name"]]
-
-
-def test_large_pools_are_cut_with_the_same_subnet(rendered):
-    pools = of(rendered("large pools")[2], "SpiderIPPool")
-    own = [pool for pool in pools if pool["metadata"]["name"].startswith("fabric-rail1-v4-node1")]
-    assert [pool["metadata"]["name"] for pool in own][:2] == ["fabric-rail1-v4-node1", "fabric-rail1-v4-node1-part2"]
-    assert {pool["spec"]["subnet"] for pool in own} == {"10.0.0.0/18"}
-
-
 def test_reserved_ranges_that_spiderpool_would_expand_are_left_out(rendered):
     plan, _files, objects = rendered("reserved")
     four, six = of(objects, "SpiderReservedIP")
