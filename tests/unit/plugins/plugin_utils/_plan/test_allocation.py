@@ -53,15 +53,8 @@ def test_first_assignment_is_in_natural_order_whatever_the_inventorys():
 
 
 def test_natural_order_sorts_numbers_by_value():
-    assert sorted(["b", "a10", "a2", "a", "a2b", "10", "9"], key=natural) == [
-        "9",
-        "10",
-        "a",
-        "a2",
-        "a2b",
-        "a10",
-        "b",
-    ]
+    ordered = ["9", "10", "a", "a2", "a2b", "a10", "b"]
+    assert sorted(ordered[::-1], key=natural) == ordered
 
 
 def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():
@@ -167,16 +160,6 @@ def test_unknown_names_in_retire_and_release_are_warned_about():
     ]
 
 
-def test_a_vanished_node_is_an_error_that_lists_it():
-    first = plan(exclusive(), hosts(3))
-
-    error = failure(exclusive(), [{"host": "node2"}], first.lock)
-
-    assert error.problems[0].place == "fabric_group"
-    assert "2 node(s) of the plan are no longer in the inventory: node1, node3." in str(error)
-    assert "fabric_retire" in str(error)
-
-
 def test_releasing_an_active_node_is_refused():
     first = plan(exclusive(), hosts(2))
 
@@ -184,23 +167,6 @@ def test_releasing_an_active_node_is_refused():
     error = failure(exclusive(release=["node2"]), hosts(1), first.lock)
     assert "node2 is not retired" in str(error)
     assert error.problems[0].place == "fabric_release[0]"
-
-
-@pytest.mark.parametrize(
-    ("nodes", "place", "text"),
-    [
-        pytest.param(
-            [{"host": "a", "slot": 1}, {"host": "b", "slot": 1}], "hosts.b.fabric_slot", "b and a both want", id="pins"
-        ),
-        pytest.param(hosts(9), "fabric_max_nodes", "8 slots are too few: 9 are needed", id="too-many"),
-        pytest.param([{"host": "a", "slot": 8}], "hosts.a.fabric_slot", "8 is out of range", id="pin-too-high"),
-    ],
-)
-def test_slots_that_do_not_work_out(nodes, place, text):
-    error = failure(exclusive(), nodes)
-
-    assert [problem.place for problem in error.problems] == [place]
-    assert text in str(error)
 
 
 @pytest.mark.parametrize(
@@ -412,21 +378,7 @@ def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
 @pytest.mark.parametrize(
     ("change", "place", "text"),
     [
-        pytest.param(lambda text: text[:-200], "plan.json", "not valid JSON", id="truncated"),
-        pytest.param(lambda text: "", "plan.json", "not valid JSON", id="empty"),
         pytest.param(lambda text: "[]", "plan.json", "not a JSON object", id="a-list"),
-        pytest.param(
-            lambda text: tampered(text, lambda data: data.update(format=2)),
-            "plan.json: format",
-            "format 2, and this collection reads format 1. A newer version of railops.rdma wrote this; install that or",
-            id="format",
-        ),
-        pytest.param(
-            lambda text: tampered(text, lambda data: data["nodes"]["node2"].update(slot=7)),
-            "plan.json: digest",
-            "changed by hand or merged",
-            id="slot-changed",
-        ),
         pytest.param(
             lambda text: tampered(text, lambda data: data["frozen"].update(first_block=3)),
             "plan.json: digest",
@@ -434,22 +386,10 @@ def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
             id="frozen-changed",
         ),
         pytest.param(
-            lambda text: tampered(text, lambda data: data["nodes"]["node2"].update(slot=0)),
-            "plan.json: nodes.node2",
-            "node2 and node1 both have slot 0",
-            id="two-nodes-on-one-slot",
-        ),
-        pytest.param(
             lambda text: tampered(text, lambda data: data["nodes"]["node2"].update(slot="x")),
             "plan.json: nodes.node2",
             "is not {zone, slot, retired}",
             id="slot-no-number",
-        ),
-        pytest.param(
-            lambda text: tampered(text, lambda data: data["nodes"].update({"../x": data["nodes"].pop("node2")})),
-            "plan.json: nodes.../x",
-            "not a DNS-1123 name",
-            id="name-traverses",
         ),
         pytest.param(
             lambda text: tampered(text, lambda data: data.update(nodes=[])), "plan.json: nodes", "no", id="nodes-a-list"
@@ -510,10 +450,3 @@ def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_host_plan():
     assert locks.freeze(lock.fabric) == locks.freeze(made.plan.fabric)
     assert set(lock.nodes) == {"node1", "node2"}
     assert digest_of(data["frozen"]) != made.slice("node1")["frozen_digest"]
-
-
-def test_the_frozen_digest_of_a_host_plan_is_that_of_the_lock():
-    made = plan(exclusive(), hosts(1))
-
-    frozen = json.loads(made.lock)["frozen"]
-    assert made.slice("node1")["frozen_digest"] == digest_of(frozen)
