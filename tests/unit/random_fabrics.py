@@ -6,7 +6,18 @@
 
 from __future__ import annotations
 
+import os
+
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
+
+FABRICS = int(os.environ.get("RAILOPS_FABRICS", "2000"))
+SETTINGS = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "database": None,
+    "derandomize": FABRICS <= 2000,
+}
 
 
 @st.composite

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 
 import env
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
@@ -22,9 +21,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import 
 from ansible_collections.railops.rdma.tests.unit import plan_checker, schemas
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES, example
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
-from ansible_collections.railops.rdma.tests.unit.random_fabrics import fabrics
+from ansible_collections.railops.rdma.tests.unit.random_fabrics import FABRICS, SETTINGS, fabrics
 
-FABRICS = int(os.environ.get("RAILOPS_FABRICS", "2000"))
 CRDS = env.SHARED / "crds-backends"
 NVIDIA = {"ipam": "nv-ipam", "namespace": "nvidia-network-operator"}
 DUAL = {"supernets": ["172.17.0.0/16", "fd00::/48"]}
@@ -143,13 +141,7 @@ def test_nodes_that_name_their_interfaces_otherwise_have_networks_of_their_own()
     # Around the IPv6 lengths from which on a CIDRPool can say a last address, and its daemon bear it.
     st.sampled_from([None, None, None, 96, 97, 107, 108]),
 )
-@settings(
-    max_examples=FABRICS,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-    derandomize=FABRICS <= 2000,
-)
+@settings(max_examples=FABRICS, **SETTINGS)
 def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case, length):
     raw, nodes = case
     if length:

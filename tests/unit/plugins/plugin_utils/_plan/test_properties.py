@@ -11,11 +11,10 @@ files, by `plan_checker`, which shares no code with the planner, and by the admi
 from __future__ import annotations
 
 import json
-import os
 import random
 
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
@@ -25,15 +24,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans impo
 from ansible_collections.railops.rdma.tests.admission import admission
 from ansible_collections.railops.rdma.tests.unit import plan_checker
 from ansible_collections.railops.rdma.tests.unit.fabrics import plan
-from ansible_collections.railops.rdma.tests.unit.random_fabrics import fabrics
+from ansible_collections.railops.rdma.tests.unit.random_fabrics import FABRICS, SETTINGS, fabrics
 
-FABRICS = int(os.environ.get("RAILOPS_FABRICS", "2000"))
-COMMON = {
-    "deadline": None,
-    "suppress_health_check": list(HealthCheck),
-    "database": None,
-    "derandomize": FABRICS <= 2000,
-}
 LOADER = plan_checker.LOADER
 
 
@@ -54,7 +46,7 @@ def objects(made):
 
 
 @given(fabrics())
-@settings(max_examples=FABRICS * 2 // 3, **COMMON)
+@settings(max_examples=FABRICS * 2 // 3, **SETTINGS)
 def test_no_address_is_wrong_or_given_twice(case):
     raw, nodes = case
     made = planned(raw, nodes)
@@ -66,7 +58,7 @@ def test_no_address_is_wrong_or_given_twice(case):
 
 
 @given(fabrics())
-@settings(max_examples=FABRICS, **COMMON)
+@settings(max_examples=FABRICS, **SETTINGS)
 def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
     raw, nodes = case
     made = planned(raw, nodes)
@@ -80,7 +72,7 @@ def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
 
 
 @given(fabrics(), st.integers(0, 1 << 30))
-@settings(max_examples=FABRICS // 3, **COMMON)
+@settings(max_examples=FABRICS // 3, **SETTINGS)
 def test_nothing_renumbers_anybody(case, seed):
     raw, nodes = case
     made = planned(raw, nodes)
