@@ -53,8 +53,8 @@ def test_first_assignment_is_in_natural_order_whatever_the_inventorys():
 
 
 def test_natural_order_sorts_numbers_by_value():
-    ordered = ["9", "10", "a", "a2", "a2b", "a10", "b"]
-    assert sorted(ordered[::-1], key=natural) == ordered
+    found = sorted(["b", "a10", "a2", "a", "a2b", "10", "9"], key=natural)
+    assert found == ["9", "10", "a", "a2", "a2b", "a10", "b"]
 
 
 def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():

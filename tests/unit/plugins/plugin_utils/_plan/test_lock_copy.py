@@ -44,6 +44,10 @@ def copied(folder):
     return [compared([], folder)["object"]]
 
 
+def lock_of(folder):
+    return Path(folder, "plan.json").read_bytes()
+
+
 def compared(found, folder, *more):
     return lock_copy(found, folder, "fabric", "spiderpool", *more)
 
@@ -58,15 +62,13 @@ def test_the_copy_is_the_text_of_plan_json_with_our_labels(plan):
     (made,) = copied(folder)
     assert (made["kind"], made["metadata"]["name"]) == ("ConfigMap", "railops-fabric-lock")
     assert made["metadata"]["labels"]["railops.io/fabric"] == "fabric"
-    with open(f"{folder}/plan.json", "rb") as stream:
-        assert gzip.decompress(base64.b64decode(made["binaryData"]["plan.json.gz"])) == stream.read()
+    assert gzip.decompress(base64.b64decode(made["binaryData"]["plan.json.gz"])) == lock_of(folder)
 
 
 def test_bytes_of_another_compressor_stay_while_the_text_is_the_same(plan):
     folder = plan("here", hosts(3))
     (made,) = copied(folder)
-    with open(f"{folder}/plan.json", "rb") as stream:
-        packed = base64.b64encode(gzip.compress(stream.read(), 1)).decode()
+    packed = base64.b64encode(gzip.compress(lock_of(folder), 1)).decode()
     assert packed != made["binaryData"]["plan.json.gz"]
     made["binaryData"] = {"plan.json.gz": packed}
     assert compared([made], folder)["object"]["binaryData"] == {"plan.json.gz": packed}
@@ -147,8 +149,7 @@ def packed(data, *, raw=False):
 
 def changed(made, folder, **frozen):
     """A copy whose frozen part has more keys, with the digest that it must have."""
-    with open(f"{folder}/plan.json", encoding="utf-8") as stream:
-        data = json.load(stream)
+    data = json.loads(lock_of(folder))
     data["frozen"].update(frozen)
     data["digest"] = lock_digest(data)
     return {**made, "binaryData": {"plan.json.gz": packed(json.dumps(data).encode())}}
@@ -165,9 +166,8 @@ def test_a_copy_of_a_newer_version_is_refused_with_that(plan):
 def test_a_copy_that_was_changed_says_how_to_get_rid_of_it(plan):
     folder = plan("here", hosts(2))
     (made,) = copied(folder)
-    with open(f"{folder}/plan.json", encoding="utf-8") as stream:
-        text = stream.read().replace('"slot": 1', '"slot": 5')
-    problem = only([{**made, "binaryData": {"plan.json.gz": packed(text.encode())}}], folder)
+    text = lock_of(folder).replace(b'"slot": 1', b'"slot": 5')
+    problem = only([{**made, "binaryData": {"plan.json.gz": packed(text)}}], folder)
     assert "delete configmap railops-fabric-lock" in problem
     assert "version control" not in problem
 
@@ -181,8 +181,7 @@ def test_a_text_without_an_end_is_not_read_to_it(plan, monkeypatch):
 
 def test_an_unfinished_plan_is_not_compared(plan):
     folder = plan("here", hosts(2))
-    with open(f"{folder}/plan.json", "w", encoding="utf-8") as stream:
-        stream.write('{"format": 1, "digest": "", "frozen": {}, "nodes": {}}')
+    Path(folder, "plan.json").write_text('{"format": 1, "digest": "", "frozen": {}, "nodes": {}}')
     assert "unfinished" in only([], folder)
 
 
@@ -190,8 +189,7 @@ def test_an_unfinished_plan_is_not_compared(plan):
 
 
 def slots(folder):
-    with open(f"{folder}/plan.json", encoding="utf-8") as stream:
-        return {name: entry["slot"] for name, entry in json.load(stream)["nodes"].items()}
+    return {name: entry["slot"] for name, entry in json.loads(lock_of(folder))["nodes"].items()}
 
 
 def test_a_lost_repository_is_not_a_lost_fabric(plan):
@@ -199,8 +197,7 @@ def test_a_lost_repository_is_not_a_lost_fabric(plan):
     folder = plan("here", [{"host": "node0"}, *hosts(3)], retire=["node2"])
     found = copied(folder)
     anew = plan("anew", [{"host": "node0"}, *hosts(3)], retire=["node2"], copy=found)
-    with open(f"{anew}/plan.json", "rb") as one, open(f"{folder}/plan.json", "rb") as other:
-        assert one.read() == other.read()
+    assert lock_of(anew) == lock_of(folder)
     assert slots(anew) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
 
 
