@@ -197,23 +197,20 @@ def test_a_failed_initramfs_is_finished_by_the_next_run(host, run_module):
     assert run_module(mode="exclusive")["changed"] is False
 
 
-def test_dracut_makes_the_image_of_the_rhel_family(host, run_module):
-    host.tool("lsinitrd", LSINITRAMFS)
-    host.tool("dracut", '#!/bin/sh\necho "$*" > "{root}/dracut.log"\n')
-    host.write(f"boot/initramfs-{KERNEL}.img", "-rw-r--r-- 1 root usr/lib/modules/x/ib_core.ko.xz\n")
-    host.write("boot/initramfs-0-rescue-1234.img", "usr/lib/modules/x/ib_core.ko.xz\n")
-    assert run_module(mode="exclusive")["initramfs"] == [f"/boot/initramfs-{KERNEL}.img"]
-    assert host.text("dracut.log") == f"-f {host.root}/boot/initramfs-{KERNEL}.img {KERNEL}\n"
-
-
 @pytest.mark.parametrize(
-    "path", [f"boot/0b5e/{KERNEL}/initrd", f"efi/Default/{KERNEL}/initrd.img", f"usr/lib/modules/{KERNEL}/initrd"]
+    "path",
+    [
+        pytest.param(f"boot/initramfs-{KERNEL}.img", id="the-rhel-family"),
+        pytest.param(f"boot/0b5e/{KERNEL}/initrd", id="boot-loader-specification"),
+        pytest.param(f"efi/Default/{KERNEL}/initrd.img", id="efi"),
+        pytest.param(f"usr/lib/modules/{KERNEL}/initrd", id="beside-the-modules"),
+    ],
 )
-def test_images_of_the_boot_loader_specification_are_found(host, run_module, path):
+def test_dracut_makes_the_image_of_the_running_kernel_where_it_lies(host, run_module, path):
     host.tool("lsinitrd", LSINITRAMFS)
     host.tool("dracut", '#!/bin/sh\necho "$*" > "{root}/dracut.log"\n')
-    host.write(path, "usr/lib/modules/x/ib_core.ko.xz\n")
-    host.write("boot/0b5e/0-rescue/initrd", "usr/lib/modules/x/ib_core.ko.xz\n")
+    for image in (path, "boot/initramfs-0-rescue-1234.img", "boot/0b5e/0-rescue/initrd"):
+        host.write(image, "-rw-r--r-- 1 root usr/lib/modules/x/ib_core.ko.xz\n")
     assert run_module(mode="exclusive")["initramfs"] == [f"/{path}"]
     assert host.text("dracut.log") == f"-f {host.root}/{path} {KERNEL}\n"
 
