@@ -27,10 +27,11 @@ from ansible_collections.railops.rdma.tests.unit.untouchable_cases import instal
 
 
 class FakeKernel:
-    """A kernel with one link: it keeps what is written, and refuses the operation that `refuse` is part of."""
+    """A kernel with a few links: it keeps what is written, and refuses the operation that `refuse` is part of."""
 
-    def __init__(self):
-        self.snapshot = Snapshot({"ens1np0": Link("ens1np0", 1500, False, max_mtu=9978)}, *[frozenset()] * 3, {})
+    def __init__(self, *names):
+        links = {name: Link(name, 1500, False, max_mtu=9978) for name in names}
+        self.snapshot = Snapshot(links, *[frozenset()] * 3, {})
         self.writes = []
         self.refuse = ""
         self.group = 4092
@@ -44,7 +45,7 @@ class FakeKernel:
     def read(self, want, untouchable):
         return Host(
             self.snapshot,
-            names={"ens1np0": "ens1np0"},
+            names={name: name for name in self.snapshot.links},
             addresses=self.snapshot.addresses,
             untouchable=untouchable,
         )
@@ -74,7 +75,7 @@ class FakeKernel:
 
 @pytest.fixture
 def kernel(monkeypatch, tmp_path):
-    fake = FakeKernel()
+    fake = FakeKernel("ens1np0")
     monkeypatch.setattr(work, "Kernel", lambda: fake)
     monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
     monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))

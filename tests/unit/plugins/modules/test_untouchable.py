@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,36 +16,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._files import HostFil
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as qos_run
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, Cards, card
+from ansible_collections.railops.rdma.tests.unit.plugins.modules.test_policy_route import FakeKernel
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, install, recorded
 
 ADDRESSES = [{"address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"}]
-
-
-class Kernel:
-    """A kernel with the two rails."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *dummy):
-        pass
-
-    def read(self, want, untouchable):
-        links = {name: Link(name, 1500, False, max_mtu=9978) for name in ("ens1np0", "ens2np0")}
-        snapshot = Snapshot(links, frozenset(), frozenset(), frozenset(), {})
-        return Host(snapshot, names={name: name for name in links}, untouchable=untouchable)
-
-
-class Nic:
-    """A NIC that has not come yet: whether it may be touched is asked first."""
-
-    exists = False
-
-    def __init__(self, *dummy):
-        pass
 
 
 @pytest.fixture(params=CASES)
@@ -62,8 +39,9 @@ def case(request, monkeypatch, tmp_path):
     machines.stand_for_the_host(monkeypatch, root)
     for work in (qos_run, info_run):
         monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(qos_run, "Nic", Nic)
-    monkeypatch.setattr(route_run, "Kernel", Kernel)
+    # A NIC that has not come yet: whether it may be touched is asked first.
+    monkeypatch.setattr(qos_run, "Nic", lambda *_dummy: SimpleNamespace(exists=False))
+    monkeypatch.setattr(route_run, "Kernel", lambda: FakeKernel("ens1np0", "ens2np0"))
     monkeypatch.setattr(route_run, "pyroute2_problem", lambda: "")
     return CASES[request.param]
 
