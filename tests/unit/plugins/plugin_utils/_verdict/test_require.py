@@ -83,8 +83,6 @@ def test_groups_are_beginnings_in_whole_words():
 @pytest.mark.parametrize(
     ("words", "whole", "said"),
     [
-        (["pod", "trafic", "pod_read"], False, "trafic: no check is called so. Write traffic. [check_unknown]"),
-        (["roce_trust", "roce_trusst"], True, "roce_trusst: no check is called so. Write roce_trust. [check_unknown]"),
         (["pods_read_lat"], False, "pods_read_lat: no check is called so. Write pod_read_lat. [check_unknown]"),
         (["po"], False, "po: no check is called so. Write pod. [check_unknown]"),
     ],
@@ -97,11 +95,6 @@ def test_a_word_that_is_no_checks_is_told_with_the_nearest(words, whole, said):
 def test_of_a_check_that_went_its_own_sentence_is_told(whole):
     row = BY_NAME["check roce_cable_length"]
     assert list(unknown(["roce_cable_length"], whole=whole)) == [f"roce_cable_length: {row.problem} {row.fix} [gone]"]
-
-
-def test_a_group_is_no_id():
-    (said,) = unknown(["pod", "pod_read_lat"], whole=True)
-    assert said.startswith("pod: no check is called so. Write pod_")
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
