@@ -283,9 +283,7 @@ def test_what_a_program_said_goes_along_with_its_cause():
 
 
 def test_a_collective_through_host_memory_does_not_pass_where_gpu_memory_can_be_reached():
-    folder = Path(__file__).resolve().parents[2] / "fixtures"
-    (path,) = folder.rglob("alltoall-tagged.txt")
-    test = {"rail": "rail1", "peer": "", "code": 0, "output": path.read_text(encoding="utf-8")}
+    test = {"rail": "rail1", "peer": "", "code": 0, "output": (FIXTURES / "alltoall-tagged.txt").read_text()}
     entry, found = StepGroup(("node1", "node2"), (("rail1",),)), {"node1": {"sent": [test]}}
     assert outcome("alltoall", entry, ("rail1",), found, {"node1"})["value"] > 0
     assert "no GDRDMA" in outcome("alltoall", entry, ("rail1",), found, {"node1", "node2"})["cause"]

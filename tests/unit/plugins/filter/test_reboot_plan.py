@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from ansible_collections.railops.rdma.plugins.filter.filters import reboot_plan
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation
 from ansible_collections.railops.rdma.plugins.plugin_utils._settings import known_variables
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -18,16 +19,7 @@ NIC = {
     "reboot_required": True,
     "reboot_reasons": [f"card 0000:1b:00: {CARD}"],
     "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD}],
-    "checks": [
-        {
-            "id": "nic_link_type",
-            "object": "0000:1b:00",
-            "rail": None,
-            "status": "deviation",
-            "planned": "LINK_TYPE_P1=2",
-            "observed": "LINK_TYPE_P1=IB(1)",
-        }
-    ],
+    "checks": [deviation("nic_link_type", "LINK_TYPE_P1=2", "LINK_TYPE_P1=IB(1)", "", "", object="0000:1b:00")],
 }
 HOST = {"changed": False, "reboot_required": True, "reboot_reasons": ["mode is shared, wanted exclusive"], "checks": []}
 

@@ -18,7 +18,6 @@ from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
 NVIDIA = "NVRM version: NVIDIA UNIX {kind}x86_64  560.35.03  Release Build  (dvs-builder)\n"
-LACKS = "setpci: {}: Instance #0 of Capability 000d not found."
 
 
 class Machine:
@@ -33,15 +32,12 @@ class Machine:
         self.refuses = None
         machines.put(self.root, "/proc/driver/nvidia/version", NVIDIA.format(kind="Open Kernel Module for "))
 
-    def bits(self):
-        return self.control
-
     def run(self, argv):
         """Do what pciutils does; bits behind a colon say which of those before it count."""
         assert (argv[1], argv[3].partition("=")[0]) == ("-s", "ECAP_ACS+6.w")
         value, _colon, mask = argv[3].partition("=")[2].partition(":")
         if argv[2] not in self.control:
-            return Ran(1, "", LACKS.format(argv[2]))
+            return Ran(1, "", f"setpci: {argv[2]}: Instance #0 of Capability 000d not found.")
         if value and self.refuses is not None:
             return Ran(0, "", self.refuses)
         if value:
@@ -75,14 +71,14 @@ def one(result, name):
 def test_nothing_is_changed_unless_asked(run_module, machine):
     result = run_module()
     assert (result["changed"], result["path"]) == (False, "dmabuf")
-    assert set(machine.bits().values()) == {BLOCKED}
+    assert set(machine.control.values()) == {BLOCKED}
 
 
 def test_what_is_kept_is_told_and_fails_nothing(run_module, machine):
     check = one(run_module(), "gpudirect_acs")
     assert (check["status"], check["observed"]) == (
         "warning",
-        sorted(set(p2p_bridges(machine.tree)) & set(machine.bits())),
+        sorted(set(p2p_bridges(machine.tree)) & set(machine.control)),
     )
     assert "gpudirect_acs to relax" in check["fix"]
 
@@ -95,7 +91,7 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, machine):
 
 def test_check_mode_predicts_and_writes_nothing(run_module, machine):
     predicted = run_module(acs="relax", _ansible_check_mode=True, _ansible_diff=True)
-    assert set(machine.bits().values()) == {BLOCKED}
+    assert set(machine.control.values()) == {BLOCKED}
     assert not (machine.root / "etc").exists()
     real = run_module(acs="relax", _ansible_diff=True)
     assert (predicted["diff"], predicted["changes"]) == (real["diff"], real["changes"])
@@ -103,7 +99,7 @@ def test_check_mode_predicts_and_writes_nothing(run_module, machine):
 
 def test_only_the_bridges_of_gpus_and_their_nics_are_relaxed(run_module, machine):
     run_module(acs="relax")
-    bits = machine.bits()
+    bits = machine.control
     relaxed = {address for address, value in bits.items() if value == 0}
     assert relaxed == set(p2p_bridges(machine.tree)) & set(bits)
     assert (bits["0000:59:01.0"], bits["0000:00:1d.0"]) == (BLOCKED, BLOCKED)
@@ -113,7 +109,7 @@ def test_only_the_bridges_of_gpus_and_their_nics_are_relaxed(run_module, machine
 def test_keep_puts_the_bits_back(run_module, machine):
     run_module(acs="relax")
     assert run_module(acs="keep")["changed"] is True
-    assert set(machine.bits().values()) == {BLOCKED}
+    assert set(machine.control.values()) == {BLOCKED}
     assert not (machine.root / "etc/railops-rdma/acs.json").exists()
     assert run_module(acs="keep")["changed"] is False
 
@@ -148,7 +144,7 @@ def test_what_an_earlier_version_ran_at_boot_goes_and_its_record_stays_known(run
     machines.put(machine.root, "/etc/railops-rdma/acs.json", json.dumps(settings, indent=1, sort_keys=True) + "\n")
     machines.put(machine.root, work.PROGRAM, "# of an earlier version\n")
     assert run_module(acs="keep")["changed"] is True
-    assert set(machine.bits().values()) == {BLOCKED}
+    assert set(machine.control.values()) == {BLOCKED}
     assert [path for path in (work.PROGRAM, work.SETTINGS, work.UNIT) if (machine.root / path[1:]).exists()] == []
 
 
@@ -175,7 +171,7 @@ def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, state):
     result = run_module(acs=state)
     check = one(result, "gpudirect_acs")
     assert (result["changed"], check["status"], "rdma_topo" in check["cause"]) == (False, "skipped", True)
-    assert set(machine.bits().values()) == {BLOCKED}
+    assert set(machine.control.values()) == {BLOCKED}
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import elsewhere, read_lock
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan, read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
-RAW = {
-    "name": "fra1",
-    "mode": "exclusive",
-    "supernets": ["172.17.0.0/16"],
-    "max_nodes": 4,
-    "rails": [{"name": "rail1", "interface": "ens1np0"}],
-}
-NODES = [{"host": "node1", "groups": []}]
+RAW = exclusive(name="fra1", max_nodes=4, rails=rails(1))
 BESIDE = "A plan of fra1 lies at '../plan/fra1'"
 
 
@@ -29,7 +23,7 @@ BESIDE = "A plan of fra1 lies at '../plan/fra1'"
 def below(tmp_path, monkeypatch):
     """A plan of fra1, and this process in a folder beside it."""
     monkeypatch.chdir(tmp_path)
-    assert run(RAW, NODES, check_mode=False)["plan_dir"] == str(tmp_path / "plan/fra1")
+    assert run(RAW, hosts(1), check_mode=False)["plan_dir"] == str(tmp_path / "plan/fra1")
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
     return tmp_path / "sub"
@@ -44,9 +38,9 @@ def test_a_plan_that_is_not_here_is_named_where_it_lies(below, read):
 
 
 def test_a_second_plan_is_warned_of_and_the_first_one_of_a_folder_is_not(below):
-    (warning,) = (text for text in run(RAW, NODES, check_mode=True)["plan_warnings"] if "There is no plan" in text)
+    (warning,) = (text for text in run(RAW, hosts(1), check_mode=True)["plan_warnings"] if "There is no plan" in text)
     assert BESIDE in warning
     assert str(below / "plan/fra1") in warning
     assert elsewhere("plan/other") == ""
-    run(RAW, NODES, check_mode=False)
-    assert not [text for text in run(RAW, NODES, check_mode=False)["plan_warnings"] if "There is no plan" in text]
+    run(RAW, hosts(1), check_mode=False)
+    assert not [text for text in run(RAW, hosts(1), check_mode=False)["plan_warnings"] if "There is no plan" in text]

@@ -8,13 +8,9 @@ import json
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails
 
-RAW = {
-    "mode": "exclusive",
-    "supernets": ["172.17.0.0/16"],
-    "max_nodes": 4,
-    "rails": [{"interface": "ens1np0"}, {"interface": "ens2np0"}],
-}
+RAW = exclusive(max_nodes=4, rails=rails(2))
 
 
 def cables(raw, *nodes):

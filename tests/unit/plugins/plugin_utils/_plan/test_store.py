@@ -51,11 +51,7 @@ def raw(folder, **more):
 
 def tree(folder):
     """Every file below a folder with its content."""
-    return {
-        os.path.relpath(os.path.join(base, name), folder): open(os.path.join(base, name), "rb").read()
-        for base, _folders, names in os.walk(folder)
-        for name in names
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def make(folder, count=3, **more):

@@ -16,16 +16,10 @@ RAILS = ["rail1", "rail2"]
 
 
 def check(status="ok", rail="rail1", **more):
-    return {
-        "id": "network_addresses",
-        "rail": rail,
-        "status": status,
-        "planned": "192.0.2.2/27",
-        "observed": "192.0.2.2/27" if status == "ok" else "nothing",
-        "cause": "" if status == "ok" else "the address is missing",
-        "fix": "" if status == "ok" else "Run the site playbook.",
-        **more,
-    }
+    row = {"id": "network_addresses", "rail": rail, "status": status, "planned": "192.0.2.2/27"}
+    good = {"observed": "192.0.2.2/27", "cause": "", "fix": ""}
+    bad = {"observed": "nothing", "cause": "the address is missing", "fix": "Run the site playbook."}
+    return {**row, **(good if status == "ok" else bad), **more}
 
 
 def result(host, *checks, digest="d1", error=None):
