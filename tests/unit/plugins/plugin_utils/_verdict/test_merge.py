@@ -113,11 +113,6 @@ def test_both_texts_say_when_it_was_and_a_green_fleet_is_one_line():
     assert "1,000 x 2 rails as planned" in text
 
 
-def test_escapes_of_a_host_do_not_reach_the_terminal():
-    verdict = merged(result("node1", check("deviation", observed="\033[2J")))
-    assert "\033" not in verdict_text.picture(verdict, "fabric")
-
-
 def test_a_large_fleet_shows_who_does_not_pass():
     results = [result(f"node{number}", check()) for number in range(1, 200)]
     results.append(result("node500", check("deviation")))
