@@ -40,6 +40,10 @@ def planned(raw, nodes, lock=None):
     return None
 
 
+def wrong_of(made, raw):
+    return plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
+
+
 def objects(made):
     for path in ("ippools", "multusconfigs", "reservedips", "sriovpolicies"):
         yield from (obj for obj in yaml.load_all(made.files[f"cluster/{path}.yaml"], Loader=LOADER) if obj)
@@ -52,8 +56,7 @@ def test_no_address_is_wrong_or_given_twice(case):
     made = planned(raw, nodes)
     if made is None:
         return
-    wrong = plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
-    assert wrong == []
+    assert wrong_of(made, raw) == []
     assert admission.check(objects(made)) == []
 
 
@@ -98,10 +101,7 @@ def test_nothing_renumbers_anybody(case, seed):
         for path, text in made.files.items():
             if path.startswith("hosts/") and path != f"hosts/{gone}.json" and path in later.files:
                 assert later.files[path] == text
-        assert (
-            plan_checker.check(later.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
-            == []
-        )
+        assert wrong_of(later, raw) == []
     if grown:
         entries = json.loads(grown.lock)["nodes"]
         places = [(entry["zone"], entry["slot"]) for entry in entries.values()]

@@ -63,6 +63,11 @@ def outputs(verdict):
     return [*texts, str(findings(verdict)), metrics(verdict, "fabric", 1.0), files.json_lines(verdict, 2)]
 
 
+def assert_outputs_printable(verdict):
+    for text in outputs(verdict):
+        assert_printable(text)
+
+
 def assert_printable(text):
     assert [char for char in text if not char.isprintable() and char != "\n"] == []
 
@@ -101,8 +106,7 @@ def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_whole(said, kin
     sound = fleet(result("node2"))
     for name in ("node1", "node3"):
         assert verdict["hosts"][name] == sound["hosts"][name]
-    for text in outputs(verdict):
-        assert_printable(text)
+    assert_outputs_printable(verdict)
     assert time.process_time() - began < 20
 
 
@@ -217,8 +221,7 @@ def test_the_nonsense_of_a_host_in_a_part_is_that_hosts_error(entry, kind):
     verdict = with_places(merged.verdict({"node1": "n", "node2": "m"}, RAILS), {})
     assert (verdict["hosts"]["node1"]["status"], verdict["hosts"]["node2"]["status"]) == ("pass", "error")
     assert kind in verdict["hosts"]["node2"]["error"]
-    for text in outputs(verdict):
-        assert_printable(text)
+    assert_outputs_printable(verdict)
 
 
 def test_a_part_of_an_earlier_version_may_hold_checks_that_are_gone():
@@ -235,8 +238,7 @@ def test_a_host_of_a_part_that_has_no_name_is_an_error_under_what_can_be_shown_o
     (odd,) = set(verdict["hosts"]) - {"node1"}
     assert len(odd) == 42
     assert (verdict["hosts"]["node1"]["status"], verdict["hosts"][odd]["status"]) == ("pass", "error")
-    for text in outputs(with_places(verdict, {})):
-        assert_printable(text)
+    assert_outputs_printable(with_places(verdict, {}))
 
 
 @pytest.mark.parametrize("section", [{"status": {}}, {"checks": [check(id="made_up")]}, {"made": [ESCAPE]}, "text", 5])
@@ -247,8 +249,7 @@ def test_the_nonsense_of_a_section_is_its_error(section):
     merged.take("a", {**whole, "cluster": seen})
     verdict = with_places(merged.verdict({"node1": "n"}, RAILS), {})
     assert (verdict["status"], verdict["cluster"]["status"], verdict["plan"]["status"]) == ("error", "error", "pass")
-    for text in outputs(verdict):
-        assert_printable(text)
+    assert_outputs_printable(verdict)
 
 
 @pytest.mark.parametrize(
