@@ -163,14 +163,10 @@ def test_the_diff_comes_only_when_asked_for(kernel, run_module):
     assert "diff" not in run_module(_ansible_check_mode=True)
 
 
-def test_a_missing_library_is_a_failure_with_its_fix(monkeypatch, kernel, refused):
-    monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")
-    assert refused(fix="python3-pyroute2")["library_missing"] is True
-
-
-def test_an_old_library_is_a_failure_with_its_version(monkeypatch, kernel, refused):
-    monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 0.5.1 in /usr/lib is too old.")
-    refused("0.5.1")
+@pytest.mark.parametrize("problem", ["pyroute2 cannot be imported.", "pyroute2 0.5.1 in /usr/lib is too old."])
+def test_a_library_that_is_missing_or_too_old_is_a_failure_with_its_fix(monkeypatch, kernel, refused, problem):
+    monkeypatch.setattr(work, "pyroute2_problem", lambda: problem)
+    assert refused(problem, fix="python3-pyroute2")["library_missing"] is True
 
 
 @pytest.mark.parametrize("case", ["library", "host", "input"])
