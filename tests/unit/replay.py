@@ -256,20 +256,8 @@ def link_of(body: bytes) -> tuple[int, str]:
 
 def names_of(body: bytes) -> list[str]:
     """Return a link's name and its alternative ones."""
-    found, offset = [], nl.LINK_HEAD.size
-    while offset + 4 <= len(body):
-        length, number = struct.unpack_from("=HH", body, offset)
-        value = body[offset + 4 : offset + length]
-        if number & 0x3FFF == nl.IFLA_IFNAME:
-            found.insert(0, nl.text_of(value))
-        elif number & 0x3FFF == 52:
-            place = 0
-            while place + 4 <= len(value):
-                size = struct.unpack_from("=H", value, place)[0]
-                found.append(nl.text_of(value[place + 4 : place + size]))
-                place += (size + 3) & ~3
-        offset += (length + 3) & ~3
-    return found
+    have = nl.attributes(body, nl.LINK_HEAD.size)
+    return [nl.text_of(name) for name in (have[nl.IFLA_IFNAME], *(text for _kind, text in nl.parts(have.get(52, b""))))]
 
 
 def stood_in(value: t.Any, text: t.Callable[[str], str]) -> t.Any:
