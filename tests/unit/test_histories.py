@@ -157,10 +157,9 @@ class History:
         """Plan from the cluster's copy, where the plan was lost or not."""
         self.play(self.main, "plan", fabric_plan_from_cluster=True)
 
-    def copied(self) -> t.Any:
+    def copied(self, folder: t.Any = None) -> t.Any:
         self.count += 1
-        shutil.copytree(self.main, self.folder / f"copy{self.count}")
-        return self.folder / f"copy{self.count}"
+        return shutil.copytree(folder or self.main, self.folder / f"copy{self.count}")
 
     def slots(self) -> dict[str, int]:
         """Return what the copy in the cluster says."""
@@ -222,7 +221,7 @@ class History:
 
     def as_told(self, folder: t.Any, more: dict[str, t.Any]) -> None:
         """A locked site says to plan: then it is not refused for that any more, and in check mode it said the same."""
-        scratch = self.copied_of(folder)
+        scratch = self.copied(folder)
         book = Playbooks(scratch, {}, {}, self.hosts, self.values, self.own, **more)
         again = book.play("site", check=True)
         assert again.startswith("The inventory gives another plan")
@@ -230,10 +229,6 @@ class History:
         assert book.play("plan") == ""
         machines = {host: Host() for host in self.hosts}
         assert Playbooks(scratch, machines, {}, self.hosts, self.values, self.own, **more).play("site") == ""
-
-    def copied_of(self, folder: t.Any) -> t.Any:
-        self.count += 1
-        return shutil.copytree(folder, self.folder / f"copy{self.count}")
 
 
 DEEDS = (
