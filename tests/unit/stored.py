@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
 from ansible_collections.railops.rdma.tests.admission.sriov import RESOURCE_NAME
 
 Json = dict[str, t.Any]
+# What each selector may hold; nothing here: any texts.
+_SELECTORS: t.Mapping[str, tuple[str, ...]] = {"ifNames": (), "linkTypes": ("ether", "infiniband")}
 
 
 def server_fields_removed(obj: Json) -> Json:
@@ -34,50 +35,32 @@ def server_fields_removed(obj: Json) -> Json:
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 
-def check_device_config(config: t.Any) -> list[Problem]:
-    """Return what the RDMA shared device plugin would refuse of its config.json (k8s-rdma-shared-dev-plugin 1.5.3)."""
-    problems: list[Problem] = []
+def check_device_config(config: t.Any) -> list[str]:
+    """Return the places of config.json that the RDMA shared device plugin refuses (k8s-rdma-shared-dev-plugin 1.5.3).
 
-    def problem(place: str, text: str, fix: str) -> None:
-        problems.append(Problem(place, text, fix))
+    Devices and the other selectors it takes, and the collection does not write them: they are refused, too.
+    """
 
-    interval = config.get("periodicUpdateInterval", 60)
-    if isinstance(interval, bool) or not isinstance(interval, int) or interval < 0:
-        problem("periodicUpdateInterval", f"{interval!r} is no number of seconds.", "Write 0 (off) or more.")
+    def counts(number: t.Any) -> bool:
+        return type(number) is int and number >= 0
+
+    wrong = [] if counts(config.get("periodicUpdateInterval", 60)) else ["periodicUpdateInterval"]
     entries = config.get("configList")
     if not isinstance(entries, list) or not entries:
-        problem("configList", "no resources configuration found: the plugin exits.", "List at least one resource.")
-        return problems
+        return [*wrong, "configList"]
     names: set[str] = set()
     for index, entry in enumerate(entries):
-        place = f"configList[{index}]"
-        name = entry.get("resourceName")
-        if not isinstance(name, str) or not RESOURCE_NAME.fullmatch(name):
-            problem(f"{place}.resourceName", f"{name!r} is no resource name.", "Use letters, digits and underscores.")
-        elif name in names:
-            problem(f"{place}.resourceName", f"{name!r} is there twice.", "Names are unique whatever their prefix.")
+        place, name = f"configList[{index}]", entry.get("resourceName")
+        # A name is there once, whatever its prefix.
+        if not isinstance(name, str) or not RESOURCE_NAME.fullmatch(name) or name in names:
+            wrong.append(f"{place}.resourceName")
         names.add(str(name))
-        maximum = entry.get("rdmaHcaMax", 0)
-        if isinstance(maximum, bool) or not isinstance(maximum, int) or maximum < 0:
-            problem(f"{place}.rdmaHcaMax", f"{maximum!r} is no number of slots.", "Write 0 or more.")
-        if entry.get("devices") and entry.get("selectors"):
-            problem(place, "devices and selectors exclude each other.", "Use selectors.ifNames.")
-        problems.extend(_selector_problems(entry.get("selectors") or {}, f"{place}.selectors"))
-        if not entry.get("devices") and not entry.get("selectors"):
-            problem(place, "it selects no device.", "Add selectors.ifNames.")
-    return problems
-
-
-_SELECTORS = ("vendors", "deviceIDs", "drivers", "ifNames", "linkTypes")
-
-
-def _selector_problems(selectors: Json, place: str) -> list[Problem]:
-    problems = []
-    for key, value in selectors.items():
-        if key not in _SELECTORS:
-            problems.append(Problem(f"{place}.{key}", "no such selector.", f"Use one of {', '.join(_SELECTORS)}."))
-        elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            problems.append(Problem(f"{place}.{key}", f"{value!r} is no list of strings.", "Write a list."))
-        elif key == "linkTypes" and not set(value) <= {"ether", "infiniband"}:
-            problems.append(Problem(f"{place}.{key}", f"{value!r} names no link type.", "Use ether or infiniband."))
-    return problems
+        if not counts(entry.get("rdmaHcaMax", 0)):
+            wrong.append(f"{place}.rdmaHcaMax")
+        if "devices" in entry or not entry.get("selectors"):
+            wrong.append(place)
+        for key, value in (entry.get("selectors") or {}).items():
+            texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+            if not texts or key not in _SELECTORS or not set(value) <= set(_SELECTORS[key] or value):
+                wrong.append(f"{place}.selectors.{key}")
+    return wrong
