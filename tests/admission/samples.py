@@ -15,12 +15,10 @@ INFINIBAND = {"isRdma": True, "linkType": "ib"}
 
 
 def pool(name="rail1-node1", **spec):
-    return {
-        "apiVersion": SPIDERPOOL,
-        "kind": "SpiderIPPool",
-        "metadata": {"name": name},
-        "spec": {"subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"], "gateway": "172.17.0.1", **spec},
-    }
+    """Return a pool; None takes a field out."""
+    spec = {"subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"], "gateway": "172.17.0.1", **spec}
+    spec = {key: value for key, value in spec.items() if value is not None}
+    return {"apiVersion": SPIDERPOOL, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": spec}
 
 
 def multus(cni="macvlan", block=None, annotations=None, name="rail1", **spec):

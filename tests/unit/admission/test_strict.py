@@ -8,27 +8,13 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.admission.admission import check
 from ansible_collections.railops.rdma.tests.admission.mutate import INJECT_NETWORK, INJECT_RDMA
+from ansible_collections.railops.rdma.tests.admission.samples import multus, pool, reserved
 from ansible_collections.railops.rdma.tests.admission.strict import strict
-
-SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
-
-
-def pool(name="rail1-node1", **spec):
-    base = {"subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"], "gateway": "172.17.0.1"}
-    spec = {key: value for key, value in {**base, **spec}.items() if value is not None}
-    return {"apiVersion": SPIDERPOOL, "kind": "SpiderIPPool", "metadata": {"name": name}, "spec": spec}
 
 
 def config(name="rail1", pools=("rail1-*",), annotations=None, v6=()):
-    body = {"ippools": {"ipv4": list(pools), "ipv6": list(v6), "matchMasterSubnet": False}}
-    body.update(master=["ens1np0"], rdmaResourceName="a/b")
-    metadata = {"name": name, "namespace": "spiderpool", "annotations": annotations or {INJECT_RDMA: "rails"}}
-    spec = {"cniType": "macvlan", "macvlan": body}
-    return {"apiVersion": SPIDERPOOL, "kind": "SpiderMultusConfig", "metadata": metadata, "spec": spec}
-
-
-def reserved(*ips):
-    return {"apiVersion": SPIDERPOOL, "kind": "SpiderReservedIP", "metadata": {"name": "r"}, "spec": {"ips": list(ips)}}
+    ippools = {"ipv4": list(pools), "ipv6": list(v6), "matchMasterSubnet": False}
+    return multus("macvlan", {"ippools": ippools}, annotations or {INJECT_RDMA: "rails"}, name)
 
 
 RAIL2 = {"subnet": "172.17.1.0/27", "ips": ["172.17.1.3"], "gateway": "172.17.1.1"}
