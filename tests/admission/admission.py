@@ -40,13 +40,11 @@ class Admission:
     """A set of objects and the webhooks in front of it.
 
     Each call answers for one object against the set: what the server would store, or AdmissionError with the message
-    that the webhook sends. The set changes only when the call succeeds; `dry_run` never changes it.
-
-    `schema` also refuses what the CRDs' schemas refuse (unknown fields, wrong types), as server-side apply does.
+    that the webhook sends. The set changes only when the call succeeds; `dry_run` never changes it. What the CRDs'
+    schemas refuse (unknown fields, wrong types) is refused, as server-side apply does.
     """
 
-    def __init__(self, existing: Iterable[Json] = (), *, schema: bool = True) -> None:
-        self._schema = schema
+    def __init__(self, existing: Iterable[Json] = ()) -> None:
         self._pools = {4: Partition(), 6: Partition()}
         self._objects: dict[Key, Json] = {}
         for obj in existing:
@@ -85,8 +83,7 @@ class Admission:
             return t.cast("Json", copied(obj))
         check_shape(obj)
         check_name(obj)
-        if self._schema:
-            check_schema(obj)
+        check_schema(obj)
         new = mutate(obj)
         check_labels(new)
         getattr(self, f"_check_{new['kind'].lower()}")(new, old)
