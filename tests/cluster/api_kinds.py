@@ -134,6 +134,32 @@ def from_crd(crd: dict[str, t.Any]) -> list[Kind]:
     return kinds
 
 
+def crd(
+    group: str,
+    plural: str,
+    kind: str,
+    version: str = "v1",
+    *,
+    scope: str = "Cluster",
+    schema: dict[str, t.Any] | None = None,
+    **more: t.Any,
+) -> dict[str, t.Any]:
+    """Return the CustomResourceDefinition of a kind.
+
+    :param schema: without one it takes any field.
+    :param more: fields of its one version.
+    """
+    free = {"type": "object", **FREE}
+    made = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema or free}, **more}
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [made]},
+    }
+
+
 def crd_folder() -> Path:
     """Return the folder of CRDs to serve: upstream's when there, else the project's stubs."""
     return REAL_CRDS if REAL_CRDS.is_dir() else STUB_CRDS

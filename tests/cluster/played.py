@@ -19,7 +19,7 @@ import typing as t
 from pathlib import Path
 from urllib.parse import urlencode
 
-from api_kinds import crd_folder, read_crds
+from api_kinds import crd, crd_folder, read_crds
 from kubelet import LOG_PORT, Kubelets
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -179,8 +179,8 @@ class Played:
 
     def crds(self) -> None:
         """Create the kinds and wait until they are served."""
-        for crd in read_crds(crd_folder()):
-            self.create(CRDS, crd)
+        for definition in read_crds(crd_folder()):
+            self.create(CRDS, definition)
         until = time.monotonic() + 120
         while time.monotonic() < until:
             waiting = [row["metadata"]["name"] for row in self._api.items(CRDS) if not established(row)]
@@ -278,12 +278,3 @@ def established(crd: Json) -> bool:
     """Whether a kind is served."""
     conditions = (crd.get("status") or {}).get("conditions") or ()
     return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
-
-
-def crd(group: str, plural: str, kind: str) -> Json:
-    """Return the definition of a kind that takes any field."""
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
-    spec = {"group": group, "names": names, "scope": "Cluster", "versions": [version]}
-    return {"metadata": {"name": f"{plural}.{group}"}, "spec": spec}

@@ -27,6 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 import played
 import programs
 import tools
+from api_kinds import crd
 from api_store import dig
 from kubernetes.client.exceptions import ApiException
 
@@ -539,19 +540,7 @@ def with_schema(asked: Asked) -> None:
     }
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
-    names = {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Cluster",
-            "names": names,
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
+    body = crd(GROUP, "things", "Thing", schema=schema, subresources={"status": {}})
     asked.quietly("POST", played.CRDS, body)
     asked.until(THINGS, bool)
     asked.quietly("DELETE", f"{THINGS}/{asked.row}")

@@ -16,7 +16,7 @@ import plays
 import pytest
 import yaml
 from api_double import ApiDouble
-from api_kinds import crd_folder, read_crds
+from api_kinds import crd, crd_folder, read_crds
 from conftest import Live, Playbook
 
 Json = dict[str, t.Any]
@@ -29,11 +29,9 @@ def definition(*fields: str) -> Json:
     """Return the CRD of CIDRPools with some fields of its spec."""
     spec = {"type": "object", "properties": {name: {"x-kubernetes-preserve-unknown-fields": True} for name in fields}}
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": free}}}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    names = {"kind": "CIDRPool", "listKind": "CIDRPoolList", "plural": "cidrpools", "singular": "cidrpool"}
-    body = {"group": "nv-ipam.nvidia.com", "names": names, "scope": "Namespaced", "versions": [version]}
-    return {"metadata": {"name": "cidrpools.nv-ipam.nvidia.com"}, "spec": body}
+    more: Json = {"schema": {"type": "object", "properties": {"spec": spec, "status": free}}}
+    more["subresources"] = {"status": {}}
+    return crd("nv-ipam.nvidia.com", "cidrpools", "CIDRPool", "v1alpha1", scope="Namespaced", **more)
 
 
 OLD = ("cidr", "perNodeNetworkPrefix", "gatewayIndex", "exclusions", "staticAllocations", "nodeSelector")

@@ -27,6 +27,7 @@ import yaml
 from admission import Webhooks
 from api_controllers import allocate
 from api_double import ApiDouble, Fault
+from api_kinds import crd
 from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, pool
 from kubernetes.config import incluster_config
@@ -485,16 +486,7 @@ class TestFaults:
     ) -> None:
         monkeypatch.setattr(run, "WAIT_SECONDS", 1)
         double.controllers.hold_crds = True
-        names = {"kind": "Late", "listKind": "LateList", "plural": "lates", "singular": "late"}
-        schema = {"openAPIV3Schema": {"type": "object"}}
-        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
-        crd = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "lates.example.com"},
-            "spec": {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions},
-        }
-        result = ok(objects([crd]))
+        result = ok(objects([crd("example.com", "lates", "Late")]))
         assert "lates.example.com is not established after 1 s" in str(result["warnings"])
 
     def test_older_crds(self, objects: Run, fabric: str, double: ApiDouble) -> None:

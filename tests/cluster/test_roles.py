@@ -31,8 +31,7 @@ import tools
 import yaml
 from api_controllers import allocate
 from api_double import TOKEN, ApiDouble
-from api_fields import FREE
-from api_kinds import REAL_CRDS
+from api_kinds import REAL_CRDS, crd
 from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import pool
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, use
@@ -166,30 +165,17 @@ def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     assert not [status for status in releases(live) if status.startswith("pending")]
 
 
-def definition(group: str, plural: str, kind: str, scope: str) -> Json:
-    """Return the CRD of a kind that takes any field."""
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": FREE}}
-    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
-    }
-
-
-TIGERA = definition("operator.tigera.io", "installations", "Installation", "Cluster")
-DASHBOARDS = definition("grafana.integreatly.org", "grafanadashboards", "GrafanaDashboard", "Namespaced")
-DASHBOARDS["spec"]["versions"][0]["name"] = "v1beta1"
+TIGERA = crd("operator.tigera.io", "installations", "Installation")
+DASHBOARDS = crd("grafana.integreatly.org", "grafanadashboards", "GrafanaDashboard", "v1beta1", scope="Namespaced")
 DETECTION = "nodeAddressAutodetectionV"
 
 
 @pytest.mark.long
 @pytest.mark.only_double("needs an operator of Tigera's")
 def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: Live) -> None:
-    for crd in (TIGERA, DASHBOARDS):
+    for row in (TIGERA, DASHBOARDS):
         double.store.create(
-            double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", crd, {}, "x"
+            double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "", row, {}, "x"
         )
     network = {f"{DETECTION}4": {"firstFound": True}, "ipPools": [{"cidr": "192.168.0.0/16"}]}
     double.put("operator.tigera.io/v1", "Installation", "default", spec={"calicoNetwork": network})
