@@ -8,7 +8,7 @@
         double.kubeconfig(path)
         double.faults.append(Fault(code=429, times=3, method="PATCH"))
 
-    api_double.py --kubeconfig PATH [--nodes 2] [--no-crds] [--spiderpool]
+    api_double.py --kubeconfig PATH [--nodes 2] [--spiderpool]
 
 That serves on 127.0.0.1 until it is killed or its kubeconfig is removed; `--spiderpool` adds namespace and webhooks.
 
@@ -18,7 +18,6 @@ It serves upstream's CRDs when they lie beside the checkout (../shared/crds), el
 from __future__ import annotations
 
 import argparse
-import base64
 import dataclasses
 import json
 import re
@@ -36,10 +35,11 @@ import yaml
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "tools")]
 import api_protobuf
+from admission import Webhooks
 from api_controllers import SPIDERPOOL, Controllers, inject
 from api_kinds import VERBS, Kind, crd_folder, read_crds
 from api_store import Admit, Json, Refused, Store, dig
-from api_tls import Certificate
+from api_tls import Certificate, kubeconfig
 
 TOKEN = "a-token-of-the-double"
 VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.0", "platform": "linux/amd64", "gitCommit": "double"}
@@ -201,17 +201,7 @@ class ApiDouble:
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig."""
-        authority = base64.b64encode(self.authority.encode()).decode()
-        cluster = {"server": self.url, "certificate-authority-data": authority}
-        text = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "double",
-            "clusters": [{"name": "double", "cluster": cluster}],
-            "users": [{"name": "double", "user": {"token": self.token}}],
-            "contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
-        }
-        path.write_text(yaml.safe_dump(text), encoding="utf-8")
+        path.write_text(kubeconfig("double", self.url, self.authority, self.token), encoding="utf-8")
         return path
 
     def writes(self) -> int:
@@ -621,15 +611,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--nodes", type=int, default=2)
-    parser.add_argument("--no-crds", action="store_true")
     parser.add_argument("--spiderpool", action="store_true")
     options = parser.parse_args()
     names = [f"node{number + 1}" for number in range(options.nodes)]
-    with ApiDouble(nodes=names, crds=not options.no_crds) as double:
+    with ApiDouble(nodes=names) as double:
         if options.spiderpool:
-            # It wants the collection on the path, which the double alone does without.
-            from admission import Webhooks
-
             double.admission = hooks = Webhooks()
             hooks.watch(double.store)
             double.put("v1", "Namespace", "spiderpool")

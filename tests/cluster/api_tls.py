@@ -2,15 +2,17 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A certificate for servers that live as long as a test."""
+"""A certificate for servers that live as long as a test, and the kubeconfig that names one."""
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 import ssl
 import tempfile
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -61,3 +63,21 @@ class Certificate:
             both.flush()
             made.load_cert_chain(both.name)
         return made
+
+
+def kubeconfig(name: str, url: str, authority: str, token: str) -> str:
+    """Return the text of a kubeconfig.
+
+    :param name: of the cluster, its user and the context.
+    :param authority: the certificate to trust, in PEM.
+    """
+    cluster = {"server": url, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    return yaml.safe_dump(config)

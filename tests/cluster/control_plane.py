@@ -14,7 +14,6 @@ called at their endpoints. It refuses to start in a namespace that has a way out
 
 from __future__ import annotations
 
-import base64
 import shutil
 import ssl
 import subprocess
@@ -26,8 +25,7 @@ import urllib.request
 from pathlib import Path
 
 import programs
-import yaml
-from api_tls import Certificate
+from api_tls import Certificate, kubeconfig
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -114,7 +112,7 @@ class ControlPlane:
         text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
         (self.folder / "accounts.key").write_bytes(text)
         (self.folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n", encoding="utf-8")
-        self.kubeconfig.write_text(kubeconfig(self.url, made.text, TOKEN), encoding="utf-8")
+        self.kubeconfig.write_text(kubeconfig("real", self.url, made.text, TOKEN), encoding="utf-8")
 
     def start_etcd(self) -> None:
         """Start the store: in memory, where it waits for no disk, if there is room."""
@@ -233,23 +231,6 @@ class ControlPlane:
         self._running.clear()
         if self._store:
             self._store.cleanup()
-
-
-def kubeconfig(url: str, authority: str, token: str) -> str:
-    """Return the text of a kubeconfig.
-
-    :param authority: the certificate to trust, in PEM.
-    """
-    cluster = {"server": url, "certificate-authority-data": base64.b64encode(authority.encode()).decode()}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "real",
-        "clusters": [{"name": "real", "cluster": cluster}],
-        "users": [{"name": "real", "user": {"token": token}}],
-        "contexts": [{"name": "real", "context": {"cluster": "real", "user": "real"}}],
-    }
-    return yaml.safe_dump(config)
 
 
 def refuse_open_namespace() -> None:
