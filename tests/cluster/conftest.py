@@ -199,6 +199,13 @@ class Live:
             assert time.monotonic() < end, "it did not come"
             time.sleep(0.2)
 
+    def served(self, kind: str, api_version: str) -> bool:
+        """Say whether the API serves a kind."""
+        try:
+            return bool(self.of(kind, api_version).get(limit=1))
+        except (ResourceNotFoundError, NotFoundError):
+            return False
+
     @contextlib.contextmanager
     def kind(self, crd: Path) -> t.Iterator[None]:
         """Serve a kind of someone else's: a definition is taken at once and served a while later."""
@@ -207,15 +214,8 @@ class Live:
         api_version = f"{spec['group']}/{spec['versions'][0]['name']}"
         resource = self.of("CustomResourceDefinition", "apiextensions.k8s.io/v1")
         resource.create(body=body)
-
-        def served() -> bool:
-            try:
-                return bool(self.of(spec["names"]["kind"], api_version).get())
-            except (ResourceNotFoundError, NotFoundError):
-                return False
-
         try:
-            self.until(served, 120)
+            self.until(lambda: self.served(spec["names"]["kind"], api_version), 120)
             yield
         finally:
             resource.delete(name=body["metadata"]["name"])

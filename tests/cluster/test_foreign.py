@@ -22,7 +22,7 @@ import yaml
 from api_double import ApiDouble
 from api_kinds import HERE, REAL_CRDS, crd_folder, read_crds
 from conftest import Live, Playbook
-from kubernetes.dynamic.exceptions import ConflictError, NotFoundError, ResourceNotFoundError
+from kubernetes.dynamic.exceptions import ConflictError
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, use
 
 Json = dict[str, t.Any]
@@ -54,21 +54,13 @@ def snapshot(live: Live) -> dict[str, str]:
     """Return all that is there of these kinds, as text. What controllers write of its state is not part of it."""
     found = {}
     for kind, api in WATCHED:
-        for obj in live.of(kind, api).get().to_dict()["items"] if served(live, kind, api) else ():
+        for obj in live.of(kind, api).get().to_dict()["items"] if live.served(kind, api) else ():
             meta = obj["metadata"]
             rows = [{**row, "time": ""} for row in meta.get("managedFields") or () if not row.get("subresource")]
             body = {**obj, "status": None, "metadata": {**meta, "resourceVersion": "", "managedFields": rows}}
             found[f"{kind} {meta.get('namespace', '')}/{meta['name']}"] = json.dumps(body, sort_keys=True)
     # Calico's detection is a setting of its own, and these come and go with our own run.
     return {name: text for name, text in found.items() if "calico-node" not in name and "root-ca" not in name}
-
-
-def served(live: Live, kind: str, api: str) -> bool:
-    """Say whether the API serves a kind."""
-    try:
-        return bool(live.of(kind, api).get(limit=1))
-    except (ResourceNotFoundError, NotFoundError):
-        return False
 
 
 def define(live: Live, crds: t.Iterable[Json]) -> None:
@@ -80,7 +72,7 @@ def define(live: Live, crds: t.Iterable[Json]) -> None:
             continue
         spec = crd["spec"]
         name, api = spec["names"]["kind"], f"{spec['group']}/{spec['versions'][0]['name']}"
-        live.until(functools.partial(served, live, name, api), 60)
+        live.until(functools.partial(live.served, name, api), 60)
 
 
 class Case:
