@@ -84,6 +84,22 @@ def use(playbook: Playbook, plan: Path, inventory: str) -> None:
     playbook.values.update({"rail_objects_wait_seconds": 20 if planned else 0, "rail_objects_nodes_required": planned})
 
 
+def sriov_fleet(playbook: Playbook, double: ApiDouble, plan: Path, count: int) -> None:
+    """Let a playbook bring a plan with virtual functions to so many of its nodes; the others have not joined."""
+    use(playbook, plan, "sriov-roce")
+    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
+    for number in range(count + 1, 9):
+        double.store.table(double.store.kind_of("v1", "Node")).pop(("", f"node{number}"))
+
+
+def sriov_operator(double: ApiDouble) -> None:
+    """Play an operator that empties no node by itself."""
+    drain = {"disableDrain": True}
+    double.put("v1", "Namespace", "spiderpool")
+    double.put("sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec=drain)
+    double.controllers.sriov_operator("spiderpool")
+
+
 def releases(live: Live) -> list[str]:
     """Return the states of the release's records."""
     records = live.objects("Secret", namespace="spiderpool", label_selector="owner=helm,name=spiderpool")

@@ -23,7 +23,7 @@ from api_double import ApiDouble
 from api_kinds import HERE, REAL_CRDS, crd_folder, read_crds
 from conftest import Live, Playbook
 from kubernetes.dynamic.exceptions import ConflictError
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
 # NVIDIA's CRDs as data, where they lie beside the checkout.
@@ -245,10 +245,7 @@ def test_nvidias_network_operator(case: Case) -> None:
 def test_the_sriov_operators_crds_in_an_older_version(
     playbook: Playbook, live: Live, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
-    use(playbook, plans("sriov-roce"), "sriov-roce")
-    playbook.values |= {"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1}
-    for number in range(3, 9):
-        double.store.table(double.store.kind_of("v1", "Node")).pop(("", f"node{number}"))
+    sriov_fleet(playbook, double, plans("sriov-roce"), 2)
     case = Case(playbook, live)
     older = [
         copy.deepcopy(row) for row in read_crds(crd_folder()) if row["spec"]["group"] == "sriovnetwork.openshift.io"
@@ -265,10 +262,7 @@ def test_the_sriov_operators_crds_in_an_older_version(
         f"CRD {name}: It belongs to helm (1.1.0), and lacks status.",
         "cluster_components: {sriov_operator: adopt}",
     )
-    double.put("v1", "Namespace", "spiderpool")
-    drain = {"disableDrain": True}
-    double.put("sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec=drain)
-    double.controllers.sriov_operator("spiderpool")
+    sriov_operator(double)
     hook = [path for _method, path in double.requests if "pre-delete" in path]
     case.adopted(sriov_operator="adopt")
     assert [path for _method, path in double.requests if "pre-delete" in path] == hook, "it would delete these CRDs"

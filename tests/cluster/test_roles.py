@@ -34,7 +34,7 @@ from api_double import TOKEN, ApiDouble
 from api_kinds import REAL_CRDS, crd
 from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import pool
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
@@ -385,16 +385,9 @@ def test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster(
 def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
-    use(playbook, plans("sriov-roce"), "sriov-roce")
-    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
-    for number in range(3, 9):
-        double.store.table(double.store.kind_of("v1", "Node")).pop(("", f"node{number}"))
+    sriov_fleet(playbook, double, plans("sriov-roce"), 2)
     double.install_crds()
-    double.put("v1", "Namespace", "spiderpool")
-    double.put(
-        "sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec={"disableDrain": True}
-    )
-    double.controllers.sriov_operator("spiderpool")
+    sriov_operator(double)
     before = double.writes()
     shown = playbook.run([RAIL_OBJECTS], "--check").changed_tasks()
     assert [name.rpartition(": ")[2] for name in shown if "Cordon the node" in name] == ["node1", "node2"]
@@ -421,18 +414,11 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
 def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_touched(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
-    use(playbook, plans("sriov-roce"), "sriov-roce")
-    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
-    table = double.store.table(double.store.kind_of("v1", "Node"))
-    for number in range(4, 9):
-        table.pop(("", f"node{number}"))
+    sriov_fleet(playbook, double, plans("sriov-roce"), 3)
     # Somebody works on node3.
-    table[("", "node3")]["spec"]["unschedulable"] = True
+    double.objects("Node")["node3"]["spec"]["unschedulable"] = True
     double.install_crds()
-    double.put("v1", "Namespace", "spiderpool")
-    drain = {"disableDrain": True}
-    double.put("sriovnetwork.openshift.io/v1", "SriovOperatorConfig", "default", "spiderpool", spec=drain)
-    double.controllers.sriov_operator("spiderpool")
+    sriov_operator(double)
     double.controllers.sync = "Failed"
     failed = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
     assert "Node node1 did not get its functions and stays cordoned" in failed
@@ -471,8 +457,7 @@ def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_tou
 def test_sriov_policies_do_not_go_from_under_pods_unasked(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
-    use(playbook, plans("sriov-roce"), "sriov-roce")
-    playbook.values.update({"rail_objects_nodes_required": False, "rail_objects_wait_seconds": 1})
+    sriov_fleet(playbook, double, plans("sriov-roce"), 8)
     double.install_crds()
     double.put("v1", "Namespace", "spiderpool")
     double.controllers.sriov_operator("spiderpool")
