@@ -32,6 +32,7 @@ from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError, ResourceNotFoundError
 from module_args import module_args
+from node_folders import NodeFolders
 from returned import returned
 from tools import chart_copy
 
@@ -110,6 +111,12 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
         hooks.watch(made.store)
         made.put("v1", "Namespace", "spiderpool")
         yield made
+
+
+@pytest.fixture
+def nodes(double: ApiDouble) -> NodeFolders:
+    """Give the folders of the nodes, in a test whose double plays them."""
+    return t.cast("NodeFolders", double.folders)
 
 
 def dynamic(kubeconfig: Path) -> DynamicClient:

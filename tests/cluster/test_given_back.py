@@ -14,6 +14,7 @@ import pytest
 import tools
 from api_double import ApiDouble
 from conftest import Live, Playbook
+from fabric_objects import labels
 from node_folders import CONFIGURATIONS, PROGRAMS, NodeFolders, write
 from plays import SPIDERPOOL, empty, from_, use
 
@@ -28,11 +29,6 @@ BACK = [{"block": [from_("spiderpool", "uninstall"), from_("spiderpool", "calico
 
 
 double = empty
-
-
-@pytest.fixture
-def nodes(double: ApiDouble) -> NodeFolders:
-    return t.cast("NodeFolders", double.folders)
 
 
 def said(text: str) -> str:
@@ -114,8 +110,7 @@ def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_an
     assert double.objects("DaemonSet")["calico-node"]["spec"] == calico
     assert NOTE not in double.objects("ConfigMap")
     # A note of b0302bd does not say how nodes are reached.
-    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
-    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels}, data={"made": "true"})
+    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels("fabric")}, data={"made": "true"})
     assert "does not say with which image nodes are reached" in said(playbook.run(BACK).text)
     assert NOTE not in double.objects("ConfigMap")
 
@@ -134,9 +129,8 @@ def test_a_note_that_somebody_else_wrote_changes_nothing_but_calicos_choice(
     own["back"] = {"metadata": {"name": "kube-proxy"}, "spec": {"template": {"spec": {"containers": boxes}}}}
     container = double.objects("DaemonSet")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
     container["env"] = [{"name": name, "value": "kubernetes-internal-ip"}]
-    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
     note = {"calico": json.dumps([role, own]), "taking": "{}"}
-    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels}, data=note)
+    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels("fabric")}, data=note)
     playbook.run([from_("spiderpool", "calico_back")])
     (container,) = double.objects("DaemonSet")["calico-node"]["spec"]["template"]["spec"]["containers"]
     assert container == {"name": "calico-node", "image": "x", "env": [{"name": name, "value": "first-found"}]}

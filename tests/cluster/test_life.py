@@ -15,6 +15,7 @@ import typing as t
 import pytest
 from api_double import ApiDouble
 from conftest import PLAYED, Live, Playbook, chart_copy
+from fabric_objects import labels
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases, use
 
 if t.TYPE_CHECKING:
@@ -164,11 +165,13 @@ def drift(life: Life) -> None:
     live.patch("SpiderMultusConfig", "fabric-rail2", {"spec": {"macvlan": {"mtu": 1500}}}, namespace="spiderpool")
     live.of("SpiderIPPool").delete(name="fabric-rail3-v4-node3")
     stray = {"ipVersion": 4, "subnet": "192.0.2.0/29", "ips": ["192.0.2.2-192.0.2.3"]}
-    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
     for name, subnet in (("stray", "192.0.2.0/29"), ("used", "192.0.2.8/29")):
         body = {"apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool"}
         ips = [f"{subnet[: subnet.rindex('.')]}.{int(subnet[subnet.rindex('.') + 1 : -3]) + 2}"]
-        body |= {"metadata": {"name": name, "labels": labels}, "spec": {**stray, "subnet": subnet, "ips": ips}}
+        body |= {
+            "metadata": {"name": name, "labels": labels("fabric")},
+            "spec": {**stray, "subnet": subnet, "ips": ips},
+        }
         live.of("SpiderIPPool").create(body=body)
     live.allocate("used", ["192.0.2.10"])
     assert last_part(life.playbook.run([RAIL_OBJECTS]).changed_tasks()) == ["Apply pools and configs"]

@@ -34,11 +34,6 @@ def double(scripted: None) -> t.Iterator[ApiDouble]:
 
 
 @pytest.fixture
-def nodes(double: ApiDouble) -> NodeFolders:
-    return t.cast("NodeFolders", double.folders)
-
-
-@pytest.fixture
 def ask(module: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Give a function that runs the module."""
     monkeypatch.setattr(node_cni_run, "POLL_SECONDS", 0.05)

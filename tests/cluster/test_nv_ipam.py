@@ -18,6 +18,7 @@ import yaml
 from api_double import ApiDouble
 from api_kinds import crd, crd_folder, read_crds
 from conftest import Live, Playbook
+from fabric_objects import labels
 
 Json = dict[str, t.Any]
 NV, NAD, CRD = "nv-ipam.nvidia.com/v1alpha1", "k8s.cni.cncf.io/v1", "apiextensions.k8s.io/v1"
@@ -138,9 +139,8 @@ def test_pools_under_pods_and_another_answer(playbook: Playbook, double: ApiDoub
 
 def before_the_change(live: Live) -> None:
     """Spiderpool gave the addresses until now, and a pod has one still."""
-    labels = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
     spec = {"ipVersion": 4, "subnet": "172.17.0.0/27", "ips": ["172.17.0.3-172.17.0.30"]}
-    meta = {"name": "fabric-rail1-v4-node1", "labels": labels}
+    meta = {"name": "fabric-rail1-v4-node1", "labels": labels("fabric")}
     live.of("SpiderIPPool").create(body={"metadata": meta, "spec": spec}, field_manager="railops.rdma")
     live.allocate("fabric-rail1-v4-node1", ["172.17.0.3"])
 

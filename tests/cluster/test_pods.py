@@ -21,6 +21,7 @@ import yaml
 from api_double import ApiDouble
 from api_pods import PRINTED, STATUS, Pods
 from conftest import Playbook, Run
+from fabric_objects import labels
 from plays import use
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.numbers import TEST_PORT
@@ -31,7 +32,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import
 
 Json = dict[str, t.Any]
 
-LABELS = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 RAILS = [f"rail{number}" for number in range(1, 9)]
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
@@ -66,7 +66,9 @@ class Probe:
             "spec": {"containers": [{"name": "rdma", "image": IMAGE}]},
         }
         spec = {"selector": {"matchLabels": {"app": "fabric-test"}}, "template": template}
-        self.double.put("apps/v1", "DaemonSet", "fabric-test", "default", metadata={"labels": LABELS}, spec=spec)
+        self.double.put(
+            "apps/v1", "DaemonSet", "fabric-test", "default", metadata={"labels": labels("fabric")}, spec=spec
+        )
 
     def result(self, *, check: bool = False, **params: t.Any) -> Json:
         """Run the module and return its result."""
