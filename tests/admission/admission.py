@@ -102,7 +102,7 @@ class Admission:
         if stored is None:
             return
         if kind == "SpiderIPPool" and (cidr := parse_cidr((stored.get("spec") or {}).get("subnet"))) is not None:
-            self._pools[cidr.family].remove(name, cidr.first)
+            self._pools[cidr.family].remove(name)
 
     # One method a kind; the order inside is the webhook's.
 

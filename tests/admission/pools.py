@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import typing as t
-from bisect import bisect_left, insort
 
-from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge
+from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, subtract
 
 from .mutate import AdmissionError, Json
 from .ranges import Cidr, parse_address, parse_cidr, parse_range
@@ -26,37 +25,24 @@ UNPARSABLE = "is neither an address nor a range of the pool's family"
 
 
 class Partition:
-    """The pools of one family: disjoint subnets, and inside of each subnet disjoint addresses.
-
-    Both lists are sorted, so that one question costs a binary search however many pools there are.
-    """
+    """The pools of one family: disjoint subnets, and inside of each subnet disjoint addresses."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._subnets: dict[int, tuple[int, str, dict[str, Intervals]]] = {}
-        self._taken: dict[int, list[tuple[int, int, str]]] = {}
+        self._pools: dict[str, tuple[int, int, str, Intervals]] = {}
 
     def overlapping_subnet(self, first: int, last: int, text: str) -> tuple[str, str] | None:
         """Return (pool, subnet) of another subnet that contains this one or lies in it."""
-        at = bisect_left(self._starts, first)
-        for index in (at - 1, at):
-            if 0 <= index < len(self._starts):
-                start = self._starts[index]
-                end, other, members = self._subnets[start]
-                if other != text and start <= last and first <= end:
-                    return next(iter(members)), other
+        for name, (start, end, other, _ranges) in self._pools.items():
+            if other != text and start <= last and first <= end:
+                return name, other
         return None
 
     def overlapping_pool(self, first: int, name: str, ranges: Intervals) -> tuple[str, Intervals] | None:
         """Return (pool, addresses) of the first other pool of the subnet that shares an address."""
-        taken = self._taken.get(first, [])
-        for low, high in ranges:
-            at = max(bisect_left(taken, (low,)) - 1, 0)
-            while at < len(taken) and taken[at][0] <= high:
-                start, end, other = taken[at]
-                if other != name and end >= low:
-                    return other, ((max(low, start), min(high, end)),)
-                at += 1
+        for other, (start, _end, _text, taken) in self._pools.items():
+            shared = subtract(ranges, subtract(ranges, taken)) if start == first and other != name else ()
+            if shared:
+                return other, shared
         return None
 
     def add(self, name: str, first: int, last: int, text: str, ranges: Intervals) -> None:
@@ -67,25 +53,11 @@ class Partition:
         :param last: address of its subnet.
         :param text: the subnet as it is written.
         """
-        if first not in self._subnets:
-            insort(self._starts, first)
-            self._subnets[first] = (last, text, {})
-            self._taken[first] = []
-        self._subnets[first][2][name] = ranges
-        for low, high in ranges:
-            insort(self._taken[first], (low, high, name))
+        self._pools[name] = first, last, text, ranges
 
-    def remove(self, name: str, first: int) -> None:
+    def remove(self, name: str) -> None:
         """Forget a pool."""
-        if first not in self._subnets or name not in self._subnets[first][2]:
-            return
-        members = self._subnets[first][2]
-        for low, high in members.pop(name):
-            taken = self._taken[first]
-            del taken[bisect_left(taken, (low, high, name))]
-        if not members:
-            del self._starts[bisect_left(self._starts, first)]
-            del self._subnets[first], self._taken[first]
+        self._pools.pop(name, None)
 
 
 def effective_ranges(spec: Json) -> Intervals:
