@@ -138,7 +138,8 @@ class Site:
             "ANSIBLE_CONNECTION_PLUGINS": str(root / "plugins"),
         }
 
-    def play(self, before, after, *options, **more):
+    def play(self, before, after, *options, code=0, **more):
+        """Run the play, which ends with this code; return what it said."""
         values = {
             "stub_before": before,
             "stub_after": after,
@@ -149,7 +150,7 @@ class Site:
             "rdma_host_drain_timeout": 20,
             **more,
         }
-        return subprocess.run(
+        done = subprocess.run(
             ["ansible-playbook", "-i", "hosts", "play.yml", "-e", json.dumps(values), *options],
             cwd=self.root,
             env=self.environment,
@@ -158,6 +159,8 @@ class Site:
             timeout=300,
             check=False,
         )
+        assert done.returncode == code, done.stdout
+        return done.stdout
 
     def start(self, name, title=None):
         """Let a program of that name run on the host; return the file without which it is not there."""
@@ -170,6 +173,10 @@ class Site:
         text = f'[ -e {there} ] && bash -c {shlex.quote(run)} < /dev/null > /dev/null 2>&1 &\n/bin/sh -c "$1"\n'
         (self.root / "workers").write_text(text)
         return there
+
+    def writes(self):
+        """Return what the cluster was asked for beside reading."""
+        return [path for method, path in self.double.requests if method not in ("GET", "HEAD")]
 
     def is_machine(self, machine, boot):
         """Say which machine the cluster takes the node for."""
@@ -188,72 +195,62 @@ class Site:
 
 
 def test_drained_rebooted_once_verified_and_uncordoned(site):
-    done = site.play(WAITS, DONE)
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, DONE)
     assert (site.reboots, site.node) == (1, (False, False))
     assert POD not in site.double.objects("Pod")
 
 
 def test_a_cluster_that_only_the_environment_names_is_drained_too(site):
     site.environment["KUBECONFIG"] = str(site.root / "kubeconfig")
-    done = site.play(WAITS, DONE, fabric_kubeconfig="")
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, DONE, fabric_kubeconfig="")
     assert POD not in site.double.objects("Pod")
     assert (site.reboots, site.node) == (1, (False, False))
 
 
 def test_nothing_to_do_touches_neither_host_nor_cluster(site):
-    done = site.play(DONE, DONE)
-    assert done.returncode == 0, done.stdout
+    site.play(DONE, DONE)
     assert site.reboots == 0
-    assert not [path for method, path in site.double.requests if method not in ("GET", "HEAD")]
+    assert site.writes() == []
 
 
 def test_check_mode_prints_the_preview_and_touches_nothing(site):
     done = site.play(WAITS, DONE, "--check")
-    assert done.returncode == 0, done.stdout
     for line in ("drain: cordon the node and move its pods", f"reboot: nic_mode: {PATH}", "uncordon:"):
-        assert line in done.stdout
+        assert line in done
     assert site.reboots == 0
-    assert not [path for method, path in site.double.requests if method not in ("GET", "HEAD")]
+    assert site.writes() == []
 
 
 def test_a_reboot_that_did_not_help_fails_stays_cordoned_and_is_not_repeated(site):
-    done = site.play(WAITS, STUCK)
-    assert done.returncode == 2
-    assert "power cycle" in done.stdout
+    assert "power cycle" in site.play(WAITS, STUCK, code=2)
     assert (site.reboots, site.node) == (1, (True, True))
     again = site.play(STUCK, STUCK)
-    assert site.reboots == 1, again.stdout
+    assert site.reboots == 1, again
     assert site.node == (True, True)
 
 
 def test_the_run_that_finds_all_in_force_uncordons_what_a_failed_one_left(site):
-    site.play(WAITS, STUCK)
-    done = site.play(DONE, DONE)
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, STUCK, code=2)
+    site.play(DONE, DONE)
     assert (site.node, site.reboots) == ((False, False), 1)
 
 
 def test_a_node_that_somebody_else_cordoned_stays_so(site):
     node = site.double.objects("Node")[NODE]
     node["spec"]["unschedulable"] = True
-    done = site.play(WAITS, DONE)
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, DONE)
     assert (site.node, site.reboots) == ((True, False), 1)
     assert POD not in site.double.objects("Pod"), "it is emptied all the same"
 
 
 def test_a_host_that_is_no_node_yet_is_rebooted_without_a_drain(site):
-    done = site.play(WAITS, DONE, rdma_host_node_name="not-joined")
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, DONE, rdma_host_node_name="not-joined")
     assert site.reboots == 1
 
 
 def test_new_hardware_under_a_name_that_the_cluster_still_has_is_rebooted_without_a_drain(site):
     site.is_machine("not-this-one", "an-old-boot")
-    done = site.play(WAITS, DONE)
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, DONE)
     assert (site.reboots, site.node) == (1, (False, False))
     assert POD in site.double.objects("Pod"), "its pods are those of another machine"
 
@@ -264,9 +261,7 @@ def test_a_host_that_is_the_node_of_another_name_is_not_rebooted(site):
     # Where there is no first one, as on a system that never booted, the host says nothing.
     found = [next((path.read_text().strip() for path in map(Path, paths) if path.exists()), "") for paths in IDENTITY]
     site.is_machine(*found)
-    done = site.play(WAITS, DONE, rdma_host_node_name="gpu-1")
-    assert done.returncode == 2
-    said = " ".join(done.stdout.split())
+    said = " ".join(site.play(WAITS, DONE, code=2, rdma_host_node_name="gpu-1").split())
     assert f"node1: The cluster has no node gpu-1, and this host is its node {NODE}." in said
     assert f"Set fabric_node_name: {NODE} for this host." in said
     assert (site.reboots, site.node) == (0, (False, False))
@@ -277,31 +272,26 @@ def test_work_that_is_not_kubernetes_is_asked_before_anything(site):
     """A step of a job, as slurmd names it; another scheduler empties the host and gets it back."""
     resumed, mark = site.root / "resumed", site.root / "notes/emptied"
     job = site.start("slurmstepd", "slurmstepd: [4711.batch]")
-    refused = site.play(WAITS, DONE)
-    assert refused.returncode == 2
-    assert "node1 is at work: job 4711 of Slurm" in " ".join(refused.stdout.split())
+    assert "node1 is at work: job 4711 of Slurm" in " ".join(site.play(WAITS, DONE, code=2).split())
     assert (site.reboots, site.node) == (0, (False, False))
-    done = site.play(
+    site.play(
         WAITS,
         DONE,
         rdma_host_drain_command=["rm", str(job)],
         rdma_host_resume_command=["cp", str(mark), str(resumed)],
         __rdma_host_mark=str(mark),
     )
-    assert done.returncode == 0, done.stdout
     assert (site.reboots, site.node) == (1, (False, False))
     assert (resumed.read_text(), mark.exists()) == ("reboot\n", False)
 
 
 def test_a_node_stays_cordoned_while_a_reboot_is_still_due(site):
-    site.play(WAITS, STUCK)
-    done = site.play(WAITS, WAITS, rdma_host_reboot=False)
-    assert done.returncode == 0, done.stdout
+    site.play(WAITS, STUCK, code=2)
+    site.play(WAITS, WAITS, rdma_host_reboot=False)
     assert (site.node, site.reboots) == ((True, True), 1)
 
 
 def test_a_reboot_that_is_not_allowed_is_only_said(site):
     done = site.play(WAITS, DONE, rdma_host_reboot=False)
-    assert done.returncode == 0, done.stdout
-    assert "although one is needed" in done.stdout
+    assert "although one is needed" in done
     assert (site.reboots, site.node) == (0, (False, False))
