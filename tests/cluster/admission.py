@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from api_kinds import Kind
 from api_store import Json, Refused, Store
 
@@ -39,9 +37,7 @@ class Webhooks:
         elif old is not None:
             self._set.delete(old)
 
-    def __call__(
-        self, operation: str, kind: Kind, old: Json | None, new: Json, _listed: t.Callable[[], list[Json]]
-    ) -> Json:
+    def __call__(self, operation: str, kind: Kind, old: Json | None, new: Json) -> Json:
         """Return the object as the webhook mutates it.
 
         :raises Refused: what it refuses.

@@ -180,9 +180,7 @@ class ApiDouble:
                     return {key[1]: obj for key, obj in self.store.table(made).items()}
         return {}
 
-    def admit(
-        self, operation: str, kind: Kind, old: Json | None, new: Json, listed: t.Callable[[], list[Json]]
-    ) -> Json:
+    def admit(self, operation: str, kind: Kind, old: Json | None, new: Json) -> Json:
         """Stand where Spiderpool's webhooks stand."""
         if kind.group == SPIDERPOOL and self.webhook_down:
             hook = f"{kind.kind.lower()}.{SPIDERPOOL}"
@@ -197,7 +195,7 @@ class ApiDouble:
             inject(new, self.objects("SpiderMultusConfig").values())
         if self.admission is None or operation == "DELETE":
             return new
-        return self.admission(operation, kind, old, new, listed)
+        return self.admission(operation, kind, old, new)
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig."""
@@ -350,8 +348,6 @@ class Handler(BaseHTTPRequestHandler):
         kinds = list(self.double.store.kinds.values())
         if parts == ["version"]:
             return VERSION
-        if parts in (["healthz"], ["readyz"], ["livez"]):
-            return {}
         if parts == ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         groups: dict[str, list[str]] = {}

@@ -40,9 +40,7 @@ def fields(data: bytes) -> t.Iterator[tuple[int, t.Any]]:
             yield key >> 3, data[at : at + size]
             at += size
         else:
-            size = 8 if key & 7 == 1 else 4
-            yield key >> 3, data[at : at + size]
-            at += size
+            raise ValueError("a number of fixed size in protobuf")
 
 
 def texts(pairs: t.Iterable[bytes]) -> dict[str, bytes]:
@@ -83,15 +81,10 @@ def secret(rows: dict[int, list[t.Any]]) -> Json:
 
 
 def delete_options(rows: dict[int, list[t.Any]]) -> Json:
-    """Return DeleteOptions."""
-    found: Json = {}
-    if 2 in rows:
-        inner = grouped(rows[2][0])
-        names = ((1, "uid"), (2, "resourceVersion"))
-        found["preconditions"] = {name: inner[number][0].decode() for number, name in names if number in inner}
-    if 5 in rows:
-        found["dryRun"] = [item.decode() for item in rows[5]]
-    return found
+    """Return DeleteOptions: helm deletes what is there, whatever its version, and not for a try."""
+    if rows.keys() & {2, 5}:
+        raise ValueError("DeleteOptions with preconditions or a dry run in protobuf")
+    return {}
 
 
 def decode(data: bytes) -> Json:

@@ -22,8 +22,8 @@ from api_kinds import Kind, built_in, from_crd
 
 Json = dict[str, t.Any]
 Key = tuple[str, str]
-# admit(operation, kind, old, new, listed) -> the object as mutated; raises Refused.
-Admit = t.Callable[[str, Kind, "Json | None", Json, t.Callable[[], "list[Json]"]], Json]
+# admit(operation, kind, old, new) -> the object as mutated; raises Refused.
+Admit = t.Callable[[str, Kind, "Json | None", Json], Json]
 _NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
 _NAME_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -434,11 +434,7 @@ class Store:
         name = new["metadata"]["name"]
         self.system_fields(kind, namespace, old, new)
         if self.admit is not None:
-
-            def listed() -> list[Json]:
-                return list(self.table(kind).values())
-
-            new = self.admit("CREATE" if old is None else "UPDATE", kind, fields.clone(old), new, listed)
+            new = self.admit("CREATE" if old is None else "UPDATE", kind, fields.clone(old), new)
         if old is not None:
             if self.same(old, new):
                 return self.shown(kind, old)
@@ -520,7 +516,7 @@ class Store:
                         f"{wanted[field]}, {field} in object meta: {obj['metadata'][field]}",
                     )
             if self.admit is not None:
-                self.admit("DELETE", kind, obj, obj, lambda: list(self.table(kind).values()))
+                self.admit("DELETE", kind, obj, obj)
             done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
             done["details"] = {"name": name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
             if query.get("dryRun") == "All" or options.get("dryRun") == ["All"]:

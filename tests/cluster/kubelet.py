@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 import typing as t
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import node_folders
+from api_store import now
 from api_tls import Certificate
 from kubernetes.client.exceptions import ApiException
 from pod_process import PodProcess, is_real
@@ -37,11 +37,6 @@ UNPULLABLE = "unpullable"
 # A kubelet begins with ten seconds.
 BACK_OFF_SECONDS = 2.0
 PROBE_SECONDS = 0.3
-
-
-def now() -> str:
-    """Return the time as the API writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def at(obj: Json, plural: str, api: str = "/api/v1") -> str:
