@@ -38,7 +38,7 @@ import api_protobuf
 from admission import Webhooks
 from api_controllers import SPIDERPOOL, Controllers, inject
 from api_kinds import VERBS, Kind, crd_folder, read_crds
-from api_store import Admit, Json, Refused, Store, dig
+from api_store import Json, Refused, Store, dig
 from api_tls import Certificate, kubeconfig
 
 TOKEN = "a-token-of-the-double"
@@ -122,10 +122,12 @@ class ApiDouble:
         *,
         nodes: t.Iterable[str] = (),
         crds: bool = True,
-        admit: Admit | None = None,
+        admit: Webhooks | None = None,
     ) -> None:
         self.admission = admit
         self.store = Store(self.admit)
+        if admit is not None:
+            admit.watch(self.store)
         self.controllers = Controllers(self.store)
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str]] = []
@@ -610,10 +612,8 @@ def main() -> None:
     parser.add_argument("--spiderpool", action="store_true")
     options = parser.parse_args()
     names = [f"node{number + 1}" for number in range(options.nodes)]
-    with ApiDouble(nodes=names) as double:
+    with ApiDouble(nodes=names, admit=Webhooks() if options.spiderpool else None) as double:
         if options.spiderpool:
-            double.admission = hooks = Webhooks()
-            hooks.watch(double.store)
             double.put("v1", "Namespace", "spiderpool")
         double.kubeconfig(options.kubeconfig)
         print(f"{double.url} with the CRDs of {crd_folder()}", flush=True)

@@ -106,9 +106,7 @@ def scripted(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def double(scripted: None) -> t.Iterator[ApiDouble]:
     """Give a running double with two nodes."""
-    hooks = Webhooks()
-    with ApiDouble(nodes=["node1", "node2"], admit=hooks) as made:
-        hooks.watch(made.store)
+    with ApiDouble(nodes=["node1", "node2"], admit=Webhooks()) as made:
         made.put("v1", "Namespace", "spiderpool")
         yield made
 

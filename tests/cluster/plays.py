@@ -56,9 +56,7 @@ def planned(inventory: str, target: Path, environment: dict[str, str]) -> Path:
 @contextlib.contextmanager
 def empty_cluster() -> t.Iterator[ApiDouble]:
     """Give an API double with Calico and eight nodes: no CRDs, no namespace."""
-    hooks = Webhooks()
-    with ApiDouble(nodes=[f"node{number}" for number in range(1, 9)], crds=False, admit=hooks) as made:
-        hooks.watch(made.store)
+    with ApiDouble(nodes=[f"node{number}" for number in range(1, 9)], crds=False, admit=Webhooks()) as made:
         made.folders = NodeFolders(made, Path(tempfile.mkdtemp(prefix="railops-nodes-")))
         made.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
         try:

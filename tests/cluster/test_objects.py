@@ -280,9 +280,7 @@ class Growing:
     """A fabric on a cluster of its own that changes in every way at once, and a pool that pods use."""
 
     def __init__(self, objects: Run, folder: Path) -> None:
-        hooks = Webhooks()
-        self.double = ApiDouble(nodes=["node1"], admit=hooks).start()
-        hooks.watch(self.double.store)
+        self.double = ApiDouble(nodes=["node1"], admit=Webhooks()).start()
         self.double.put("v1", "Namespace", "spiderpool")
         self._run = objects
         self._kubeconfig = str(self.double.kubeconfig(folder / "kubeconfig-growing"))
