@@ -187,7 +187,8 @@ class Store:
             new = self.cleaned(kind, body)
             new["metadata"].pop("managedFields", None)
             owned = set(fields.leaves(new, kind.schema, maps=True))
-            self.set_managers(new, [self.entry(kind, manager, "Update", owned)])
+            mine = ("Update", manager, kind.api_version, "")
+            self.set_managers(new, [self.kept_entry({"metadata": {}}, mine, owned)])
             return self.commit(kind, namespace, None, new, query)
 
     def update(
@@ -380,19 +381,6 @@ class Store:
             for row in obj["metadata"].get("managedFields") or ()
         }
 
-    @staticmethod
-    def entry(kind: Kind, manager: str, operation: str, owned: set[fields.Path], sub: str = "") -> Json:
-        """Return a row of managedFields."""
-        row: Json = {
-            "manager": manager,
-            "operation": operation,
-            "apiVersion": kind.api_version,
-            "time": now(),
-            "fieldsType": "FieldsV1",
-            "fieldsV1": fields.to_fields(owned),
-        }
-        return {**row, "subresource": sub} if sub else row
-
     def kept_entry(self, old: Json, who: tuple[str, str, str, str], owned: set[fields.Path]) -> Json:
         """Return the row as it is when it says the same, so that an apply without effect changes nothing."""
         tree = fields.to_fields(owned)
@@ -455,11 +443,8 @@ class Store:
     @staticmethod
     def same(old: Json, new: Json) -> bool:
         """Say whether nothing but the server's own bookkeeping differs."""
-        strip = ("resourceVersion",)
-        return {**old, "metadata": {k: v for k, v in old["metadata"].items() if k not in strip}} == {
-            **new,
-            "metadata": {k: v for k, v in new["metadata"].items() if k not in strip},
-        }
+        one, other = ({**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}} for obj in (old, new))
+        return one == other
 
     @staticmethod
     def system_fields(kind: Kind, namespace: str, old: Json | None, new: Json) -> None:
