@@ -31,8 +31,8 @@ def check_cni(obj: Json) -> None:
     others = [other for other in BLOCKS.values() if other != name and spec.get(other) is not None]
     if cni in PARENTS:
         _check_parent(obj, cni, block)
-    else:
-        _require(obj, place, block, "master" if cni == "ipoib" else "resourceName")
+    elif not block.get(field := "master" if cni == "ipoib" else "resourceName"):
+        raise AdmissionError(obj, place, f"Required value: no {place}[{field}] specified")
     if others:
         raise AdmissionError(
             obj,
@@ -40,11 +40,6 @@ def check_cni(obj: Json) -> None:
             f"Forbidden: the cniType {cni} only supports {place}, please remove other CNI configs",
         )
     _check_injection(obj, cni, block)
-
-
-def _require(obj: Json, place: str, block: Json, field: str) -> None:
-    if not block.get(field):
-        raise AdmissionError(obj, place, f"Required value: no {place}[{field}] specified")
 
 
 def _check_parent(obj: Json, cni: str, block: Json) -> None:

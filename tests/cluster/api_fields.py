@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.railops.rdma.tests.admission.schema import copied as clone
+
 Path = tuple[str, ...]
 FREE: dict[str, t.Any] = {"x-kubernetes-preserve-unknown-fields": True}
 META = {
@@ -65,13 +67,6 @@ def child(schema: dict[str, t.Any], name: str) -> dict[str, t.Any] | None:
     if more is True or is_free(schema):
         return FREE
     return None
-
-
-def clone(value: t.Any) -> t.Any:
-    """Return a copy of a JSON value, several times faster than copy.deepcopy does it."""
-    if isinstance(value, dict):
-        return {name: clone(item) for name, item in value.items()}
-    return [clone(item) for item in value] if isinstance(value, list) else value
 
 
 def wrong_type(value: t.Any, schema: dict[str, t.Any], place: str) -> str:
