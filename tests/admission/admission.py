@@ -162,17 +162,13 @@ class Admission:
         check_written(new)
 
     def _check_sriovnetworknodepolicy(self, new: Json, old: Json | None) -> None:
-        if new["metadata"]["name"] == "default":
+        *home, name = key_of(new)
+        if name == "default":
             return
         check_policy(new)
-        for other in self._policies_beside(new):
-            check_policy_pair(new, other)
-
-    def _policies_beside(self, new: Json) -> Iterable[Json]:
-        kind, namespace, name = key_of(new)
-        for key, other in self._objects.items():
-            if key[0] == kind and key[1] == namespace and key[2] not in (name, "default") and share_nodes(new, other):
-                yield other
+        for (*beside, other), policy in self._objects.items():
+            if beside == home and other not in (name, "default") and share_nodes(new, policy):
+                check_policy_pair(new, policy)
 
     def _check_family(self, obj: Json) -> None:
         family = obj["spec"].get("ipVersion")

@@ -175,12 +175,6 @@ def _config(found: _Findings, config: Json) -> None:
             found.add(config, f"ippools.{family}", "A pool is named twice.")
 
 
-def _matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names a pool pattern finds, as Go's filepath.Match does."""
-    match = re.compile(fnmatch.translate(pattern.replace("[^", "[!"))).match
-    return [name for name in names if match(name)]
-
-
 def _pools_of_configs(found: _Findings, configs: list[Json], pools: dict[str, Json]) -> None:
     """Each named pool exists and is of its family, and no two interfaces of one pod share a pool."""
     users: dict[tuple[str, str], str] = {}
@@ -189,7 +183,8 @@ def _pools_of_configs(found: _Findings, configs: list[Json], pools: dict[str, Js
         own: set[str] = set()
         for family in (4, 6):
             for pattern in ippools.get(f"ipv{family}") or ():
-                names = [pattern] if pattern in pools else _matching(pattern, pools)
+                # As Go's filepath.Match does.
+                names = [pattern] if pattern in pools else fnmatch.filter(pools, pattern.replace("[^", "[!"))
                 if not names:
                     found.add(config, f"ippools.ipv{family}", f"No pool fits {pattern!r}.")
                 if wrong := [name for name in names if pools[name]["spec"]["ipVersion"] != family]:
