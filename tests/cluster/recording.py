@@ -466,11 +466,6 @@ def row_37(asked: Asked) -> None:
     asked.answers.append((200, asked.until(path, lambda made: bool(made.get("status")))))
 
 
-def for_any_nodes(message: str) -> str:
-    """Return the scheduler's words without the number of other nodes."""
-    return re.sub(r"\d+(?= nodes| node\(s\) didn't| Preemption)", "N", message)
-
-
 def row_38(asked: Asked) -> None:
     """A pod for a node with a taint, and the scheduler's words."""
     path = f"/api/v1/nodes/{asked.row}"
@@ -493,7 +488,8 @@ def row_38(asked: Asked) -> None:
             {key: row[key] for key in ("type", "status", "reason", "message")} for row in found["status"]["conditions"]
         ]
         for row in told:
-            row["message"] = for_any_nodes(row["message"])
+            # Without the number of other nodes.
+            row["message"] = re.sub(r"\d+(?= nodes| node\(s\) didn't| Preemption)", "N", row["message"])
         asked.answers.append((200, {"conditions": told}))
         asked.quietly("DELETE", f"{PODS}/{asked.row}")
         asked.gone(f"{PODS}/{asked.row}")

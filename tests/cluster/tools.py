@@ -99,9 +99,6 @@ def chart_copy(target: Path, version: str = "") -> Path:
     return target
 
 
-INJECTION = "spiderpoolController.podResourceInject.enabled=true"
-
-
 def install_spiderpool(kubeconfig: Path) -> None:
     """Install the real chart by real helm, with what the planner's values say of IPAM.
 
@@ -114,7 +111,7 @@ def install_spiderpool(kubeconfig: Path) -> None:
         "ipam.spiderSubnet.enable=false",
         "ipam.enableGatewayDetection=true",
         "ipam.gc.enabled=false",
-        INJECTION,
+        "spiderpoolController.podResourceInject.enabled=true",
     ):
         argv += ["--set", row]
     subprocess.run(argv, check=True, stdout=sys.stderr)
