@@ -56,8 +56,8 @@ class Pods:
         self.double = double
         self.delay = delay
         self.latency = 2.31
-        # What goes wrong, by (client, server, rail): what is printed and an exit code; None ends never.
-        self.broken: dict[tuple[str, str, str], tuple[str, int | None]] = {}
+        # What goes wrong, by (client, server, rail): what is printed and an exit code.
+        self.broken: dict[tuple[str, str, str], tuple[str, int]] = {}
         # Commands by their first words, in the place of what would be printed: (stdout, stderr, exit code).
         self.commands: dict[str, tuple[str, str, int]] = {}
         self.no_shell = False
@@ -112,12 +112,11 @@ class Pods:
             self.most_on_a_rail = max(self.most_on_a_rail, *self._busy.values())
         good = (PRINTED / "read_lat_client.txt").read_text(encoding="utf-8").replace(TYPICAL, str(self.latency))
         log, code = self.broken.get((node, server.node, rail)) or (good, 0)
-        # What does not end in its time, `timeout` ends.
-        time.sleep(seconds if code is None else self.delay)
+        time.sleep(self.delay)
         with self._lock:
             self._busy.subtract(ends)
         server.met.set()
-        return log, 124 if code is None else code
+        return log, code
 
     def serve(self, node: str, places: list[tuple[str, int]], seconds: int) -> tuple[str, int]:
         """Wait for a client, a moment after the start."""

@@ -191,21 +191,6 @@ def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
     assert len(of(checks, "pod_read_lat")) == 15
 
 
-def test_what_is_printed_without_a_result(probe: Probe) -> None:
-    probe.pods.broken[("node2", "node1", "rail1")] = ("railops: no RDMA device has the address 172.17.0.3\n", 4)
-    (found,) = bad(probe.run())
-    assert (found["node"], found["rail"]) == ("node2", "rail1")
-    assert "no RDMA device in the pod" in found["cause"]
-    assert found["fix"]
-
-
-def test_a_test_that_does_not_end(probe: Probe) -> None:
-    probe.pods.broken[("node1", "node2", "rail8")] = ("", None)
-    (found,) = bad(probe.run(timeout=3))
-    assert (found["node"], found["rail"]) == ("node1", "rail8")
-    assert "did not end in its time" in found["cause"]
-
-
 def test_a_latency_above_the_limit(probe: Probe) -> None:
     probe.pods.latency = 41.5
     found = bad(probe.run(max_latency_us=8, nodes=2))
