@@ -24,14 +24,13 @@ import time
 import typing as t
 from pathlib import Path
 
-import env
 import plays
 import pytest
 import tools
 import yaml
 from api_controllers import allocate
 from api_double import TOKEN, ApiDouble
-from api_kinds import REAL_CRDS, crd
+from api_kinds import crd
 from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import pool
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
@@ -613,14 +612,6 @@ def try_application(playbook: Playbook, live: Live) -> None:
     assert playbook.run(play).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove", rail_objects_test_name="explicit")])
     assert "explicit" not in live.objects("DaemonSet", "apps/v1")
-
-
-def test_what_the_tests_stand_on() -> None:
-    if not REAL_CRDS.is_dir() and "RAILOPS_TEST_CHART" not in os.environ:
-        pytest.skip(env.NO_CRDS)
-    named = os.environ.get("RAILOPS_TEST_CHART")
-    assert named is None or Path(named).exists(), f"RAILOPS_TEST_CHART names {named}, which is not there"
-    assert not REAL_CRDS.is_dir() or list(REAL_CRDS.glob("*spiderippools*")), f"{REAL_CRDS} holds no SpiderIPPool"
 
 
 @pytest.mark.long
