@@ -196,7 +196,6 @@ class History:
                 others = [a for host, live in after.items() if host not in book.given for a in live.values()]
                 assert len(rows) == len(set(rows)), where
                 assert not set(rows) & set(others), where
-        if "fabric_allow_renumber" not in more:
             assert {**self.slots(), **slots} == {**slots, **self.slots()}, where
         if name in ("plan", "hosts") or check:
             assert slots == self.slots(), where
