@@ -14,7 +14,6 @@ import typing as t
 
 import plays
 import pytest
-import yaml
 from api_double import ApiDouble
 from api_kinds import crd, crd_folder, read_crds
 from conftest import Live, Playbook
@@ -175,7 +174,5 @@ def another_answer(site: Site, live: Live) -> None:
     assert "nv-ipam's controller gave nothing of this pool to any node" in ran
     for name in ("fabric-rail3-v4", "fabric-rail4-v4"):
         site.double.store.patch_status(kind, NAMESPACE, name, {"allocations": []})
-        body = yaml.safe_load(json.dumps({"spec": {"defaultGateway": False}}))
-        live.of("CIDRPool", NV).patch(
-            body=body, name=name, namespace=NAMESPACE, content_type="application/merge-patch+json"
-        )
+        body, content = {"spec": {"defaultGateway": False}}, "application/merge-patch+json"
+        live.of("CIDRPool", NV).patch(body=body, name=name, namespace=NAMESPACE, content_type=content)
