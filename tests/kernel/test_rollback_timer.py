@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as route_kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
@@ -32,7 +31,7 @@ def host():
 def hung(want, word):
     """Change a host by a module that stands still before one kind of message for longer than its timer waits."""
 
-    class Slow(route_kernel.Kernel):
+    class Slow(route_run.Kernel):
         def transact(self, messages):
             done = super().transact(messages)
             if str(messages[0][0]).startswith(word):
