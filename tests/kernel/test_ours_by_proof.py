@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, give, save, wait_for, want_of
 
 RAILS = 3
+MANAGERS = ("netplan", "networkmanager", "networkd")
 # A person's own policy routing by a rail, in our ranges; and a rule of the management network there.
 OWN_ROUTING = """
 link set ens1np0 up
