@@ -30,7 +30,6 @@ from plays import use
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
 
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
 BESIDE = REAL and os.environ.get("RAILOPS_TEST_PLAYED")
@@ -71,19 +70,14 @@ class Site:
     def verdict(self, *bad: str, lost: tuple[str, ...] = ()) -> None:
         """Write a newer verdict in which these nodes have a broken rail."""
         found = {"id": "network_mtu", "rail": "rail2", "planned": 1, "observed": 2, "cause": "c", "fix": "f"}
-        results = [
-            host_result(
-                node["host"],
-                node["host"],
-                self.digest,
-                [{**found, "status": "deviation" if node["host"] in bad else "ok"}],
-            )
-            for node in NODES
-            if node["host"] not in lost
-        ]
-        made = merge(self.digest, results, {node["host"]: node["host"] for node in NODES}, rails=["rail1", "rail2"])
+        hosts: Json = {node["host"]: {"status": "pass", "node": node["host"], "checks": []} for node in NODES}
+        for name in bad:
+            hosts[name] |= {"status": "deviation", "checks": [{**found, "status": "deviation"}]}
+        for name in lost:
+            hosts[name]["status"] = "unreachable"
         self.time = max(self.time + 0.001, time.time())
-        (self.folder / "verdict.json").write_text(json.dumps({**made, "time": self.time}), encoding="utf-8")
+        made = {"schema": 2, "plan_digest": self.digest, "hosts": hosts, "time": self.time}
+        (self.folder / "verdict.json").write_text(json.dumps(made), encoding="utf-8")
 
     def gate(self, check: bool = False, **more: t.Any) -> Json:
         """Run the module with the rights of the page."""
@@ -372,7 +366,8 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
         status = "deviation" if node["host"] == "node6" else "ok"
         found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2}
         found.update(cause="c", fix="f")
-        result = host_result(node["host"], node["host"], site.digest, [found])
+        result = {"schema": 2, "host": node["host"], "node": node["host"], "plan_digest": site.digest, "error": None}
+        result["checks"] = [found]
         (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
 
     play = {
