@@ -9,8 +9,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import LABEL_FABRIC, LABEL_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.numbers import MANAGER
 
 Json = dict[str, t.Any]
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
@@ -19,7 +19,7 @@ NAMESPACE = "spiderpool"
 
 def labels(fabric: str) -> dict[str, str]:
     """Return the labels of ownership."""
-    return {LABEL_MANAGER: FIELD_MANAGER, LABEL_FABRIC: fabric}
+    return {LABEL_MANAGER: MANAGER, LABEL_FABRIC: fabric}
 
 
 def pool(fabric: str, rail: int, node: int, most: int = 64) -> Json:
