@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist import networkmanager
-from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import files_of, save
+from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS, RAIL1
 
 pytestmark = needs_managers
@@ -44,9 +43,8 @@ def run(argv, folder, text=None):
     )
 
 
-def checked(method, given, folder):
-    content = [(file.path, file.text, file.mode) for file in given]
-    (folder / "files.json").write_text(json.dumps(content), encoding="utf-8")
+def checked(method, folder, *given):
+    (folder / "files.json").write_text(json.dumps(given), encoding="utf-8")
     return run(["env", "TMPDIR=/run", "python3", "-c", CHECK, method], folder)
 
 
@@ -77,14 +75,15 @@ def test_networkmanager_itself_reads_the_vlan(tmp_path):
         shown.append(done.stdout)
     assert ("id=101" in shown[0], "parent=ens1np0" in shown[0], "192.0.2.2/27" in shown[0]) == (True, True, True)
     assert ("192.0.2.2" in shown[1], shown[1].count("method=disabled")) == (False, 2)
-    assert checked("networkmanager", profiles, tmp_path).returncode == 0
+    given = [(file.path, file.text, file.mode) for file in profiles]
+    assert checked("networkmanager", tmp_path, *given).returncode == 0
 
 
 def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
     rail = {"interface": "ibs1f0", "mtu": 65520, "addresses": [{"address": "192.0.2.2", "subnet": "192.0.2.0/24"}]}
     for renderer in ("networkd", "NetworkManager"):
-        own = persist.File("/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n", 0o600)
-        save(tmp_path / renderer, [own, *files("netplan", rails=[rail], network="infiniband")])
+        put(tmp_path / renderer, "/etc/netplan/01.yaml", f"network: {{version: 2, renderer: {renderer}}}\n")
+        save(tmp_path / renderer, files("netplan", rails=[rail], network="infiniband"))
         done = run(["netplan", "generate", "--root-dir", f"/mnt/{renderer}"], tmp_path)
         assert done.returncode == 0, done.stderr
     made = (tmp_path / "networkd/run/systemd/network/10-netplan-ibs1f0.network").read_text(encoding="utf-8")
@@ -95,18 +94,15 @@ def test_netplan_itself_keeps_the_mode_of_ipoib(tmp_path):
 
 
 def test_netplan_s_refusal_is_an_error_before_anything_is_written(tmp_path):
-    bad = persist.File("/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600)
-    done = checked("netplan", [bad], tmp_path)
+    bad = "/etc/netplan/90-railops-x.yaml", "network:\n  version: 2\n  ethernets: 7\n", 0o600
+    done = checked("netplan", tmp_path, bad)
     assert "nothing was written" in done.stderr
     assert done.returncode == 1
 
 
 def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
-    path = f"{networkmanager.FOLDER}/railops-x.nmconnection"
-    done = checked(
-        "networkmanager",
-        [persist.File(path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600)],
-        tmp_path,
-    )
+    path = "/etc/NetworkManager/system-connections/railops-x.nmconnection"
+    bad = path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600
+    done = checked("networkmanager", tmp_path, bad)
     assert "nothing was written" in done.stderr
     assert done.returncode == 1
