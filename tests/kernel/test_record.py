@@ -14,7 +14,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._record import run as record
-from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.modules import gpudirect, rail_audit, rdma_info, roce_qos
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, own_sysfs, want_of
 from ansible_collections.railops.rdma.tests.unit.replay import Replay, stood_in
@@ -48,10 +47,11 @@ def settled(answer):
 
 
 def recorded(want):
-    """Record this namespace; return the record, and what modules return here."""
+    """Record this namespace; return the record, and by its stand-ins what modules return here and what is wanted."""
     own_sysfs()
     recorder = record.Recorder(Sysfs(), record.execute, KEY, NAMES)
-    return recorder.record(), looks(want)
+    archive, text = recorder.record(), recorder.scrub.text
+    return archive, stood_in(looks(want), text), stood_in(want, text)
 
 
 def fault(host, kind):
@@ -82,13 +82,11 @@ def test_a_replayed_host_gives_the_same_facts_and_the_same_verdict(fabric, tmp_p
     host, want = fabric.hosts[number], want_of(number, 2)
     host.apply(want)
     fault(host, kind)
-    archive, live = inside(host.name, lambda: recorded(want))
-    scrub = Scrub(KEY, NAMES)
-    expected = stood_in(live, scrub.text)
+    archive, expected, wanted = inside(host.name, lambda: recorded(want))
     replay = Replay(archive, tmp_path)
     with monkeypatch.context() as patched:
         replay.play(patched)
-        played = looks(stood_in(want, scrub.text))
+        played = looks(wanted)
     assert replay.lacks == []
     for name, answer in expected.items():
         assert played[name] == answer, name
@@ -100,7 +98,7 @@ def test_a_replayed_host_gives_the_same_facts_and_the_same_verdict(fabric, tmp_p
 def test_no_address_of_the_host_is_in_its_record_in_any_form(fabric):
     host, want = fabric.hosts[0], want_of(0, 2)
     host.apply(want)
-    archive, _live = inside(host.name, lambda: recorded(want))
+    archive, *_more = inside(host.name, lambda: recorded(want))
     text = json.dumps(archive)
     plain = {item["address"] for rail in want["rails"] for item in rail["addresses"]} | {"198.51.100.1"}
     macs = {link["address"] for link in json.loads(host.ip("-j", "link", "show")) if link["link_type"] == "ether"}
@@ -114,7 +112,7 @@ def test_no_address_of_the_host_is_in_its_record_in_any_form(fabric):
 
 def test_what_a_record_lacks_is_said(fabric, tmp_path, monkeypatch):
     host, want = fabric.hosts[0], want_of(0, 2)
-    archive, _live = inside(host.name, lambda: recorded(want))
+    archive, *_more = inside(host.name, lambda: recorded(want))
     archive["commands"] = [ran for ran in archive["commands"] if "-6" not in ran["argv"]]
     replay = Replay(archive, tmp_path)
     with monkeypatch.context() as patched:
