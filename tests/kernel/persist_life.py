@@ -22,12 +22,10 @@ from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import KEPT
-from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
 
-OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections", KEPT)
+OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections")
+OWN_FOLDERS += ("/var/lib/railops-rdma/kept",)
 # What others than the rails' files are in; those of daemons that are at work among them.
 MORE_FOLDERS = ("/etc/NetworkManager/conf.d", "/usr/lib/NetworkManager/conf.d", "/etc/sysctl.d", "/run/systemd/netif")
 MORE_FOLDERS += ("/run/NetworkManager", "/etc/network", "/etc/sysconfig", "/etc/systemd/system/multi-user.target.wants")
@@ -80,9 +78,8 @@ def write(step: dict) -> dict:
 
 def persist(step: dict) -> dict:
     try:
-        want = parse_want(step["want"])
         asked = {"check_mode": step.get("check", False), "report": step.get("report", False)}
-        result = converge(want, PlayedHost(), step["manager"], **asked)
+        result = PlayedHost().brought(step["want"], step["manager"], **asked)
     except RdmaError as exc:
         return {"failed": str(exc), "files": files()}
     return {**result, "files": files()}

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
-from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import rail_audit
 from ansible_collections.railops.rdma.tests.kernel.managers import (
     DAEMON,
@@ -34,7 +31,7 @@ from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_others impo
 )
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
-from ansible_collections.railops.rdma.tests.unit.replay import Replay, stood_in
+from ansible_collections.railops.rdma.tests.unit.replay import Replay, stand_ins, stood_in
 
 pytestmark = needs_managers
 
@@ -64,7 +61,7 @@ def test_a_host_of_a_real_manager_is_judged_alike(life, tmp_path, monkeypatch, m
     files = {**BESIDE[manager], **(FAULTS[manager] if faulty else {})}
     steps = [persist(manager), wrote(files), {**persist(manager), "check": True, "report": True}, record]
     _made, _files, judged, recorded = life(*steps)
-    archive, text = recorded["record"], Scrub(KEY, NAMES).text
+    archive, text = recorded["record"], stand_ins(KEY, NAMES)
     said = json.dumps(archive)
     assert [word for word in (SECRET, "hunter2", "alice", "Acme", "acme-corp", "198.51.100.5") if word in said] == []
     (tmp_path / "replay").mkdir()
@@ -73,7 +70,7 @@ def test_a_host_of_a_real_manager_is_judged_alike(life, tmp_path, monkeypatch, m
         replay.play(patched)
 
         host = PlayedHost(str(replay.root), lambda argv, stdin: program(replay, argv, stdin))
-        played = converge(parse_want(stood_in(WANT, text)), host, manager, check_mode=True, report=True)
+        played = host.brought(stood_in(WANT, text), manager, check_mode=True, report=True)
     assert settled(played["checks"]) == settled(stood_in(judged["checks"], text))
     bad = {check["id"] for check in played["checks"] if check["status"] == "deviation"}
     # netplan merges by names, ours last: nothing wins over it, and what they lose by that is said.
@@ -106,7 +103,7 @@ def test_an_audit_of_a_networkmanager_host_is_replayed(life, tmp_path, monkeypat
     _made, booted, live, recorded = life(persist("networkmanager"), boot("networkmanager", OURS), audit, record)
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
     (tmp_path / "replay").mkdir()
-    replay, text = Replay(recorded["record"], tmp_path / "replay"), Scrub(KEY, NAMES).text
+    replay, text = Replay(recorded["record"], tmp_path / "replay"), stand_ins(KEY, NAMES)
     with monkeypatch.context() as patched:
         replay.play(patched)
         played = call_module(rail_audit, stood_in(params, text), diff=False)

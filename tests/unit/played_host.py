@@ -10,7 +10,9 @@ import subprocess
 from collections.abc import Callable
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 
 def command(argv: list[str], text: str = "") -> Ran:
@@ -25,6 +27,10 @@ class PlayedHost(Host):
     def __init__(self, root: str = "/", run: Callable[[list[str], str], Ran] = command) -> None:
         super().__init__(root)
         self._run = run
+
+    def brought(self, want, manager, **options):
+        """Bring the files to a plan by rail_persist, and return what it returns."""
+        return converge(parse_want(want), self, manager, **options)
 
     def run(self, argv, text=None, **_environ):
         tool = self.tool(argv[0])

@@ -31,6 +31,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import host 
 from ansible_collections.railops.rdma.plugins.module_utils._probe import nic
 from ansible_collections.railops.rdma.plugins.module_utils._qos import device as qos_device
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import verbs
+from ansible_collections.railops.rdma.plugins.module_utils._record.scrub import Scrub
 from ansible_collections.railops.rdma.plugins.module_utils._record.sources import FILES
 from ansible_collections.railops.rdma.plugins.module_utils._route import devices, read
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
@@ -258,6 +259,11 @@ def names_of(body: bytes) -> list[str]:
     """Return a link's name and its alternative ones."""
     have = nl.attributes(body, nl.LINK_HEAD.size)
     return [nl.text_of(name) for name in (have[nl.IFLA_IFNAME], *(text for _kind, text in nl.parts(have.get(52, b""))))]
+
+
+def stand_ins(key: str, names: t.Sequence[str]) -> t.Callable[[str], str]:
+    """Return what puts the stand-ins of this key's records into a text."""
+    return Scrub(key, names).text
 
 
 def stood_in(value: t.Any, text: t.Callable[[str], str]) -> t.Any:
