@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import retained, rollback
+from ansible_collections.railops.rdma.plugins.module_utils._route import decode, retained, rollback
 from ansible_collections.railops.rdma.tests.kernel import managers
 
 
@@ -35,6 +36,24 @@ def own_files(monkeypatch, tmp_path_factory):
         monkeypatch.setattr(rollback, "STATE_FOLDER", str(root / "run/timers"))
         return root
     return None
+
+
+@pytest.fixture
+def slow_start(monkeypatch):
+    """Let rollback timers start late."""
+    watch = rollback.watch
+
+    def late(folder):
+        time.sleep(5.5)
+        watch(folder)
+
+    monkeypatch.setattr(rollback, "watch", late)
+
+
+@pytest.fixture
+def without_pyroute2(monkeypatch):
+    """Let hosts of namespaces be without pyroute2."""
+    monkeypatch.setattr(decode, "PYROUTE2_ERROR", "No module named 'pyroute2'")
 
 
 @pytest.fixture

@@ -396,10 +396,9 @@ def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod)
     want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
 
     def failing():
-        from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
         from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 
-        class Full(kernel.Kernel):
+        class Full(route_run.Kernel):
             def transact(self, messages):
                 if messages[0][0].verb == "add" and "rule" in str(messages[0][0]):
                     raise self.refusal(messages[0][0], 105, "injected")
@@ -438,16 +437,8 @@ def test_a_confirmed_change_stays(host):
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
 
 
-def test_a_timer_that_starts_slowly_leaves_the_whole_time(host, monkeypatch):
-    from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
-
-    watch = rollback.watch
-
-    def late(folder):
-        time.sleep(5.5)
-        watch(folder)
-
-    monkeypatch.setattr(rollback, "watch", late)
+@pytest.mark.usefixtures("slow_start")
+def test_a_timer_that_starts_slowly_leaves_the_whole_time(host):
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._audit import preflight
-from ansible_collections.railops.rdma.plugins.module_utils._route import decode, rollback
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run
 
@@ -54,7 +53,7 @@ def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(own_files))
     try:
         (said,) = ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}})
-        assert said == f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
+        assert said == f"{own_files}/run/timers has no room for what the rollback timer keeps."
         assert ask(host, "ens1np0") == []
     finally:
         run("umount", "--lazy", str(own_files))
@@ -112,8 +111,8 @@ def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
         assert [cause for cause in told if what in cause], (what, told)
 
 
-def test_a_host_without_pyroute2_says_so_and_asks_for_it(host, monkeypatch):
-    monkeypatch.setattr(decode, "PYROUTE2_ERROR", "No module named 'pyroute2'")
+@pytest.mark.usefixtures("without_pyroute2")
+def test_a_host_without_pyroute2_says_so_and_asks_for_it(host):
     params = {"rails": [{"interface": "ens1np0"}], "checks": ["preflight"], "settings": ROLES}
     result = host.module(rail_audit, params, diff=False)
     assert result["library_missing"] is True
@@ -126,7 +125,7 @@ SYSCTL = "net/ipv4/conf/{}/arp_ignore"
 
 def test_settings_of_interfaces_that_are_not_there_yet_are_not_in_the_way(host, monkeypatch):
     """Those of an interface that gets another name are looked for under the one that it has."""
-    monkeypatch.setattr(preflight.Sysfs, "pci_interfaces", lambda _self, pci: ["ens2np0"] if pci else [])
+    monkeypatch.setattr(Sysfs, "pci_interfaces", lambda _self, pci: ["ens2np0"] if pci else [])
     sysctls = {SYSCTL.format(name): "1" for name in ("rail2", "ens1np0")}
     more = {"pci": "0000:19:00.0"}
     assert ask(host, "ens1np0", "rail2", sysctls=sysctls, **more) == []
