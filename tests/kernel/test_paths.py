@@ -15,16 +15,14 @@ import random
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._audit.wire import answers_at
-from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, path_kernel
-from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import Kernel
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 from ansible_collections.railops.rdma.tests.kernel.path_deviations import Garden
 from ansible_collections.railops.rdma.tests.kernel.path_judge import judge, shots_of
 
 RAILS, HOSTS, TOS = 3, 3, 0x68
+# A planted default route on a rail is no reason to stop here.
+QOS = {"priority": 3, "dscp": TOS >> 2, "force": True}
 CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
 WANTS = [want_of(slot, RAILS) for slot in range(HOSTS)]
 for rail in (rail for want in WANTS for rail in want["rails"]):
@@ -40,12 +38,10 @@ def neighbours_of(number: int) -> list[dict]:
     ]
 
 
-def audit(number: int) -> list[dict]:
-    want = parse_want(WANTS[number])
-    with Kernel() as kernel:
-        host = kernel.read(want)
-    targets, state = path_kernel.prove(want, host, neighbours_of(number), TOS, answers_at)
-    return path_checks.checks_of(want, targets, state)
+def audit(fabric: Fabric, number: int) -> list[dict]:
+    more = {"neighbours": neighbours_of(number), "settings": {"roce_qos": QOS}}
+    found = fabric.hosts[number].audit(WANTS[number], "paths", "qos", **more)["checks"]
+    return [check for check in found if check["id"] == "route_path"]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +77,7 @@ def test_random_deviations_are_found_where_the_judge_finds_them(fabric, seed):
     draw = random.Random(first)
     plain = [host.dump() for host in fabric.hosts]
     for number in range(HOSTS):
-        assert wrong_of(inside(fabric.hosts[number].name, audit, number)) == {}
+        assert wrong_of(audit(fabric, number)) == {}
     seen = {"deviates": 0, "as planned": 0}
     for case in range(CASES):
         number = draw.randrange(HOSTS)
@@ -100,13 +96,13 @@ def test_random_deviations_are_found_where_the_judge_finds_them(fabric, seed):
         )
         sports = [49152, draw.randint(49153, 65535), *(port for plant in done for port in plant.sports)]
         truth = judge(fabric, host, shots_of(WANTS[number], others, sports), TOS)
-        found = wrong_of(inside(host.name, audit, number))
+        found = wrong_of(audit(fabric, number))
         assert set(found) == set(truth), f"{story}\nfound {found}\ntruth {truth}"
         words = [word for plant in done for word in plant.words]
         for place, cause in found.items():
             assert any(word in cause for word in words), f"{story}\n{place}: {cause}"
         beside = (number + 1) % HOSTS
-        assert wrong_of(inside(fabric.hosts[beside].name, audit, beside)) == {}, story
+        assert wrong_of(audit(fabric, beside)) == {}, story
         seen["deviates" if found else "as planned"] += 1
         for plant in reversed(done):
             apply(host, plant.undo[::-1], check=False)
@@ -129,7 +125,7 @@ def test_what_only_programs_that_do_not_bind_meet_is_a_warning(fabric, line, wor
     """A neighbour's address in main: RoCE goes its way, rdma_cm without a source does not."""
     host = fabric.hosts[0]
     host.ip(*line.split())
-    checks = inside(host.name, audit, 0)
+    checks = audit(fabric, 0)
     host.ip(*line.replace(" add ", " del ").split())
     told = {(check["rail"], check["family"]): check for check in checks if check["status"] != "ok"}
     family = 6 if line.startswith("-6") else 4
@@ -142,4 +138,4 @@ def test_what_only_programs_that_do_not_bind_meet_is_a_warning(fabric, line, wor
         assert "without a source address" in check["cause"]
         assert words in check["cause"]
         assert line.replace(" add ", " del ").partition(" del ")[2].split()[-1] in check["fix"]
-    assert {check["status"] for check in inside(host.name, audit, 0)} == {"ok"}
+    assert {check["status"] for check in audit(fabric, 0)} == {"ok"}
