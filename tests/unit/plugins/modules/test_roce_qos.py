@@ -9,35 +9,36 @@ import json
 import os
 import runpy
 import struct
-import subprocess
 import sys
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._qos import device
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._qos.device import Nic
-from ansible_collections.railops.rdma.plugins.module_utils._qos.files import (
-    PROGRAM,
-    SETTINGS,
-    UNIT,
-    QosFiles,
-    escape,
-    link_of,
-)
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
 STORAGE = "ens20f0np0"
+PROGRAM = "usr/local/lib/railops-rdma/roce_qos.py"
+SETTINGS = "etc/railops-rdma/roce-qos.json"
+UNIT = "etc/systemd/system/railops-roce-qos@.service"
+LINK = "etc/systemd/system/sys-subsystem-net-devices-{0}.device.wants/railops-roce-qos@{0}.service"
 
 
 def ets_of(wanted):
     """Return the struct ieee_ets of classes, shares and algorithms, as the kernel answers."""
     classes, share, algorithm = bytes(wanted[:8]), bytes(wanted[8:16]), bytes(wanted[16:])
     return bytes([0, 8, 0]) + share + share + algorithm + classes + bytes(24)
+
+
+def attributes(data):
+    """Split netlink attributes."""
+    while data:
+        size, kind = struct.unpack_from("=HH", data)
+        yield kind, data[4:size]
+        data = data[size + -size % 4 :]
 
 
 def numbered(found):
@@ -73,17 +74,18 @@ class FakeMlx5:
             "ets": port.get("ets"),
         }
 
-    def set(self, interface, payload, command=device.CMD_IEEE_SET):
-        ((_ieee, nested),) = device.attributes(payload)
-        ((kind, data),) = device.attributes(nested)
-        if kind == device.IEEE_PFC:
+    def set(self, interface, payload, command=20):
+        """Take a message of DCB; numbers are those of include/uapi/linux/dcbnl.h."""
+        ((_ieee, nested),) = attributes(payload)
+        ((kind, data),) = attributes(nested)
+        if kind == 2:  # PFC
             self.set_pfc(interface, data[1], *struct.unpack_from("=H", data, 4))
-        elif kind == device.IEEE_ETS:
-            self.set_ets(interface, device.ets_values(data))
+        elif kind == 1:  # ETS
+            self.set_ets(interface, data)
         else:
-            ((_app, entry),) = device.attributes(data)
-            _selector, priority, dscp = device.APP.unpack(entry)
-            (self.del_app if command == device.CMD_IEEE_DEL else self.set_app)(interface, dscp, priority)
+            ((_app, entry),) = attributes(data)
+            _selector, priority, dscp = struct.unpack("=BBH", entry)
+            {20: self.set_app, 27: self.del_app}[command](interface, dscp, priority)
 
     def set_pfc(self, interface, enabled, delay):
         self._answer(interface, "pfc")
@@ -95,9 +97,9 @@ class FakeMlx5:
         if not self.overridden:
             self.port(interface)["pfc"] = enabled
 
-    def set_ets(self, interface, wanted):
-        self.writes.append((interface, "ets", list(wanted)))
-        self.port(interface)["ets"] = ets_of(wanted)
+    def set_ets(self, interface, data):
+        self.writes.append((interface, "ets", data))
+        self.port(interface)["ets"] = data
 
     def set_app(self, interface, dscp, priority):
         self.writes.append((interface, "set", dscp, priority))
@@ -181,8 +183,9 @@ def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     install(tmp_path / "bin", plain("eno1"))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
-    monkeypatch.setattr(work, "QosFiles", lambda module: QosFiles(str(root), module))
-    monkeypatch.setattr(work, "Nic", lambda name, backend: Nic(name, backend, str(root), dcb))
+    machines.stand_for_the_host(monkeypatch, root)
+    nic = work.Nic
+    monkeypatch.setattr(work, "Nic", lambda name, backend: nic(name, backend, str(root), dcb))
     return {"rails": RAILS, "priority": 5, "dscp": 40}
 
 
@@ -211,8 +214,8 @@ def test_absent_undoes_present(run_module, dcb, root):
     run_module()
     assert run_module(state="absent")["changed"] is True
     assert dcb.port("ens1np0") == {"pfc": 0, "dscp": {}, "dcbx": 0}
-    for path in (PROGRAM, SETTINGS, UNIT, link_of("ens1np0")):
-        assert not os.path.lexists(root / path.lstrip("/"))
+    for path in (PROGRAM, SETTINGS, UNIT, LINK.format("ens1np0")):
+        assert not os.path.lexists(root / path)
     assert run_module(state="absent")["changed"] is False
 
 
@@ -237,11 +240,11 @@ def test_guides_defect_every_rdma_nic_was_touched(run_module, dcb):
 
 def test_guides_defect_an_endless_loop_and_a_global_tcp_setting(run_module, root):
     run_module()
-    unit = (root / UNIT.lstrip("/")).read_text()
+    unit = (root / UNIT).read_text()
     assert "Type=oneshot" in unit
     assert "BindsTo=sys-subsystem-net-devices-%i.device" in unit
-    assert "tcp_ecn" not in unit + (root / PROGRAM.lstrip("/")).read_text()
-    assert os.readlink(root / link_of("ens1np0").lstrip("/")) == UNIT
+    assert "tcp_ecn" not in unit + (root / PROGRAM).read_text()
+    assert os.readlink(root / LINK.format("ens1np0")) == f"/{UNIT}"
 
 
 def test_guides_defect_the_users_notification_values_were_ignored(run_module, dcb, root):
@@ -277,7 +280,7 @@ def test_guides_defect_interfaces_were_brought_up(run_module, root):
     (home / "operstate").write_text("down\n")
     run_module()
     assert (home / "operstate").read_text() == "down\n"
-    assert "link set" not in (root / PROGRAM.lstrip("/")).read_text()
+    assert "link set" not in (root / PROGRAM).read_text()
 
 
 def test_guides_defect_only_one_priority_could_be_paused(run_module, dcb):
@@ -402,7 +405,7 @@ def test_a_rail_that_left_the_fabric_gets_its_settings_back(run_module, dcb, roo
     run_module()
     run_module(rails=RAILS[:7])
     assert (dcb.port("ens8np0")["pfc"], dcb.port("ens7np0")["pfc"]) == (0, 32)
-    assert not os.path.lexists(root / link_of("ens8np0").lstrip("/"))
+    assert not os.path.lexists(root / LINK.format("ens8np0"))
 
 
 def test_infiniband_needs_none_of_it(run_module, dcb):
@@ -421,7 +424,7 @@ def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, refu
     dcb.broken = None
     run_module(state="absent")
     assert (port["pfc"], port["dscp"]) == (0b1000, {26: 3})
-    assert not (root / SETTINGS.lstrip("/")).exists()
+    assert not (root / SETTINGS).exists()
 
 
 @pytest.mark.parametrize("before", [{"pfc": 0, "dscp": {}, "dcbx": 0x0A}, {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}])
@@ -434,7 +437,7 @@ def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_modul
     for number in range(1, 8):
         assert (port := dcb.port(f"ens{number}np0"))["pfc"] == before["pfc"], port
         assert (port["dscp"], port["dcbx"] & 1) == (before["dscp"], before["dcbx"] & 1)
-    assert not (root / SETTINGS.lstrip("/")).exists()
+    assert not (root / SETTINGS).exists()
     dcb.broken = None
     assert run_module(replace=True)["changed"] is True
     dcb.broken = ("ens8np0", "pfc")
@@ -444,12 +447,12 @@ def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_modul
 
 def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):
     run_module(persist=False)
-    assert not (root / UNIT.lstrip("/")).exists()
-    assert not os.path.lexists(root / link_of("ens1np0").lstrip("/"))
+    assert not (root / UNIT).exists()
+    assert not os.path.lexists(root / LINK.format("ens1np0"))
     assert run_module(persist=False)["changed"] is False
     run_module(state="absent")
     assert dcb.port("ens1np0")["pfc"] == 0
-    assert not (root / SETTINGS.lstrip("/")).exists()
+    assert not (root / SETTINGS).exists()
 
 
 def test_what_we_never_set_is_not_taken_back(run_module, dcb):
@@ -467,29 +470,12 @@ def test_more_paused_priorities_than_the_nic_has(run_module, dcb, monkeypatch):
 def test_the_installed_program_sets_a_nic_that_comes_up_anew(run_module, dcb, root, monkeypatch):
     run_module()
     dcb.ports.clear()
-    program = runpy.run_path(str(root / PROGRAM.lstrip("/")))
+    program = runpy.run_path(str(root / PROGRAM))
     nic = program["Nic"]
     monkeypatch.setitem(program["main"].__globals__, "Nic", lambda name, backend: nic(name, backend, str(root), dcb))
-    assert program["main"]([str(root / SETTINGS.lstrip("/")), "ens3np0"]) == 0
+    assert program["main"]([str(root / SETTINGS), "ens3np0"]) == 0
     assert dcb.port("ens3np0") == {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 9}
-    assert program["main"]([str(root / SETTINGS.lstrip("/")), "eno1"]) == 0
-
-
-def test_the_program_runs_alone():
-    done = subprocess.run(
-        [sys.executable, "-I", device.__file__, "/dev/null", "ens1np0"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "JSONDecodeError" in done.stderr  # it started, and read the file it was given
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"), [("ens1np0", "ens1np0"), ("eth-1", r"eth\x2d1"), ("rail1.100", "rail1.100"), (".x", r"\x2ex")]
-)
-def test_names_are_written_as_systemd_does(name, unit):
-    assert escape(name) == unit
+    assert program["main"]([str(root / SETTINGS), "eno1"]) == 0
 
 
 # Lossless RoCE asks first
@@ -506,7 +492,7 @@ def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, d
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
     result = run_module(**UNDECLARED)
     assert (result["changed"], dcb.writes) == (False, [])
-    assert not (root / SETTINGS.lstrip("/")).exists()
+    assert not (root / SETTINGS).exists()
     (check,) = of(result, "roce_declared")
     assert check["status"] == "skipped"
     assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 26)" in check["cause"]
@@ -524,13 +510,13 @@ def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
 def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root, earlier):
     run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
     if earlier:
-        record = json.loads((root / SETTINGS.lstrip("/")).read_text())
+        record = json.loads((root / SETTINGS).read_text())
         for entry in record["interfaces"].values():
             del entry["options"]
             entry["operations"].append(["cable_length", 40])
-        (root / SETTINGS.lstrip("/")).write_text(json.dumps(record))
-        assert run_module(**UNDECLARED)["changes"] == [f"write {SETTINGS}"]
-        assert "cable_length" not in (root / SETTINGS.lstrip("/")).read_text()
+        (root / SETTINGS).write_text(json.dumps(record))
+        assert run_module(**UNDECLARED)["changes"] == [f"write /{SETTINGS}"]
+        assert "cable_length" not in (root / SETTINGS).read_text()
     files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
     writes = list(dcb.writes)
     result = run_module(**UNDECLARED)
@@ -567,7 +553,7 @@ def test_a_share_of_the_bandwidth(run_module, dcb, root):
     real = run_module(ets_bandwidth=60, _ansible_diff=True)
     assert predicted["diff"] == real["diff"]
     wanted = [0, 0, 0, 0, 0, 5, 6, 0, 40, 0, 0, 0, 0, 60, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0]
-    assert ("ens1np0", "ets", wanted) in dcb.writes
+    assert ("ens1np0", "ets", ets_of(wanted)) in dcb.writes
     assert {check["status"] for check in of(run_module(ets_bandwidth=60), "roce_ets")} == {"ok"}
     assert "60 percent of the bandwidth for priority 5 (ETS)" in real["switch"]["text"]
     assert of(run_module(), "roce_ets") == []

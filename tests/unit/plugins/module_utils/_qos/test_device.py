@@ -8,6 +8,8 @@ import errno
 import functools
 import json
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -160,3 +162,13 @@ def test_the_unit_fails_when_the_rdma_device_does_not_come(tmp_path, monkeypatch
     assert device.main([str(settings), "ens1np0"]) == 1
     assert "ens1np0: no RDMA device within 0 s" in capsys.readouterr().err
     assert device.main([str(settings), "ens9np0"]) == 0
+
+
+def test_the_program_runs_alone():
+    done = subprocess.run(
+        [sys.executable, "-I", device.__file__, "/dev/null", "ens1np0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "JSONDecodeError" in done.stderr  # it started, and read the file it was given
