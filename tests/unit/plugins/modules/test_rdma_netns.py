@@ -10,12 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._netns import host as netns_host
 from ansible_collections.railops.rdma.plugins.module_utils._netns import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import OWNED_FILE, owned_text
 from ansible_collections.railops.rdma.tests.unit import machines
 
 KERNEL = "6.1.0-9-amd64"
+OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
+EXCLUSIVE = """\
+# Written by railops.rdma (module rdma_netns): do not edit; take it back with state: absent.
+# RDMA network namespace mode: exclusive
+options ib_core netns_mode=0
+"""
 
 LSINITRAMFS = """#!/bin/sh
 cat "$1"
@@ -91,7 +95,7 @@ class Host:
 def test_the_first_run_changes_and_the_second_does_not(host, run_module):
     first = run_module(mode="exclusive")
     assert (first["changed"], first["live"], first["reboot_required"]) == (True, "set", False)
-    assert host.text(OWNED_FILE) == owned_text("exclusive")
+    assert host.text(OWNED_FILE) == EXCLUSIVE
     second = run_module(mode="exclusive")
     assert (second["changed"], second["live"]) == (False, "unchanged")
     assert host.text("writes") == "exclusive\n"
@@ -222,7 +226,7 @@ def test_a_mode_that_does_not_come_is_no_success(host, refused):
 
 def test_a_refusal_to_somebody_who_is_not_root_is_no_busy_kernel(host, refused, monkeypatch):
     host.write("busy", "")
-    monkeypatch.setattr(netns_host.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     refused("Device or resource busy", fix="become: true", mode="exclusive")
 
 
@@ -238,7 +242,7 @@ def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_w
     host.write(MODE, "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"
     refused("rdma is missing", fix="live: false", mode="shared")
-    assert host.text(OWNED_FILE) == owned_text("exclusive"), "refused before anything is written"
+    assert host.text(OWNED_FILE) == EXCLUSIVE, "refused before anything is written"
     (problem,) = run_module(mode="shared", _ansible_check_mode=True)["problems"]
     assert "rdma is missing" in problem["problem"]
     assert run_module(mode="shared", live=False)["reboot_required"] is True
