@@ -16,8 +16,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe
-from ansible_collections.railops.rdma.plugins.module_utils._probe import servers
-from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import find_endpoint, gid_of
 from ansible_collections.railops.rdma.tests.unit import machines
 
 # Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
@@ -61,7 +59,7 @@ def tools(tmp_path, monkeypatch):
     for name in ("ib_read_lat", "ib_write_bw"):
         machines.program(folder / name, PROGRAM.format(python=sys.executable))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(servers.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
+    monkeypatch.setattr(probe.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
     return folder
 
 
@@ -73,8 +71,8 @@ def sysfs(tmp_path, monkeypatch):
         "link_layer": "Ethernet\n",
         "sm_lid": "0x0\n",
         "gids/0": "fe80:0000:0000:0000:0000:0000:0000:0001\n",
-        "gids/2": gid_of("192.0.2.2") + "\n",
-        "gids/3": gid_of("192.0.2.2") + "\n",
+        "gids/2": "0000:0000:0000:0000:0000:ffff:c000:0202\n",
+        "gids/3": "0000:0000:0000:0000:0000:ffff:c000:0202\n",
         "gid_attrs/types/0": "IB/RoCE v1\n",
         "gid_attrs/types/2": "IB/RoCE v1\n",
         "gid_attrs/types/3": "RoCE v2\n",
@@ -86,8 +84,8 @@ def sysfs(tmp_path, monkeypatch):
     return port
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def free_port(port=0):
+    with socket.create_server(("127.0.0.1", port)) as server:
         return server.getsockname()[1]
 
 
@@ -107,7 +105,7 @@ def task(port, kind="read_lat", **more):
 @pytest.fixture
 def run_module(run_module, tools, sysfs):
     yield lambda end, tests=(), **more: run_module(end=end, token="unit", tests=list(tests), **more)
-    servers.Servers("unit").end()
+    run_module(end="none", token="unit")
 
 
 @pytest.fixture
@@ -145,16 +143,17 @@ def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
 
 def test_the_servers_end_when_told(run_module, port):
     run_module("server", [task(port)], lifetime=30)
-    assert port in servers._listening()
+    with pytest.raises(OSError, match="in use"):
+        free_port(port)
     assert run_module("none")["ended"] == [port]
-    assert port not in servers._listening()
+    assert free_port(port) == port
     assert run_module("none")["ended"] == []
 
 
 def test_a_server_ends_by_itself(run_module, port):
     run_module("server", [task(port)], lifetime=1)
     time.sleep(1.6)
-    assert port not in servers._listening()
+    assert free_port(port) == port
 
 
 def test_a_second_server_call_replaces_the_first(run_module, port):
@@ -223,14 +222,15 @@ def test_perftest_is_missing(run_module, monkeypatch):
     assert "perftest" in run_module("client", [task(1)])["checks"][0]["cause"]
 
 
-def test_a_port_of_infiniband_without_subnet_manager(tmp_path, sysfs):
+def test_a_port_of_infiniband_without_subnet_manager(run_module, tmp_path, sysfs, port):
     (sysfs / "link_layer").write_text("InfiniBand\n")
     (sysfs / "state").write_text("2: INIT\n")
     (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
-    asked = Sysfs(str(tmp_path / "root")), "rail1", "ib0", "192.0.2.2", "infiniband"
-    with pytest.raises(probe.RdmaError, match="subnet manager"):
-        find_endpoint(*asked)
+    asked = {"tests": [task(port, interface="ib0")], "network": "infiniband"}
+    assert "subnet manager" in run_module("client", **asked)["checks"][0]["fix"]
     (sysfs / "state").write_text("4: ACTIVE\n")
-    end = find_endpoint(*asked)
-    assert (end.device, end.number, end.gid_index) == ("mlx5_0", 1, None)
+    run_module("server", lifetime=30, **asked)
+    (end,) = run_module("client", **asked)["tests"]
+    assert (end["status"], end["device"], end["gid_index"]) == ("ok", "mlx5_0", -1)
+    assert " -d mlx5_0 -i 1 " in end["command"]
