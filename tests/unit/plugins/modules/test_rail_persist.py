@@ -7,16 +7,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._persist import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
-from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
-from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 
 
 @pytest.fixture
@@ -86,18 +78,6 @@ def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
     assert (was.partition(",")[0], now.endswith(" lines, 0 of them new")) == (f"{name}: mode 0644", True)
 
 
-def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
-    paths = [f"/etc/n/ens{rail}np0.network" for rail in range(1, 4)]
-    files = {path: File(path, "a\nb\n", 0o644) for path in paths}
-    assert _lines(paths, files, {}) == (
-        f"{paths[0]}: mode 0644, 2 lines (the same for ens2np0.network, ens3np0.network)\n"
-    )
-    assert _lines(paths, files, {paths[1]: File(paths[1], "a\nc\n", 0o644)}).splitlines() == [
-        f"{paths[0]}: mode 0644, 2 lines (the same for ens3np0.network)",
-        f"{paths[1]}: mode 0644, 2 lines, 1 of them new",
-    ]
-
-
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
 def test_absent_undoes_present(run_module, root, manager):
     before = tree(root)
@@ -155,45 +135,22 @@ def test_a_read_only_folder_is_an_error_with_its_path(refused, root):
     refused("/etc/systemd")
 
 
-def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(root):
-    said = "Error: Option '--offline' is unknown, try 'nmcli -help'.\n"
-    machines.program(root / "usr/bin/nmcli", "")
-    host = PlayedHost(str(root), lambda argv, text: Ran(2, "", said))
-    assert work.converge(parse_want(WANT), host, "networkmanager", check_mode=False)["changed"] is True
+def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(run_module, refused, root):
+    nmcli = 'cat > /dev/null; echo "Error: {}" >&2; exit {}'
+    machines.program(root / "usr/bin/nmcli", nmcli.format("Option '--offline' is unknown, try 'nmcli -help'.", 2))
+    assert run_module(manager="networkmanager")["changed"] is True
+    machines.program(root / "usr/bin/nmcli", nmcli.format("ipv4.method: property is invalid", 1))
     before = tree(root)
-    refusing = PlayedHost(str(root), lambda argv, text: Ran(1, "", "Error: ipv4.method: property is invalid"))
-    with pytest.raises(RdmaError, match=r"nothing was written: Error: ipv4\.method"):
-        work.converge(
-            parse_want({**WANT, "rails": [{**RAIL, "mtu": 4000}]}), refusing, "networkmanager", check_mode=False
-        )
+    more = {"manager": "networkmanager", "rails": [{**RAIL, "mtu": 4000}]}
+    refused("nothing was written: Error: ipv4.method", **more)
     assert tree(root) == before
 
 
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
-def test_no_network_manager_is_told_to_apply(root, manager):
-    called = []
+def test_no_network_manager_is_told_to_apply(run_module, root, manager):
+    machines.put(root, "called")
     for name in ("netplan", "nmcli", "networkctl"):
-        machines.program(root / "usr/bin" / name, "")
-    host = PlayedHost(str(root), lambda argv, text: called.append(argv) or Ran(0, "", ""))
+        machines.program(root / "usr/bin" / name, f'cat > /dev/null; echo "$*" >> {root}/called')
     for state in ("present", "absent"):
-        work.converge(parse_want({**WANT, "state": state}), host, manager, check_mode=False)
-    assert [argv for argv in called if {"apply", "up", "restart", "reconfigure"} & {*argv}] == []
-
-
-def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(root, monkeypatch):
-    called = []
-    monkeypatch.setattr(NetworkManager, "_running", lambda self, host: True)
-    machines.program(root / "usr/bin/nmcli", "")
-    host = PlayedHost(str(root), lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
-
-    def run(manager, **more):
-        called.clear()
-        work.converge(parse_want({**WANT, **more}), host, manager, check_mode=False)
-        return [argv[:2] for argv in called if "--offline" not in argv and argv[:1] == ["connection"]]
-
-    assert run("networkmanager") == [["connection", "load"]]
-    assert run("networkmanager") == []
-    # The rails stay wanted: NetworkManager would take their addresses along with its profile.
-    assert run("networkd") == []
-    assert run("networkmanager") == [["connection", "load"]]
-    assert run("networkmanager", state="absent") == [["connection", "reload"]]
+        assert run_module(manager=manager, state=state)["changed"] is True
+    assert {"apply", "up", "restart", "reconfigure"} & {*(root / "called").read_text().split()} == set()

@@ -13,8 +13,14 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
-from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
+from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
+from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines, converge
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
+from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS
 
 NEW = {**PARAMS, "rails": [{**rail, "mtu": 4200} for rail in PARAMS["rails"]]}
@@ -167,3 +173,34 @@ def test_a_folder_that_may_not_be_written_to_is_named_before_anything_is_written
     said = persist(tmp_path, NEW, check_mode=True, report=True)
     row = next(row for row in said["checks"] if row["id"] == "persist_preflight")
     assert (row["status"], row["planned"]) == ("deviation", "/etc/sysctl.d")
+
+
+def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
+    paths = [f"/etc/n/ens{rail}np0.network" for rail in range(1, 4)]
+    files = {path: File(path, "a\nb\n", 0o644) for path in paths}
+    assert _lines(paths, files, {}) == (
+        f"{paths[0]}: mode 0644, 2 lines (the same for ens2np0.network, ens3np0.network)\n"
+    )
+    assert _lines(paths, files, {paths[1]: File(paths[1], "a\nc\n", 0o644)}).splitlines() == [
+        f"{paths[0]}: mode 0644, 2 lines (the same for ens3np0.network)",
+        f"{paths[1]}: mode 0644, 2 lines, 1 of them new",
+    ]
+
+
+def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(NetworkManager, "_running", lambda self, host: True)
+    machines.program(tmp_path / "usr/bin/nmcli", "")
+    host = PlayedHost(str(tmp_path), lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
+
+    def run(manager, **more):
+        called.clear()
+        converge(parse_want({**WANT, **more}), host, manager, check_mode=False)
+        return [argv[:2] for argv in called if "--offline" not in argv and argv[:1] == ["connection"]]
+
+    assert run("networkmanager") == [["connection", "load"]]
+    assert run("networkmanager") == []
+    # The rails stay wanted: NetworkManager would take their addresses along with its profile.
+    assert run("networkd") == []
+    assert run("networkmanager") == [["connection", "load"]]
+    assert run("networkmanager", state="absent") == [["connection", "reload"]]
