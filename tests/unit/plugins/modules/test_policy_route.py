@@ -4,81 +4,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _library
-from ansible_collections.railops.rdma.plugins.module_utils._route import rollback
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome
-from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
-    Address,
-    Host,
-    Link,
-    Route,
-    Rule,
-    Snapshot,
-)
+from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel, sweep
 from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
-
-
-class FakeKernel:
-    """A kernel with a few links: it keeps what is written, and refuses the operation that `refuse` is part of."""
-
-    def __init__(self, *names):
-        links = {name: Link(name, 1500, False, max_mtu=9978) for name in names}
-        self.snapshot = Snapshot(links, *[frozenset()] * 3, {})
-        self.writes = []
-        self.refuse = ""
-        self.group = 4092
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *dummy):
-        pass
-
-    def read(self, want, untouchable):
-        return Host(
-            self.snapshot,
-            names={name: name for name in self.snapshot.links},
-            addresses=self.snapshot.addresses,
-            untouchable=untouchable,
-        )
-
-    def again(self, host):
-        return self.snapshot
-
-    def apply(self, phases):
-        for op in (op for phase in phases for op in phase):
-            if self.refuse and self.refuse in str(op):
-                raise KernelRefused(f"The kernel refused `{op}`.", "Try it by hand.", errno=16)
-            self.writes.append(str(op))
-            self._carry_out(op)
-        return True
-
-    def _carry_out(self, op):
-        if isinstance(op.what, Link) and op.what.kind == "infiniband":
-            # ipoib_change_mtu() of the kernel: success, and the smaller of the two.
-            op = dataclasses.replace(op, what=dataclasses.replace(op.what, mtu=min(op.what.mtu, self.group)))
-        part = {Address: "addresses", Route: "routes", Rule: "rules"}.get(type(op.what))
-        if part is None:
-            self.snapshot = dataclasses.replace(self.snapshot, links={op.what.name: op.what})
-            return
-        have = getattr(self.snapshot, part) - {op.what}
-        self.snapshot = dataclasses.replace(self.snapshot, **{part: have if op.verb == "delete" else have | {op.what}})
 
 
 @pytest.fixture
 def kernel(monkeypatch, tmp_path):
     fake = FakeKernel("ens1np0")
-    monkeypatch.setattr(work, "Kernel", lambda: fake)
-    monkeypatch.setattr(work, "pyroute2_problem", lambda: "")
-    monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
+    fake.stand_for_the_hosts(monkeypatch, tmp_path)
     monkeypatch.setattr(_library, "FOLDER", str(tmp_path / "lib/library"))
     install(tmp_path, plain("eno1"))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -102,17 +42,8 @@ def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(kernel, run_mo
 def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_named(
     kernel, run_module, refused, monkeypatch, received
 ):
-    class Sweep:
-        """Each target answers so often."""
-
-        def __init__(self, targets, **_more):
-            self.targets = targets
-
-        def run(self):
-            return [Outcome(bool(received), knocks=3, sent=10, received=received) for _target in self.targets]
-
     kept = []
-    monkeypatch.setattr(work, "Sweep", Sweep)
+    monkeypatch.setattr(work, "Sweep", sweep(received))
     monkeypatch.setattr(work, "confirm", kept.append)
     asked = {"confirm": "token", "gateways": "require"}
     if received:
@@ -124,9 +55,8 @@ def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_name
 
 @pytest.mark.parametrize("group", [2044, 4092])
 def test_the_mtu_of_ipoib_is_read_back_and_what_holds_it_is_named(kernel, run_module, refused, group):
-    link = Link("ens1np0", 2044, True, kind="infiniband", mode="datagram", max_mtu=4092)
-    kernel.snapshot = before = dataclasses.replace(kernel.snapshot, links={"ens1np0": link})
-    kernel.group = group
+    kernel.set_link("ens1np0", 2044, True, kind="infiniband", mode="datagram", max_mtu=4092)
+    before, kernel.group = kernel.snapshot, group
     wish = {"network": "infiniband", "rails": [{**RAIL, "mtu": 4092}]}
     if group == 2044:
         result = refused("the subnet manager's IPoIB group has 2044", fix="OpenSM", **wish)
