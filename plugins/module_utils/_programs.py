@@ -64,15 +64,16 @@ class Machine(HostFiles):
         """Run a program by its name or path, and wait for its end; the status of one that is not there is 127.
 
         :param argv: the program and its arguments.
-        :param text: what it reads.
-        :param environ: variables of its environment beside the module's.
+        :param text: what it reads; it has a minute then.
+        :param environ: variables of its environment beside the module's, where it reads nothing.
         """
         tool = self.tool(argv[0])
         if not tool or not self._module:
             return Ran(127, "", "")
-        return Ran(
-            *self._module.run_command([tool, *argv[1:]], data=text, environ_update={"LC_ALL": "C.UTF-8", **environ})
-        )
+        if text is not None:
+            # run_command fails the module where a program has ended before it has read all of it.
+            return ask([tool, *argv[1:]], text, seconds=60)
+        return Ran(*self._module.run_command([tool, *argv[1:]], environ_update={"LC_ALL": "C.UTF-8", **environ}))
 
     def links(self) -> list[dict[str, t.Any]]:
         """Return what `ip` says of the interfaces; nothing where the host has none.

@@ -10,13 +10,14 @@ Of the kernel's files, the interfaces of a PCI function: its own ports, and neit
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine, Ran
-from ansible_collections.railops.rdma.tests.unit.machines import put
+from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PCI = "0000:1a:00.0"
 FILE, LINK = "/etc/railops-rdma/one.json", "/etc/systemd/system/some.wants/one.service"
@@ -64,9 +65,9 @@ def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
         def get_bin_path(self, name):
             return f"/usr/sbin/{name}" if name == "ip" else None
 
-        def run_command(self, argv, data, environ_update):
+        def run_command(self, argv, environ_update):
             more = {"LANG": "C"} if "rule" in argv else {}
-            assert (argv[0], data, environ_update) == ("/usr/sbin/ip", None, {"LC_ALL": "C.UTF-8", **more})
+            assert (argv[0], environ_update) == ("/usr/sbin/ip", {"LC_ALL": "C.UTF-8", **more})
             return self.said
 
     machine = Machine(module=Module())
@@ -76,6 +77,13 @@ def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
     with pytest.raises(RdmaError, match="does not list the interfaces: ip: no such thing"):
         machine.links()
     assert Machine().links() == []
+
+
+def test_a_program_that_ends_before_it_has_read_all_says_so_itself(tmp_path):
+    """nmcli before 1.40 refuses --offline at once."""
+    program(tmp_path / "nmcli", "echo \"Option '--offline' is unknown\" >&2\nexit 2\n")
+    machine = Machine(module=SimpleNamespace(get_bin_path=lambda name: str(tmp_path / name)))
+    assert machine.run(["nmcli", "--offline"], "x" * 2**20) == Ran(2, "", "Option '--offline' is unknown\n")
 
 
 def test_modules_of_the_running_kernel_are_named_as_the_kernel_does(tmp_path):
