@@ -60,7 +60,8 @@ class Life:
             link += "MTUBytes=9000\n" if kind == "mtu" else ""
             own += "DHCP=ipv4\n" if kind == "dhcp" else ""
             own += f"Address={net}.5/24\n" if kind in ("address", "route") else ""
-            if kind == "route":
+            # Of one route over several ports the kernel has that of whichever came first.
+            if kind == "route" and match != "Name=en*":
                 own += f"\n[Route]\nDestination=10.99.{self.number}.0/24\nGateway={net}.1\n\n[Network]\n"
             if kind == "macvlan" and "*" not in match:
                 name = f"up{self.number}"
@@ -105,6 +106,8 @@ class Life:
                     "all": {"name": "en*"},
                     "mac": {"macaddress": managers.mac(number)},
                 }
+                if kind == "all":
+                    settings.pop("routes", None)
                 entry = PORTS[number - 1] if kind == "own" else f"{self.draw.choice('atz')}{self.number}"
                 entries[entry] = {**settings, **({"match": match[kind]} if kind in match else {})}
             found[f"/etc/netplan/{name}.yaml"] = json.dumps({"network": {"version": 2, "ethernets": entries}})
