@@ -180,7 +180,8 @@ def tell(world: World, hosts: list[Lived]) -> Run:
             names = (*host.life.named, *host.life.lost, *host.life.leased)
             lacking = [what for what in names if what not in said]
             assert not lacking, f"{host.node}: {lacking}\n{world.story}\n{done.output}"
-        blamed = [host for host in hosts if f"{host.node}: " in said]
+        # What several hosts have alike is said once, of all of them.
+        blamed = [host for host in hosts if re.search(rf"\b{host.node}(, node\d+)*: ", said)]
         assert blamed == refused, f"{blamed}\n{world.story}\n{done.output}"
     return preview
 
