@@ -203,7 +203,7 @@ class Breaks:
         prefix = "::/0" if six(item) else "0.0.0.0/0"
         pairs = [(f"{words} route add blackhole {prefix} table 2000", f"{words} route flush table 2000")]
         rule = f"{words} rule add {selector} {end} priority {priority}"
-        listed = ICMP if "icmp" in selector else OTHER_RAIL if end in ("lookup main", "goto 32766") else ""
+        listed = ICMP if selector == "ipproto 1" else OTHER_RAIL if end in ("lookup main", "goto 32766") else ""
         pairs += [(rule, f"{words} rule del priority {priority}")]
         return self.made(host, place, *pairs, free=True, listed=listed)
 
