@@ -35,12 +35,12 @@ INJECTED = (
 )
 ABSENT: t.Any = object()
 ODD = re.compile(
-    r'(?:\\["\\/nt]|\\r\\n|\r\n){1,99}|('
+    r'[\n\t -\[\]-~]+|(?:\\["\\/nt]|\\r\\n|\r\n){1,99}|('
     r"(?:\\u[dD][89ABab]X{2}\\u[dD][C-Fc-f]X{2}|\\uX{4}|\\[bf]|\\r(?!\\n)|(?!\r\n)[^\n\t -~]){1,99})".replace(
         "X", "[0-9A-Fa-f]"
     )
 )
-"""In JSON's spelling: what makes lines and columns, and what it escapes anyway; as a group, all other odd letters."""
+"""In JSON's spelling: plain letters, what makes lines and what it escapes anyway; as a group, all odd letters."""
 
 DECIDING: dict[str, tuple[t.Any, ...]] = {
     **dict.fromkeys(("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"), ()),
