@@ -21,18 +21,16 @@ from .._card import run as card_run
 from .._check import Check, skipped
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
-from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
-from .._programs import ask
 from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import DECLARED, RECORDED, choose
 from .._rdma import host_run, info_run
-from .._route import filters, path_checks, path_kernel, ping
 from .._route import options as route_options
+from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
@@ -47,11 +45,8 @@ Facts = t.Dict[str, t.Any]  # noqa: UP006
 Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
 # The keys of a host plan that modules take from it.
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
-# How long a program may take to print the host's filters.
-FILTERS_SECONDS = 2.0
 OWN = "preflight"
 """The key of the run's own settings."""
-NFT_MODULE = "nf_tables"
 
 
 @dataclass
@@ -141,14 +136,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(want)
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
-    sysfs = Sysfs()
-    # A look loads no module of the kernel.
-    asleep = sysfs.kernel_modules().get(NFT_MODULE) is False and not sysfs.exists(f"/sys/module/{NFT_MODULE}")
-    old = sysfs.exists("/proc/net/ip_tables_names")
-    drops, unread = filters.read(lambda argv: ask(argv, seconds=FILTERS_SECONDS), asleep, old)
-    if unread:
-        request.warnings.append(f"Filters of the host were not read: {unread}")
-    return path_checks.checks_of(want, targets, state, drops), {}
+    return path_checks.checks_of(want, targets, state), {}
 
 
 def tos_of(request: Request) -> int:

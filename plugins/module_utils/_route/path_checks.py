@@ -17,7 +17,6 @@ from .paths import LOCAL_TABLE, Asked, Flow, PathState, Target, ways_of
 from .wanted import inside
 
 if t.TYPE_CHECKING:
-    from .filters import Drop
     from .want import Want, WantAddress, WantRail
 
 ROLE = by_role("rail_network")
@@ -65,31 +64,22 @@ class Finding(t.NamedTuple):
     fix: str
 
 
-def checks_of(want: Want, targets: t.Sequence[Target], state: PathState, drops: t.Sequence[Drop] = ()) -> list[Check]:
-    """Return one check a rail and family.
-
-    :param drops: the rules of the host's own filters that drop RoCE's port.
-    """
+def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list[Check]:
+    """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
     asked: Answers = {}
     for one in state.asked:
         asked.setdefault(one.target, []).append(one)
     return [
-        _check(rail, item, [one for one in targets if one.source == item.address], state, asked, want, drops)
+        _check(rail, item, [one for one in targets if one.source == item.address], state, asked, want)
         for rail in want.rails
         for item in rail.addresses
     ]
 
 
 def _check(
-    rail: WantRail,
-    item: WantAddress,
-    targets: list[Target],
-    state: PathState,
-    asked: Answers,
-    want: Want,
-    drops: t.Sequence[Drop],
+    rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers, want: Want
 ) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
@@ -102,9 +92,6 @@ def _check(
         ways = set() if target.brief else ways_of(want, state.host, target.address)
         for finding in _findings(target, state, asked.get(target, ()), ways):
             found.setdefault(finding, []).append(target)
-        for drop in drops:
-            if drop.hits(target.interface, item.family, want.prefixes_of(item.family)):
-                found.setdefault(_dropped(drop), []).append(target)
     bad = {finding: own for finding, own in found.items() if finding.bad}
     wrong = {target for own in bad.values() for target in own}
     planned = _listed(targets, wrong)
@@ -119,12 +106,6 @@ def _check(
     fixes = dict.fromkeys(finding.fix for finding in shown)
     make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
-
-
-def _dropped(drop: Drop) -> Finding:
-    cause = f"the rule `{drop.rule}` of {drop.place} drops RoCE's port: of programs and soft-RoCE, where it is reached;"
-    cause += " what a card sends by itself passes no filter of the kernel"
-    return Finding(True, cause, "Take that rule away, or let it name the interfaces that it is meant for.")
 
 
 def _listed(targets: t.Sequence[Target], shown: t.Collection[Target]) -> list[str]:

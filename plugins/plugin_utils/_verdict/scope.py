@@ -21,10 +21,7 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 ON_THE_WIRE = ("duplicates", "cabling", "pings")
 # What pings and the kernel's answers cannot show.
-UNSEEN = (
-    "; so nobody sees a filter that stops UDP 4791 alone, unless a rule of the host names that port, or a pair that is"
-    " cut inside of the fabric where no neighbour asks"
-)
+UNSEEN = "; a filter that drops UDP 4791 and a broken pair of hosts inside the fabric are not detected"
 QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 
