@@ -24,6 +24,8 @@ BRIDGE, ROUTER = 1 << 2, 1 << 4
 ETHERTYPE = 0x88CC
 IEEE_8021, IEEE_8023 = "0080c2", "00120f"
 PORT_VLAN, ETS, PFC, APPLICATION, MAX_FRAME = 1, 9, 11, 12, 4
+MAC = re.compile("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+MOST_OTHERS = 7
 TRANSMISSION = {0: "strict", 1: "credit", 2: "ets", 255: "vendor"}
 SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
 
@@ -43,9 +45,7 @@ Neighbour = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
 
 
 def parse_lldp(text: str) -> dict[str, Neighbour]:
-    """Return the neighbour of each interface that lldpd knows one of; its fields are those of `neighbour`.
-
-    Where several speak on one interface (a NIC's own firmware does) the first that calls itself a switch counts.
+    """Return the neighbor of each interface on which lldpd heard one, as `best` returns it.
 
     :raises ValueError: when the text is not lldpcli's JSON.
     """
@@ -93,8 +93,23 @@ def _is_dcbx(kind: int, value: bytes) -> bool:
 
 
 def best(heard: t.Sequence[Neighbour]) -> Neighbour:
-    """Return the first of an interface's neighbours that calls itself a switch, or the first."""
-    return next((item for item in heard if item["is_switch"]), heard[0])
+    """Return the neighbor of an interface that is most likely its leaf, the others in its `others`.
+
+    A NIC's firmware, a bridge host or a DPU speaks on the port of a leaf, too. A switch comes first. One that names
+    its port by a MAC address, as hosts do (and SONiC until its port names are known), comes after the other switches.
+    """
+    first, *others = sorted(heard, key=lambda item: (not item["is_switch"], named_by_mac(item)))
+    return {**first, "others": others[:MOST_OTHERS]} if others else first
+
+
+def heard_on(seen: Neighbour | None) -> list[Neighbour]:
+    """Return all neighbors of an interface, the most likely leaf first."""
+    return [seen, *(seen.get("others") or ())] if seen else []
+
+
+def named_by_mac(item: Neighbour) -> bool:
+    """Whether a neighbor names its port by a MAC address, as lldpd does on hosts."""
+    return bool(MAC.fullmatch(str(item.get("port"))))
 
 
 def neighbour(**said: t.Any) -> Neighbour:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from .._check import Check, deviation, ok, skipped
+from .lldp import heard_on, named_by_mac
 
 if t.TYPE_CHECKING:
     from .lldp import Neighbour
@@ -21,7 +22,7 @@ class Cable:
     """One rail: what is planned, what was seen, and why nothing was.
 
     :param leaf: the leaf's name or a pattern of it, and `port` the same; empty where the plan has none.
-    :param seen: the neighbour (`lldp.neighbour`), None when there is none.
+    :param seen: the neighbor (`lldp.best`), None when there is none.
     :param unseen: why there is none.
     """
 
@@ -33,27 +34,47 @@ class Cable:
     unseen: str = ""
 
     @property
+    def heard(self) -> Neighbour:
+        """The neighbor that fits the planned leaf and port best, else the most likely one; empty without one."""
+        heard = heard_on(self.seen)
+        on_leaf = [item for item in heard if _is(item, self.leaf)]
+        on_port = [item for item in on_leaf or heard if _has_port(item, self.port)]
+        return next(iter([*on_port, *on_leaf, *heard]), {})
+
+    @property
     def place(self) -> str:
         """Switch and port where the cable ends, for people."""
-        seen = self.seen or {}
-        return " ".join(str(seen[key]) for key in ("switch", "port") if seen.get(key))
+        return _place(self.heard)
+
+
+def _place(item: Neighbour) -> str:
+    return " ".join(str(item[key]) for key in ("switch", "port") if item.get(key))
 
 
 def named(pattern: str, *names: t.Any) -> bool:
-    """Whether one of the names is the planned one or matches it as a pattern; a domain behind it may be left out."""
-    texts = [str(name) for name in names if name]
-    return any(text == pattern or fnmatchcase(text, pattern) for text in [*texts, *(x.split(".")[0] for x in texts)])
+    """Whether a name is the planned one or matches it as a pattern, in any letter case, with or without its domain."""
+    texts = [str(name).lower() for name in names if name]
+    wanted = pattern.lower()
+    return any(text == wanted or fnmatchcase(text, wanted) for text in [*texts, *(x.split(".")[0] for x in texts)])
+
+
+def _is(item: Neighbour, leaf: str) -> bool:
+    return bool(leaf) and named(leaf, item.get("switch"), item.get("switch_id"))
+
+
+def _has_port(item: Neighbour, port: str) -> bool:
+    names = [name.lower() for name in _port_names(item)]
+    return bool(port) and any(name == port.lower() or fnmatchcase(name, port.lower()) for name in names)
 
 
 def on_leaf(cable: Cable, leaf: str) -> bool:
-    """Whether a cable ends in a leaf."""
-    seen = cable.seen or {}
-    return bool(leaf) and named(leaf, seen.get("switch"), seen.get("switch_id"))
+    """Whether one of the neighbors that a cable's port hears is this leaf."""
+    return any(_is(item, leaf) for item in heard_on(cable.seen))
 
 
 def on_port(cable: Cable, port: str) -> bool:
     """Whether a cable ends in a port of that name or description."""
-    return bool(port) and any(text == port or fnmatchcase(text, port) for text in _port_names(cable.seen or {}))
+    return _has_port(cable.heard, port)
 
 
 def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
@@ -85,11 +106,18 @@ def _judge_leaf(
         return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
     if not cable.seen:
         return skipped("cable_leaf", f"Not seen: {cable.unseen}", "", cable.leaf, rail=cable.rail)
-    if not cable.seen["is_switch"]:
-        why = "Not seen: only somebody answers that does not call itself a switch (the NIC's own firmware?)."
-        return skipped(
-            "cable_leaf", why, "Look at LLDP of the leaf and of the NIC's firmware.", cable.leaf, rail=cable.rail
-        )
+    switches = [item for item in heard_on(cable.seen) if item["is_switch"] and not named_by_mac(item)]
+    if not switches:
+        why = f"Not seen: {cable.place} is no switch by its own word (the NIC's own firmware?)."
+        if cable.heard["is_switch"]:
+            why = f"Not seen: {cable.place} names its port by a MAC address, as hosts do and no leaf does for long."
+        fix = "Check LLDP on the leaf and in the NIC's firmware."
+        return skipped("cable_leaf", why, fix, cable.leaf, rail=cable.rail)
+    if len(switches) > 1:
+        places = ", ".join(map(_place, switches))
+        cause = f"{cable.interface} hears {len(switches)} switches, and none of them is {cable.leaf}: {places}."
+        fix = f"Find out which of them the cable of {cable.interface} ends in, and who forwards LLDP of the others."
+        return deviation("cable_leaf", cable.leaf, places, cause, fix, rail=cable.rail)
     cause, fix = _leaf_cause(cable, cables, leaves, zone)
     return deviation("cable_leaf", cable.leaf, cable.place, cause, fix, rail=cable.rail)
 
@@ -127,9 +155,12 @@ def _judge_port(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
         return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
     if cable.leaf and leaf["status"] != "ok":
         return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
-    seen = _port_names(cable.seen)
+    seen = _port_names(cable.heard)
     if on_port(cable, cable.port):
         return ok("cable_port", cable.port, seen[0], rail=cable.rail)
+    if named_by_mac(cable.heard):
+        why = f"Not seen: {cable.place} names its port by a MAC address (SONiC does until its port names are known)."
+        return skipped("cable_port", why, "Run audit again in two minutes.", cable.port, rail=cable.rail)
     cause = f"{cable.interface} is on {cable.place}."
     for other in cables:
         if (

@@ -13,6 +13,7 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
+from ...module_utils._cabling.lldp import heard_on, named_by_mac
 from ...module_utils._card.pci import pci_key
 from ...module_utils._intake import INTERFACE, LINK, PCI, Nonsense, excerpt, fitting, measured
 from ...module_utils._words import natural
@@ -23,7 +24,7 @@ _PORT = {"netdev": (None, INTERFACE), "link_layer": (None, str), "state": (None,
 _DEVICE: dict[str, t.Any] = {"name": INTERFACE, "pci": (None, PCI), "vf": bool, "serves": (None, str)}
 _DEVICE |= {"nearest_gpus": [str], "ports": [_PORT]}
 INFO: dict[str, t.Any] = {"gpus": [{"pci": str, "index": int}], "devices": [_DEVICE], "default_interfaces": [str]}
-INFO |= {"lldp": (None, {INTERFACE: (None, {"is_switch": bool})})}
+INFO |= {"lldp": (None, {INTERFACE: (None, {"is_switch": bool, "others": (None, [{"is_switch": bool}])})})}
 """What of rdma_info's answer a proposal is made of."""
 
 
@@ -40,7 +41,7 @@ class Nic:
     switch: str | None = None
     switch_port: str | None = None
     odd: str = ""
-    """What its neighbour called itself that is no name, so that its cable is left out."""
+    """Why its cable is left out, as a clause about the other end; empty where it is not."""
 
     @property
     def name(self) -> str:
@@ -81,7 +82,20 @@ class Proposal:
     findings: tuple[HostFinding, ...]
 
 
-def candidates(info: t.Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
+def leaves_heard(heard: t.Mapping[str, t.Any] | None, hosts: t.Container[str]) -> list[t.Mapping[str, t.Any]]:
+    """Return the neighbors of a port that can be its leaf, each name once: switches that are no host of the fleet.
+
+    Others are the NIC's own firmware, or hosts that bridge: those name their ports by MAC addresses.
+
+    :param heard: the port's neighbor (`lldp.best`).
+    :param hosts: the fleet's hosts, in lower case, without a domain.
+    """
+    switches = [item for item in heard_on(dict(heard or {})) if item["is_switch"] and not named_by_mac(item)]
+    names = {str(item.get("switch")): item for item in reversed(switches)}
+    return [item for name, item in names.items() if name.lower().split(".")[0] not in hosts]
+
+
+def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tuple[list[Nic], list[Nic]]:
     """Return the ports of a host that could be rails in their order, and its other RDMA ports.
 
     Physical functions next to a GPU, in the GPUs' order. Without such a NIC (no GPU, or a guest that does not show
@@ -98,10 +112,14 @@ def candidates(info: t.Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
         for port in device["ports"]:
             if port.get("netdev") and port["netdev"] in info["default_interfaces"]:
                 continue
-            # Else it is the NIC's own firmware, or another host.
-            heard = neighbour if (neighbour := lldp.get(port.get("netdev")) or {}).get("is_switch") else {}
-            names = [heard.get("switch"), heard.get("port")]
-            odd = next((name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), "")
+            heard = leaves_heard(lldp.get(port.get("netdev")), hosts)
+            names = [heard[0].get("switch"), heard[0].get("port")] if heard else [None, None]
+            no_name = next(
+                (name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), ""
+            )
+            odd = f"calls itself {excerpt(no_name)}, which is no name" if no_name else ""
+            if len(heard) > 1:
+                odd = f"is one of several switches: {', '.join(sorted(excerpt(item['switch']) for item in heard))}"
             found.append(
                 Nic(
                     device=device["name"],
@@ -112,7 +130,7 @@ def candidates(info: t.Mapping[str, t.Any]) -> tuple[list[Nic], list[Nic]]:
                     gpu=near[0] if near else None,
                     switch=None if odd else names[0],
                     switch_port=None if odd else names[1],
-                    odd=excerpt(odd) if odd else "",
+                    odd=odd,
                 )
             )
     found.sort(key=_nic_order)
@@ -143,7 +161,8 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
             fix = "Look at the host: what answers there is not this collection's module."
             findings.append(HostFinding(host, None, "nonsense", f"Its answer is refused: {exc}.", fix))
     hosts = list(told)
-    ports = {host: candidates(told[host]) for host in hosts}
+    known = {name.lower().split(".")[0] for name in infos}
+    ports = {host: candidates(told[host], known) for host in hosts}
     have = {host: nics for host, (nics, _others) in ports.items()}
     count = _most(len(nics) for nics in have.values()) or 0
     profile = _profile(have, count)
@@ -287,8 +306,8 @@ def _port_findings(
                 fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."
                 yield HostFinding(host, rails[index], "no link", f"{nic.name} is {nic.state}.", fix)
             if nic.odd:
-                text = f"What is at the other end of {nic.name} calls itself {nic.odd}, which is no name."
-                fix = "Look at who sends LLDP there; a name has 1 to 100 of A-Z a-z 0-9 _ . : / + - and spaces."
+                text = f"The other end of {nic.name} {nic.odd}."
+                fix = "Check what sends LLDP there; a name has 1 to 100 of A-Z a-z 0-9 _ . : / + - and spaces."
                 yield HostFinding(host, rails[index], "cable left out", text, fix)
             if nic.switch and owner.get(nic.switch, index) != index:
                 usual = sorted((switch for switch, rail in owner.items() if rail == index), key=natural)

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbour
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbour, parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
@@ -82,7 +83,7 @@ def test_nothing_is_green_by_silence():
     leaf, port = judged(cable(1, planned="swp1"), cable(2, "nic", is_switch=False))
     assert [check["status"] for check in (*leaf, *port)] == ["skipped"] * 3
     assert leaf[0]["cause"] == "Not seen: the leaf sends no LLDP."
-    assert "does not call itself a switch" in leaf[1]["cause"]
+    assert leaf[1]["cause"] == "Not seen: nic swp7 is no switch by its own word (the NIC's own firmware?)."
     (unplanned,) = judge([Cable("rail1", "ens1np0", seen=neighbour(switch="tor9"))], [])
     assert (unplanned["status"], unplanned["cause"]) == ("skipped", "The plan names no leaf.")
 
@@ -103,6 +104,48 @@ def test_ports():
     assert judged(cable(1, "su1-leaf2", planned="swp7"))[1][0]["status"] == "skipped"
 
 
+def hearing(*heard, port=""):
+    """Return the checks of one cable whose port hears several neighbors, planned on leaf1."""
+    text = json.dumps({"lldp": [{"interface": [lldpd_row(*item) for item in heard]}]})
+    return judge([Cable("rail1", "ens1np0", "leaf1", port, parse_lldp(text).get("ens1np0"))], [])
+
+
+def lldpd_row(name, port, *, switch=True):
+    chassis = {"id": [{"value": "02:00:00:00:00:01"}], "name": [{"value": name}]}
+    chassis["capability"] = [{"type": "Bridge", "enabled": switch}]
+    return {"name": "ens1np0", "chassis": [chassis], "port": [{"id": [{"value": port}]}]}
+
+
+DPU, LEAF = ("dpu-17", "p0hpf"), ("leaf1", "swp5")
+
+
+@pytest.mark.parametrize("heard", [(DPU, LEAF), (LEAF, DPU)])
+def test_the_planned_leaf_counts_wherever_it_is_among_several_neighbors(heard):
+    leaf, port = hearing(*heard, port="swp5")
+    assert (leaf["status"], leaf["observed"]) == ("ok", "leaf1 swp5")
+    assert port["status"] == "ok"
+    assert hearing(*heard, port="swp6")[1]["status"] == "deviation"
+
+
+def test_several_switches_none_of_them_planned():
+    (leaf,) = hearing(("leaf7", "swp1"), ("dpu-17", "p0hpf"))
+    assert (leaf["status"], leaf["observed"]) == ("deviation", "leaf7 swp1, dpu-17 p0hpf")
+    assert leaf["cause"].startswith("ens1np0 hears 2 switches, and none of them is leaf1")
+    assert "Move" not in leaf["fix"]
+
+
+def test_a_neighbor_that_names_its_port_by_a_mac_address_moves_no_cable():
+    (leaf,) = hearing(("node2", "02:00:00:00:00:02"))
+    assert leaf["status"] == "skipped"
+    assert "names its port by a MAC address" in leaf["cause"]
+
+
+def test_a_leaf_just_after_its_lldp_restarted():
+    transient, named_port = ("leaf1", "02:00:00:00:00:ab"), ("leaf1", "Ethernet32")
+    assert [check["status"] for check in hearing(transient, named_port, port="ethernet32")] == ["ok", "ok"]
+    assert [check["status"] for check in hearing(transient, port="Ethernet32")] == ["ok", "skipped"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "name", "good"),
     [
@@ -111,7 +154,8 @@ def test_ports():
         ("leaf1", "leaf10", False),
         ("su?-leaf*", "su1-leaf12", True),
         ("leaf [1]", "leaf [1]", True),
-        ("Leaf1", "leaf1", False),
+        ("Leaf1", "leaf1", True),
+        ("leaf1", "LEAF1.dc.example", True),
     ],
 )
 def test_names_may_be_patterns(pattern, name, good):

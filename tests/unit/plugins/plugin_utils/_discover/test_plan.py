@@ -214,6 +214,20 @@ def test_cables_that_were_seen_can_be_taken_into_the_inventory():
     assert cables(discover({"node1": info()}), "gpu_nodes") is None
 
 
+def test_a_cable_whose_leaf_is_not_certain_stays_out_of_the_inventory():
+    hosts = fleet(2)
+    heard = hosts["node2"]["lldp"]
+    heard["ens1np0"]["others"] = [{"switch": "dpu-17", "port": "p0hpf", "is_switch": True}]
+    heard["ens2np0"] |= {"switch": "node1.dc.example", "port": "ens2np0"}
+    heard["ens3np0"] |= {"switch": "docker7", "port": "02:00:00:00:00:07"}
+    heard["ens4np0"]["others"] = [{"switch": "leaf4", "port": "02:00:00:00:00:08", "is_switch": True}]
+    proposal = discover(hosts)
+    found = cables(proposal, "gpu_nodes")["gpu_nodes"]["hosts"]["node2"]["fabric_cables"]
+    assert sorted(found) == [f"rail{number}" for number in range(4, 9)]
+    (finding,) = (item for item in proposal.findings if item.kind == "cable left out")
+    assert finding.text == "The other end of ens1np0 is one of several switches: 'dpu-17', 'leaf1'."
+
+
 @pytest.mark.parametrize("lacking", ["netdev", "link_layer", "state", "pci"])
 def test_a_host_that_leaves_something_out_ends_nobody_elses_proposal(lacking):
     """No module of this collection answers so."""
