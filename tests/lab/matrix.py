@@ -12,7 +12,6 @@ matrix.py --list          name them
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import signal
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import cable_cases
 import cluster_cases
+import env
 import host_cases
 from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 
@@ -151,17 +151,6 @@ def write_status(results: list[Result]) -> None:
     STATUS.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}", encoding="utf-8")
 
 
-def files() -> str:
-    """Return the digest of all that git tracks or would track, but for the page that is written here."""
-    listed = ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
-    found = hashlib.sha256()
-    for path in (CHECKOUT / name for name in sorted(set(names)) if name):
-        if path.is_file() and path != STATUS:
-            found.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
-    return found.hexdigest()
-
-
 def passed() -> dict[str, str]:
     """Return the cases that passed, each with the digest of the files it passed on and its number of rails."""
     return json.loads(PASSED.read_text(encoding="utf-8")) if PASSED.exists() else {}
@@ -202,7 +191,8 @@ def main() -> None:
     wanted = {case.cluster for case in chosen}
     why_not = {node: build_image(*(["--cluster"] if node else [])) for node in wanted}
     results = []
-    now = f"{files()} {args.rails} rails"
+    # The page is written here.
+    now = f"{env.contents(but='docs/status.md')} {args.rails} rails"
     for case in chosen:
         if not args.cases and passed().get(case.name) == now:
             print(f"{case.name}: passed on the same files; `matrix.py {case.name}` runs it again")

