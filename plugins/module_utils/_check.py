@@ -47,6 +47,7 @@ class Check(t.TypedDict, total=False):
     object: what it is about beside rail and node: a card, a file, an object of the cluster.
     peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
     fault: of a verdict: the other end, where the fault lies there.
+    unconfirmed: of a verdict: it is made of the word of other hosts, or of one other end, and keeps no job off a node.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Check(t.TypedDict, total=False):
     object: str
     peers: list[str]
     fault: str
+    unconfirmed: bool
 
 
 def by_role(role: str, cost: str = "") -> str:
@@ -75,7 +77,7 @@ def by_role(role: str, cost: str = "") -> str:
 def _made(
     name: str, status: str, planned: t.Any, observed: t.Any, cause: str = "", fix: str = "", **where: t.Any
 ) -> Check:
-    """Return a check. `where`: rail, family, node, object, peers; of all but the rail it has only what is set."""
+    """Return a check. `where`: rail and what else a Check may have; of that only what is set."""
     found = {"id": name, "rail": where.pop("rail", None), "status": status, "planned": planned, "observed": observed}
     where["peers"] = list(where.get("peers", ())) or None
     found.update(cause=cause, fix=fix, **{key: value for key, value in where.items() if value is not None})

@@ -108,7 +108,8 @@ def fitting(value: t.Any, shape: t.Any, what: str) -> t.Any:
     """Return a value that has a shape, as it is.
 
     :param shape: a type, a pattern or a set of texts; a list with the shape of its items; a dictionary with those of
-        its keys, of which more may be there, and with a pattern as its key those of all; (None, shape): it may lack.
+        its keys, of which more may be there, and with a pattern or a set as its key those of all; (None, shape): it may
+        lack.
     :param what: it is, for the refusal.
     :raises Nonsense: it has another.
     """
@@ -121,7 +122,7 @@ def fitting(value: t.Any, shape: t.Any, what: str) -> t.Any:
     elif isinstance(shape, dict):
         good = isinstance(value, dict)
         for key, inner in shape.items() if good else ():
-            for name in value if isinstance(key, re.Pattern) else ():
+            for name in () if isinstance(key, str) else value:
                 fitting(value[fitting(name, key, f"a name in {what}")], inner, f"{what} of {name}")
             if isinstance(key, str):
                 fitting(value.get(key), inner, f"{key} of {what}")

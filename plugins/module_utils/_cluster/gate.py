@@ -149,8 +149,9 @@ def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, s
             continue
         parts: dict[str, dict[str, None]] = {}
         for check in entry["checks"]:
-            # Where the fault is the other end's, that node is judged for it.
-            if check["status"] == "deviation" and check["id"] not in ignored and not check.get("fault"):
+            # Where the fault is the other end's, that node is judged for it. No node is judged by the word of another.
+            counts = not (check.get("fault") or check.get("unconfirmed"))
+            if check["status"] == "deviation" and check["id"] not in ignored and counts:
                 parts.setdefault(check["rail"] or "host", {})[check["id"]] = None
         message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())
         if len(message) > LONGEST:

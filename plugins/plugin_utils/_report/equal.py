@@ -76,7 +76,11 @@ def _key(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
 
 
 def _texts(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    return tuple(json.dumps(check[key], sort_keys=True, default=str) for key in ("planned", "observed"))
+    return _json(check["planned"]), _json(check["observed"])
+
+
+def _json(value: t.Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def equal(checks: t.Iterable[tuple[str, t.Mapping[str, t.Any]]]) -> list[Equal]:
@@ -91,7 +95,8 @@ def _group(members: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> Equal:
     places = tuple((host, str(check["rail"] or "")) for host, check in members)
     causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
     first = members[0][1]
-    return Equal(first, all(_texts(check) == _texts(first) for _host, check in members), places, tuple(causes))
+    texts = _texts(first)
+    return Equal(first, all(_texts(check) == texts for _host, check in members), places, tuple(causes))
 
 
 def folded(names: t.Iterable[str], limit: int = 8) -> str:
@@ -120,8 +125,10 @@ def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
         keys = [key for key in {**planned, **observed} if planned.get(key) != observed.get(key)]
         return tuple({key: side[key] for key in keys if key in side} for side in (planned, observed))  # type: ignore[return-value]
     if isinstance(planned, (list, tuple)) and isinstance(observed, (list, tuple)):
-        left = [item for item in planned if item not in observed]
-        right = [item for item in observed if item not in planned]
+        # By their JSON: both may be long, and not every item can be in a set.
+        here, there = ({_json(item): item for item in side} for side in (planned, observed))
+        left = [item for key, item in here.items() if key not in there]
+        right = [item for key, item in there.items() if key not in here]
         return (left, right) if left or right else (planned, observed)
     return planned, observed
 

@@ -30,12 +30,13 @@ Json = dict[str, t.Any]
 TEXTS = ("planned", "observed", "cause", "fix")
 KEYS = ("id", "rail", "status", *TEXTS)
 _CHECK: Json = {"status": frozenset(KINDS), "family": (None, int), "peers": (None, [str])}
-_CHECK |= dict.fromkeys(("cause", "fix", "object", "node", "fault"), (None, str))
+_CHECK |= dict.fromkeys(("cause", "fix", "object", "node"), (None, str))
 _WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
-PORT = {key: (None, Real if key == "speed" else str) for key in COMPARED}
+# Every unlike port repeats what its peers have.
+_SHORT = re.compile(r"[ -~]{0,100}")
+PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
 """A port, as the fleet's are compared."""
-_FACTS: Json = {"health": (None, {"rails": (None, {LABEL: PORT})}), "macs": (None, {LABEL: INTERFACE})}
-_FACTS |= {"ports": (None, {LABEL: int}), STRANGE: (None, [str])}
+_FACTS: Json = {STRANGE: (None, [str])}
 # Parts of earlier versions hold checks that are gone.
 KNOWN = IDS | {name.split()[1] for name in BY_NAME if name.startswith("check ")}
 # Schema 1 had ids of its own.
@@ -44,7 +45,7 @@ _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
 STATUS = frozenset((*STATUSES, UNREACHABLE, NOT_VERIFIED, SKIPPED))
 _ENTRY: Json = {"status": STATUS, "rails": (None, {LABEL: frozenset(KINDS)}), "counts": (None, {LABEL: int})}
 _ENTRY |= {"made": (None, [_OLD_ID]), **dict.fromkeys(("node", "error", "reason"), (None, str))}
-_SHORT = 300
+_BRIEF = 300
 _TAKEN = object()
 
 
@@ -67,7 +68,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
 
     A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
 
-    :param rails: the plan's; without them every name of a rail will do.
+    :param rails: the plan's; without them checks may be of any rail, and facts are of none.
     :param schema: 1 has ids of its own.
     """
     answer, left = Answer([], {}, []), [VALUES, LETTERS]
@@ -87,7 +88,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
         for item in inner:
             left[0] -= 1
             try:
-                if isinstance(item, dict) and _is_plain(item, rails):
+                if isinstance(item, dict) and _is_plain(item, rails, left):
                     answer.checks.append(t.cast("Check", item))
                 else:
                     walk(item, depth - 1)
@@ -96,7 +97,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
             if min(left) < 0:
                 raise Nonsense(f"more than {VALUES:,} values or {LETTERS:,} letters")
         if isinstance(value, dict) and value.get("facts") and "checks" in value:
-            answer.facts.update(fitting(measured(value["facts"], left), _FACTS, "the facts"))
+            answer.facts.update(_facts(measured(value["facts"], left), frozenset(rails)))
 
     try:
         walk([nested], DEPTH)
@@ -105,15 +106,34 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
     return answer
 
 
-def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str]) -> bool:
-    """Whether a check is as `_check` would make it: most are, and a fleet has millions."""
+def _facts(facts: t.Any, rails: frozenset[str]) -> Json:
+    """Return the facts of a host, which speaks for the plan's rails alone.
+
+    :raises Nonsense: they are none.
+    """
+    fitting(facts, _FACTS, "the facts")
+    if not rails:
+        return {key: facts[key] for key in _FACTS if key in facts}
+    shape = {"health": (None, {"rails": (None, {rails: PORT})}), "macs": (None, {rails: INTERFACE})}
+    return t.cast("Json", fitting(facts, {**shape, "ports": (None, {rails: int})}, "the facts"))
+
+
+def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]) -> bool:
+    """Whether a check is as `_check` would make it, and measured here: most are, and a fleet has millions."""
+    letters = 0
     for key in TEXTS:
         value = row.get(key)
-        if not isinstance(value, str) or len(value) >= _SHORT or not value.isprintable():
+        if not isinstance(value, str) or len(value) >= _BRIEF or not value.isprintable():
             return False
+        letters += len(value)
     name = row.get("id")
-    known = isinstance(name, str) and name in KNOWN and row.get("status") in KINDS
-    return known and len(row) == len(KEYS) and _is_rail(row.get("rail", 0), rails)
+    if not isinstance(name, str) or name not in KNOWN or row.get("status") not in KINDS:
+        return False
+    if len(row) != len(KEYS) or not _is_rail(row.get("rail", 0), rails):
+        return False
+    left[0] -= len(KEYS)
+    left[1] -= letters
+    return True
 
 
 def _is_rail(rail: t.Any, rails: t.Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import typing as t
 from collections import Counter
+from itertools import islice
 
 from ...module_utils._check import DEVIATION, Check, deviation, warning
 
@@ -28,6 +29,8 @@ ASPECTS = {
 }
 
 
+# Places that are named of those that share something, and addresses of a check whose holders are.
+NAMED = 5
 # What peers are compared by; a verdict bears no more of a port.
 COMPARED = ("pci_id", "driver", "version", "firmware", "speed")
 
@@ -95,11 +98,12 @@ class FleetPorts:
     def outliers(self) -> t.Iterator[tuple[str, Check]]:
         """Give the hosts that differ, each with its check; those that are like their peers have none."""
         for mac, places in sorted(self._shared.items()):
-            for host, rail in sorted(places):
-                others = _named(sorted(place for place in places if place != (host, rail)))
+            ordered = sorted(places)
+            for place in ordered:
+                others = _named([one for one in ordered[: NAMED + 1] if one != place], len(ordered) - 1)
                 cause = f"{others} has the same hardware address, and a leaf that knows both sends to one of them."
                 planned = "a hardware address of its own"
-                yield host, deviation("fleet_mac", planned, mac, cause, ASPECTS["fleet_mac"], rail=rail)
+                yield place[0], _of_others(deviation, "fleet_mac", place[1], planned, mac, cause)
         for (aspect, peers), values in sorted(self._values.items()):
             counts = Counter({value: len(places) for value, places in values.items()})
             # Among equals the newest or fastest, so that the answer does not depend on the hosts' order.
@@ -112,19 +116,26 @@ class FleetPorts:
     def holder(self, mac: str, of: str) -> str:
         """Return the holder of a hardware address, for people; empty when it is none of the fleet."""
         first = self._macs.get(mac.lower())
-        return _named(self._shared.get(mac.lower(), [first]), of) if first else ""
+        places = self._shared.get(mac.lower(), {first: None}) if first else {}
+        return _named(list(islice(places, NAMED)), len(places), of)
 
 
-def _named(places: t.Iterable[Place], of: str = "") -> str:
-    return " and ".join(f"{rail} of {'this host' if host == of else host}" for host, rail in places)
+def _named(places: t.Sequence[Place], total: int, of: str = "") -> str:
+    found = [f"{rail} of {'this host' if host == of else host}" for host, rail in places[:NAMED]]
+    return " and ".join(found + [f"{total - len(found):,} more"] * (total > len(found)))
+
+
+def _of_others(make: t.Callable[..., Check], aspect: str, rail: str, usual: str, value: str, cause: str) -> Check:
+    """Return a check of a host that is made of other hosts' word."""
+    return make(aspect, usual, value, cause, ASPECTS[aspect], rail=rail, unconfirmed=True)
 
 
 def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:
     if aspect != "fleet_speed":
-        return warning(aspect, usual, value, f"{most} have {usual}; this one has {value}.", ASPECTS[aspect], rail=rail)
+        return _of_others(warning, aspect, rail, usual, value, f"{most} have {usual}; this one has {value}.")
     shown = (f"{usual / 1000:g} Gb/s", f"{value / 1000:g} Gb/s")
     make = deviation if value < usual else warning
-    return make(aspect, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.", ASPECTS[aspect], rail=rail)
+    return _of_others(make, aspect, rail, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.")
 
 
 def compare_fleet(
@@ -151,6 +162,7 @@ def with_holder(check: Check, fleet: FleetPorts, host: str) -> Check:
     """Return a check of a duplicate address whose cause names the holder, where the fleet knows it."""
     if check["id"] != "address_duplicate" or check["status"] != DEVIATION:
         return check
-    known = [holder for mac in MAC.findall(str(check["observed"]).lower()) if (holder := fleet.holder(mac, host))]
+    macs = islice(MAC.finditer(str(check["observed"]).lower()), NAMED)
+    known = [holder for mac in macs if (holder := fleet.holder(mac[0], host))]
     holders = f" It is {' and '.join(known)}."
     return {**check, "cause": f"{check['cause']}{holders}"} if known and holders not in check["cause"] else check

@@ -6,7 +6,8 @@
 
 The host that began a ping or an RDMA test reports its failure. When nothing else on that host's rail can be why, and
 on the other end's rail something can, or the other end did not answer at all, the fault is the other end's: `fault` in
-the check names it. Where neither or both have such a deviation, no fault is named.
+the check names it. Where neither or both have such a deviation, no fault is named; and where all such failures of a
+rail are with one other end, they are `unconfirmed`: that end may have made them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def with_faults(verdict: Verdict) -> Verdict:
     if not pairs:
         return verdict
     by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
+
+    def ends_of(check: t.Mapping[str, t.Any]) -> list[str]:
+        return [peer if peer in hosts else by_node.get(peer, "") for peer in check.get("peers") or ()]
+
     broken = {
         (name, check["rail"])
         for name, entry in hosts.items()
@@ -40,8 +45,16 @@ def with_faults(verdict: Verdict) -> Verdict:
         and not check.get("peers")
     }
 
+    # With whom each rail fails, by both ends' word.
+    others: dict[tuple[str, str | None], set[str]] = {}
+    for name in pairs:
+        for check in hosts[name]["checks"]:
+            for end in ends_of(check) if check["status"] == DEVIATION else ():
+                others.setdefault((name, check["rail"]), set()).add(end)
+                others.setdefault((end, check["rail"]), set()).add(name)
+
     def fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
-        ends = [peer if peer in hosts else by_node.get(peer, "") for peer in check.get("peers") or ()]
+        ends = ends_of(check)
         if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
             return None
         theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in broken) for end in ends)
@@ -50,8 +63,12 @@ def with_faults(verdict: Verdict) -> Verdict:
     def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):
             return check
-        end = fault(name, check)
-        return {key: value for key, value in check.items() if key != "fault"} | ({"fault": end} if end else {})
+        made = {key: value for key, value in check.items() if key not in ("fault", "unconfirmed")}
+        if end := fault(name, check):
+            made["fault"] = end
+        elif check["status"] == DEVIATION and len(others[name, check["rail"]]) < 2:
+            made["unconfirmed"] = True
+        return made
 
     more = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
     return t.cast("Verdict", {**verdict, "hosts": {**hosts, **more}})

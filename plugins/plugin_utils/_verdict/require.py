@@ -78,7 +78,8 @@ class Required:
         for group in self._required:
             for host in self._hosts if self._made[group] else ():
                 if host not in self._named[group]:
-                    yield host, _lacking(group, "no such check was made on this host, and on others it was")
+                    reason = "no such check was made on this host, and on others it was"
+                    yield host, {**_lacking(group, reason), "unconfirmed": True}
 
     def nowhere(self) -> list[Check]:
         """Return what was not looked at anywhere, and no reason is given."""

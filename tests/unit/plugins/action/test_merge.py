@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import deviati
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, outliers
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, intake, merge, outliers
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
 from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
@@ -151,9 +151,8 @@ def told(rng, name):
 def verdict_of(results):
     ports = outliers.PortKinds()
     names = {result["host"]: result["host"] for result in results}
-    made = merge.merge(
-        "d", outliers.compare_fleet(lambda _whole: iter(results), ports), names, rails=["rail1", "rail2"]
-    )
+    rows = [intake.result_in(result, ["rail1", "rail2"]) for result in results]
+    made = merge.merge("d", outliers.compare_fleet(lambda _whole: rows, ports), names, rails=["rail1", "rail2"])
     return json.loads(json.dumps({**made, "ports": ports.kinds}))
 
 
@@ -164,7 +163,7 @@ def test_parts_say_of_the_fleet_what_one_run_would_have_said(seed):
     results = [told(rng, f"node{number}") for number in range(1, rng.randint(3, 10))]
     rng.shuffle(results)
     cut = rng.randint(0, len(results))
-    made = MergedVerdict("d")
+    made = MergedVerdict("d", ["rail1", "rail2"])
     for number, rows in enumerate((results[:cut], results[cut:]), 1):
         made.take(f"part{number}", verdict_of(rows))
     verdict = made.verdict({}, ["rail1", "rail2"])

@@ -128,6 +128,10 @@ def test_merge_itself_takes_nothing_unlooked(said, kind):
         {"health": {"rails": {"rail1": {"pci_id": ["a"], "firmware": "1"}}}},
         {"macs": {"rail1": ["a"]}},
         {"macs": {"rail1": ESCAPE}},
+        {"macs": {"rail9": "00:00:5e:00:53:01"}},
+        {"health": {"rails": {"rail9": {"firmware": "1"}}}},
+        {"health": {"rails": {"rail1": {"firmware": "1" * 101}}}},
+        {"ports": {"rail9": 0}},
         {"more": nested(400)},
     ],
 )
@@ -136,6 +140,49 @@ def test_facts_that_the_fleet_cannot_be_compared_by_are_the_hosts_error(facts):
     assert verdict["hosts"]["node2"]["status"] == "error"
     assert [row["id"] for row in verdict["hosts"]["node2"]["checks"]] == ["network_link"]
     assert verdict["hosts"]["node1"]["status"] == "deviation"
+
+
+MADE_UP = {f"r{number}": number for number in range(10_000)}
+LIES = [
+    pytest.param({"macs": dict.fromkeys(MADE_UP, "00:00:5e:00:53:01")}, id="macs"),
+    pytest.param({"health": {"rails": {rail: {"pci_id": "a", "firmware": "evil"} for rail in MADE_UP}}}, id="ports"),
+]
+
+
+@pytest.mark.parametrize("facts", LIES)
+def test_a_host_speaks_for_no_rail_but_the_plans(facts):
+    """10,000 made-up rails were 10,000 votes, and 10,000 squared letters (attacks S1 and S2)."""
+    own = {"macs": {"rail1": "00:00:5e:00:53:01"}, "health": {"rails": {"rail1": {"pci_id": "a", "firmware": "1"}}}}
+    verdict = fleet(result("node2", facts=facts), result("node4", facts=own))
+    assert verdict["hosts"]["node2"]["status"] == "error"
+    assert verdict["hosts"]["node4"]["status"] == "pass"
+    assert len(files.json_lines(verdict, 2)) < 5000
+
+
+@pytest.mark.parametrize("facts", LIES)
+def test_neither_does_a_host_of_a_part(facts):
+    merged = MergedVerdict("d", RAILS)
+    ports = {"ports": MADE_UP} if "health" in facts else facts
+    own = {"macs": {"rail1": "00:00:5e:00:53:01"}, "ports": {"rail1": 0}}
+    lies = {**part(node2={"facts": ports}, node4={"facts": own}), "ports": [{"pci_id": "a", "firmware": "1"}]}
+    merged.take("a", lies)
+    verdict = merged.verdict({}, RAILS)
+    assert {name: entry["status"] for name, entry in verdict["hosts"].items()} == {"node2": "error", "node4": "pass"}
+    assert len(files.json_lines(verdict, 2)) < 5000
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        pytest.param([[]] * 200_001, id="values"),
+        pytest.param([check()] * 30_000, id="checks"),
+        pytest.param([check(cause="x" * 290)] * 28_000, id="letters"),
+    ],
+)
+def test_an_answer_of_many_small_things_is_measured_too(many):
+    answer = answer_in(many, RAILS)
+    assert "200,000 values" in answer.error
+    assert sum(len(row["cause"]) for row in answer.checks) <= 8_000_300
 
 
 def test_free_text_keeps_letters_and_shows_control_characters_by_their_numbers():

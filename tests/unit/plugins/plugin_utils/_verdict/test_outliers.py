@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import outliers
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge, outliers
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import result_in
 
 CX7 = "15b3:1021:15b3:0041"
 
@@ -129,3 +133,47 @@ def test_a_holder_whose_hardware_address_another_has_too_is_not_blamed_alone():
     fleet[2]["facts"]["macs"]["rail2"] = "00:00:5e:00:53:21"
     (check,) = (item for item in compare_fleet(fleet)[0]["checks"] if item["id"] == "address_duplicate")
     assert check["cause"].endswith("It is rail1 of node2 and rail2 of node3.")
+
+
+def shared(number):
+    """Return hosts that all claim one hardware address, which each of them also found at its own address."""
+    own = deviation("address_duplicate", "none", "00:00:5e:00:53:ff", "It is answered.", "fix", rail="rail1")
+    return [
+        {"host": f"node{n}", "checks": [own], "facts": {"macs": {"rail1": "00:00:5e:00:53:ff"}}} for n in range(number)
+    ]
+
+
+def test_an_address_that_every_host_claims_takes_work_and_text_in_proportion():
+    def cost(number):
+        calls = 0
+
+        def count(_frame, _event, _argument):
+            nonlocal calls
+            calls += 1
+
+        fleet = shared(number)
+        sys.setprofile(count)
+        made = compare_fleet(fleet)
+        sys.setprofile(None)
+        return calls, len(json.dumps(made))
+
+    for few, many in zip(cost(400), cost(1600), strict=True):
+        assert many < 5 * few
+
+
+def test_of_many_places_five_are_named():
+    made = compare_fleet(shared(20))[0]["checks"]
+    texts = {check["id"]: check["cause"] for check in made}
+    named = "rail1 of node1 and rail1 of node10 and rail1 of node11 and rail1 of node12 and rail1 of node13"
+    assert texts["fleet_mac"].startswith(f"{named} and 14 more has the same hardware address")
+    assert texts["address_duplicate"].endswith("rail1 of node3 and rail1 of node4 and 15 more.")
+
+
+def test_what_other_hosts_say_of_a_host_takes_no_job_off_it():
+    fleet = [result(f"node{n}") for n in range(1, 5)]
+    fleet[3]["facts"]["macs"]["rail1"] = fleet[0]["facts"]["macs"]["rail1"]
+    fleet[3]["facts"]["health"]["rails"] = {"rail1": port(speed=800000), "rail2": port(speed=1)}
+    rails = ["rail1", "rail2"]
+    made = merge.merge(None, compare_fleet([result_in(row, rails) for row in fleet]), {}, rails=rails)
+    assert made["hosts"]["node1"]["status"] == made["hosts"]["node4"]["status"] == "deviation"
+    assert set(judgements(made).values()) == {""}

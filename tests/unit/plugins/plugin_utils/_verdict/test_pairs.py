@@ -86,9 +86,32 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
     ],
 )
 def test_what_nobody_knows_is_not_said(checks):
-    made = verdict(**checks)
-    assert faults(made) == {}
-    assert judgements(with_places(made, {}))["k8s-1"]
+    assert faults(verdict(**checks)) == {}
+
+
+@pytest.mark.parametrize(
+    ("counts", "checks"),
+    [
+        pytest.param(False, {"node1": [bad("ping_neighbour", "rail2", "node2")]}, id="one end"),
+        pytest.param(False, {"node1": [bad("ping_neighbour", "rail2", "elsewhere")]}, id="one end elsewhere"),
+        pytest.param(False, {"node1": [bad("ping_neighbour", f"rail{n}", f"node{n + 1}") for n in (1, 2)]}, id="rails"),
+        pytest.param(True, {"node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="two ends"),
+        pytest.param(True, {"node1": [bad("ping_neighbour", "rail2", f"node{n}") for n in (2, 3)]}, id="one by one"),
+        pytest.param(
+            True,
+            {f"node{a}": [bad("ping_neighbour", "rail2", f"node{b}")] for a, b in ((1, 2), (3, 1))},
+            id="one each way",
+        ),
+        pytest.param(
+            True, {"node1": [bad("network_mtu"), bad("ping_neighbour", "rail2", "node2")]}, id="its own finding"
+        ),
+    ],
+)
+def test_a_node_is_judged_by_no_other_ends_word_alone(counts, checks):
+    """A host that swallows echoes must not take its neighbor out of service (attack S5)."""
+    told = judgements(with_places(verdict(**checks), {}))
+    assert bool(told["k8s-1"]) is counts
+    assert not told["k8s-2"]
 
 
 def test_a_verdict_that_is_judged_again_is_the_same():

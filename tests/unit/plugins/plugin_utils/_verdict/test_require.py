@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import has, unknown
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import Required, has, unknown
 
 LINK = ok("network_link", "up", "up", rail="rail1")
 PING = skipped("ping_rails", "verify_traffic is none for this host")
@@ -58,6 +58,10 @@ def test_a_host_that_was_passed_over_without_a_word():
     rows, status = found(["traffic"], [LATENCY], [LINK])
     assert rows == [("node2", None, "traffic", "no such check was made on this host, and on others it was")]
     assert status == "deviation"
+    required = Required(["traffic"])
+    required.host("node1", [LATENCY])
+    required.host("node2", [])
+    assert [check["unconfirmed"] for _host, check in required.forgotten()] == [True]
 
 
 def test_what_nobody_looked_at_is_the_clusters():
