@@ -10,13 +10,11 @@ import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import env
 import yaml
 from api_fields import FREE, META
+from programs import CRDS
 
 HERE = Path(__file__).resolve().parent
-# Upstream's own CRDs, when they lie beside the checkout.
-REAL_CRDS = env.SHARED / "crds"
 # The project's own minimal description of the kinds: names and scopes, any field let through.
 STUB_CRDS = HERE / "chart/crds"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -162,7 +160,7 @@ def crd(
 
 def crd_folder() -> Path:
     """Return the folder of CRDs to serve: upstream's when there, else the project's stubs."""
-    return REAL_CRDS if REAL_CRDS.is_dir() else STUB_CRDS
+    return CRDS if CRDS.is_dir() else STUB_CRDS
 
 
 def read_crds(folder: Path) -> list[dict[str, t.Any]]:

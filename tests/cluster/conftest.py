@@ -26,7 +26,6 @@ import tools
 import yaml
 from admission import Webhooks
 from api_double import ApiDouble
-from api_kinds import REAL_CRDS
 from kubernetes import client
 from kubernetes import config as kube_config
 from kubernetes.dynamic import DynamicClient
@@ -48,7 +47,7 @@ PLAYED = bool(os.environ.get("RAILOPS_TEST_PLAYED"))
 
 def pytest_report_header() -> str:
     """Say what the tests stand on."""
-    crds = "upstream's CRDs" if REAL_CRDS.is_dir() else "STUB CRDs (../shared/crds is not there)"
+    crds = "upstream's CRDs" if programs.CRDS.is_dir() else "STUB CRDs (../shared/crds is not there)"
     try:
         chart = f"Spiderpool's chart {programs.chart()}"
     except programs.MissingError:

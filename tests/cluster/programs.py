@@ -31,6 +31,8 @@ import env
 import packages
 
 SERVER, ETCD, CHART = "kube-apiserver", "etcd", "chart"
+# Upstream's, where they are beside the checkout.
+CRDS = env.SHARED / "crds"
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 # Of one release: they come from one folder.
 KUBERNETES = (SERVER, *CONTROLLERS, "kubelet")

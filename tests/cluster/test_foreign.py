@@ -16,18 +16,19 @@ import subprocess
 import typing as t
 from pathlib import Path
 
+import programs
 import pytest
 import tools
 import yaml
 from api_double import ApiDouble
-from api_kinds import HERE, REAL_CRDS, crd_folder, read_crds
+from api_kinds import HERE, crd_folder, read_crds
 from conftest import Live, Playbook
 from kubernetes.dynamic.exceptions import ConflictError
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
 # NVIDIA's CRDs as data, where they lie beside the checkout.
-BACKENDS = REAL_CRDS.parent / "crds-backends"
+BACKENDS = programs.CRDS.parent / "crds-backends"
 CRD = "apiextensions.k8s.io/v1"
 NAD = "k8s.cni.cncf.io/v1"
 # What of others is looked at: whatever this collection could write.

@@ -23,7 +23,6 @@ import zipfile
 from pathlib import Path
 
 import programs
-from api_kinds import REAL_CRDS
 from programs import env
 
 HERE = Path(__file__).resolve().parent
@@ -120,9 +119,9 @@ def install_spiderpool(kubeconfig: Path) -> None:
 def stub_chart(target: Path) -> Path:
     """Return a copy of the stub chart, with upstream's CRDs when they are there."""
     shutil.copytree(HERE / "chart", target)
-    if REAL_CRDS.is_dir():
+    if programs.CRDS.is_dir():
         shutil.rmtree(target / "crds")
-        shutil.copytree(REAL_CRDS, target / "crds")
+        shutil.copytree(programs.CRDS, target / "crds")
         for path in (target / "crds").iterdir():
             path.chmod(0o644)
         (target / "crds").chmod(0o755)
