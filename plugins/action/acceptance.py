@@ -36,10 +36,10 @@ ARGUMENT_SPEC = documented(DOCUMENTATION)
 class ActionModule(FabricAction):
     """The action behind the module acceptance."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Do one phase."""
         self._vars = task_vars
-        self._args = arguments(self, ARGUMENT_SPEC)
+        self._args = arguments(args, ARGUMENT_SPEC)
         self._settings = state.settings_of(self._args)
         phase = self._args["phase"]
         if phase in ("serve", "send", "end"):

@@ -16,16 +16,16 @@ from ..plugin_utils._progress import ProgressAction
 class ActionModule(ProgressAction):
     """The action in front of the module cluster_nodes."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Refuse to drain another node than the plan's, and run the module.
 
         Without a host plan (a cluster that no fabric was planned for) the inventory's word is all there is.
         """
         host, folder = task_vars.get("inventory_hostname"), task_vars.get("rdma_host_plan_dir")
-        if self._task.args.get("drain") and folder:
+        if args.get("drain") and folder:
             folder = os.path.expanduser(os.path.expandvars(str(self._templar.template(folder))))
             if os.path.exists(os.path.join(folder, HOSTS_FOLDER, f"{host}.json")):
                 node = read_host_plan(folder, str(host))["node"]
-                for given in self._task.args.get("nodes") or ():
+                for given in args.get("nodes") or ():
                     refuse_other_node(given, str(host), node)
-        return super().act(task_vars)
+        return super().act(args, task_vars)

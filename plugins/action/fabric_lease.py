@@ -17,8 +17,7 @@ from ..plugin_utils._progress import ProgressAction
 class ActionModule(ProgressAction):
     """The action in front of the module fabric_lease."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Name the run by its user, its controller and its process, which is this worker's parent."""
         user = f"{getpass.getuser()}@{socket.gethostname()}"
-        self._task.args["run"] = {"user": user, "pid": os.getppid()}
-        return super().act(task_vars)
+        return super().act({**args, "run": {"user": user, "pid": os.getppid()}}, task_vars)

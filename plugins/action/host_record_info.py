@@ -20,16 +20,16 @@ from ..plugin_utils._refusal import fail
 class ActionModule(ModuleAction):
     """The action in front of the module host_record_info."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Record a host by the module, or the folders of a plan and a verdict."""
-        if not self._task.args.get("folders"):
-            result = super().act(task_vars)
+        if not args.get("folders"):
+            result = super().act(args, task_vars)
             try:
                 # A record's files stay as they are; its measure counts, and what of it a person reads.
                 measured(result.get("record"))
                 return {**result, **{key: measured(result[key]) for key in ("summary",) if key in result}}
             except Nonsense as exc:
                 fail(f"The record of this host is refused: it is {exc}.", "Look at who answers there. [record_refused]")
-        args = arguments(self, SPEC)
+        args = arguments(args, SPEC)
         files = bundle(args["folders"], args["key"], [*args["names"], os.uname().nodename, *users()])
         return {"changed": False, "bundle": files}

@@ -35,13 +35,11 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the planner; the module's documentation says what it takes and returns."""
         # A variable that is null is an empty text in an argument for ansible-core before 2.19.
         raw = {
-            key: value
-            for key, value in self._task.args.items()
-            if value != "" or task_vars.get(f"fabric_{key}", "") is not None
+            key: value for key, value in args.items() if value != "" or task_vars.get(f"fabric_{key}", "") is not None
         }
         of_role = bool(raw.pop("variables_of", None))
         if NETADDR_ERROR:

@@ -15,9 +15,9 @@ from ..plugin_utils._report.equal import folded
 class ActionModule(ModuleAction):
     """The action in front of the module node_cni."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and add names of nodes for people."""
-        result = super().act(task_vars)
+        result = super().act(args, task_vars)
         lacking: dict[str, list[str]] = {}
         for node, names in result.get("lacking", {}).items():
             lacking.setdefault(", ".join(names), []).append(node)

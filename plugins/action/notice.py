@@ -22,9 +22,9 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Show the lines; with fail, and where there are any, as a failure."""
-        args = arguments(self, ARGUMENT_SPEC)
+        args = arguments(args, ARGUMENT_SPEC)
         text = f"\n  {'- ' if args['fail'] else ''}".join([args["heading"], *args["lines"]])
         # Some of it is what hosts say.
         text = "\n".join(map(shown, text.split("\n")))

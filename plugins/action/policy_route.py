@@ -22,18 +22,15 @@ class ActionModule(ModuleAction):
     # The rollback timer outlives the task and its temporary folder.
     KEEPS_LIBRARY = True
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and once more to confirm."""
-        args = dict(self._task.args)
         confirm = args.get("confirm") == NEW_CONNECTION
-        self._task.args = {**args, "confirm": None} if confirm else args
-        changed = super().act(task_vars)
+        changed = super().act({**args, "confirm": None} if confirm else args, task_vars)
         if changed.get("failed") or not (confirm and changed.get("token")):
             return changed
-        self._task.args = {**args, "confirm": changed["token"]}
         try:
             self._connection.reset()
-            kept = super().act(task_vars)
+            kept = super().act({**args, "confirm": changed["token"]}, task_vars)
         except AnsibleConnectionFailure as exc:
             raise AnsibleConnectionFailure(
                 f"After the change no new connection came about, and the host takes the change back: {exc}"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -52,7 +53,7 @@ with contextlib.suppress(KeyError):
 class ActionModule(ModuleAction):
     """Give rail_audit the host plan, and keep its result where the verdict reads it."""
 
-    def options(self, have: HostPlan) -> dict[str, t.Any]:
+    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options that the host plan gives, the namespace mode among the settings."""
         qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
         refuse_other_node(run.get("node"), self._host, have["node"])
@@ -65,14 +66,7 @@ class ActionModule(ModuleAction):
             "cabling": {**self._cabling(have), **self._settings.get("cabling", {})},
             "preflight": {**run, **self._node},
         }
-        return {**super().options(have), "settings": settings}
-
-    def _values(self, named: dict[str, dict[str, str]], task_vars: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-        """Return the settings with those of named variables."""
-        settings: dict[str, dict[str, t.Any]] = dict(self._task.args.get("settings") or {})
-        for module, options in named.items():
-            settings[module] = {**self._named(options, task_vars), **settings.get(module, {})}
-        return settings
+        return {**super().options(have, args), "settings": settings}
 
     def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
         leaves = leaves_of(self._folder)
@@ -100,17 +94,20 @@ class ActionModule(ModuleAction):
         if args.get("addresses") is None and "paths" in args.get("checks", ["paths"]):
             args["addresses"] = drawn_addresses(plan_dir, host, self._settings.get("ping", {}).get("seed", 0))
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        self._node, args = {}, self._task.args
+        self._node = {}
         host = task_vars["inventory_hostname"]
+        settings = copy.deepcopy(args.pop("settings", None) or {})
         if named := args.pop("variables", None):
             of_roles = ASKED if args.get("checks") == ["preflight"] else AUDITED
-            args["settings"] = self._values({**of_roles, **named}, task_vars)
-            self._task.args = args = {**args["settings"].pop(OWN, {}), **args}
-        for module, options in (args.get("settings") or {}).items():
+            for module, variables in {**of_roles, **named}.items():
+                settings[module] = {**self._named(variables, task_vars), **settings.get(module, {})}
+            args = {**settings.pop(OWN, {}), **args}
+        for module, options in settings.items():
             refuse_gone(f"option {module}", options)
-        gather = (args.get("settings") or {}).get("preflight", {}).pop("gather", None)
+        gather = settings.get("preflight", {}).pop("gather", None)
+        args |= {"settings": settings} if settings else {}
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
         said = {key: args.pop(key, value) for key, value in SCOPE.items()}
@@ -121,11 +118,11 @@ class ActionModule(ModuleAction):
                 return {"changed": False, "skipped": True, "skip_reason": f"{host} is not in the group {group}"}
             flags = {key: boolean(said[key]) for key in ("devices", "persist")}
             args["checks"], left_out = scope(said["roles"], traffic=said["traffic"], **flags)
-        if verify_dir and "since" not in self._task.args:
-            self._task.args["since"] = read_json(last_path(verify_dir, host)) or None
-        plan_dir = str(self._task.args.get("plan_dir") or "")
+        if verify_dir and "since" not in args:
+            args["since"] = read_json(last_path(verify_dir, host)) or None
+        plan_dir = str(args.get("plan_dir") or "")
         try:
-            result = once(self._task, super().act(task_vars))
+            result = once(self._task, super().act(args, task_vars))
         except AnsibleActionFail as exc:
             if not verify_dir:
                 raise

@@ -38,9 +38,9 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect, propose, write the files that change."""
-        args = arguments(self, ARGUMENT_SPEC)
+        args = arguments(args, ARGUMENT_SPEC)
         hostvars = task_vars["hostvars"]
         returned = {host: hostvars[host].get(args["register"]) if host in hostvars else None for host in args["hosts"]}
         proposal = discover({host: row.get("info") if row else None for host, row in returned.items()}, args["names"])

@@ -59,9 +59,9 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Order the turns, or begin, judge or end one host's."""
-        args = arguments(self, ARGUMENT_SPEC)
+        args = arguments(args, ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         return {"changed": False, **getattr(self, f"_{args['phase']}")(args, host)}
 

@@ -17,9 +17,9 @@ SECRET = {"cluster_components_info": ("values", "release")}
 class ActionModule(ModuleAction):
     """The action in front of these modules."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and keep what is secret out of its answer."""
-        result = super().act(task_vars)
+        result = super().act(args, task_vars)
         for option in SECRET.get(self.name, ()):
             result.get("invocation", {}).get("module_args", {}).pop(option, None)
         return result

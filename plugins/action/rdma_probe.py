@@ -22,9 +22,9 @@ SPARE_SECONDS = 120
 class ActionModule(FabricAction):
     """The action behind the module rdma_probe."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Work out the tests of this host and run its end."""
-        args = arguments(self, ARGUMENT_SPEC)
+        args = arguments(args, ARGUMENT_SPEC)
         if args["plan_dir"] and args["end"] != "none" and (reason := self._plan(args, task_vars)):
             checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
             return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}

@@ -19,22 +19,22 @@ class ActionModule(ModuleAction):
 
     _declared: t.Mapping[str, t.Any]
 
-    def options(self, have: HostPlan) -> dict[str, t.Any]:
+    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options that the host plan gives.
 
         :raises AnsibleActionFail: when the task says otherwise than the plan.
         """
-        given = self._task.args
-        if given.get("state") != "absent":
-            refuse_two_declarations({row: [have["node"]] for row in torn_options(have, given)})
+        if args.get("state") != "absent":
+            refuse_two_declarations({row: [have["node"]] for row in torn_options(have, args)})
         self._declared = {"network": have["network"], **lossless_options(have)}
-        return {**super().options(have), **lossless_options(have)}
+        return {**super().options(have, args), **lossless_options(have)}
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and say by what was declared, and not by a host's word, what the switches need."""
         self._declared = {}
-        result = super().act(task_vars)
+        args = self.given(args, task_vars)
+        result = super().act(args, task_vars)
         if result.get("switch"):
-            policy, source = choose({**arguments(self, SPEC), **self._declared}, {})
+            policy, source = choose({**arguments(args, SPEC), **self._declared}, {})
             result["switch"] = switch_values(policy) if source == DECLARED else result["switch"]
         return result

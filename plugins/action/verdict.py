@@ -48,9 +48,9 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Begin or finish a verification, or merge the verdicts of several."""
-        args = arguments(self, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
+        args = arguments(args, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
         self._vars = task_vars
         plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}

@@ -22,9 +22,9 @@ class ActionModule(FabricAction):
 
     _requires_connection = False
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect the checks and write the file."""
-        refuse_gone("option verify_result", self._task.args)
-        args = arguments(self, ARGUMENT_SPEC)
+        refuse_gone("option verify_result", args)
+        args = arguments(args, ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         return write_result(args, host, args["results"], args["error"] or None, {})

@@ -11,8 +11,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
-from ansible.plugins.action import ActionBase
 from ansible.utils import color
 
 SPEC_KEYS = ("type", "elements", "required", "choices", "default")
@@ -27,14 +28,18 @@ def documented(text: str) -> dict[str, t.Any]:
     return {name: {key: option[key] for key in SPEC_KEYS if key in option} for name, option in options.items()}
 
 
-def arguments(action: ActionBase, spec: dict[str, t.Any], one_of: list[str] | None = None) -> dict[str, t.Any]:
-    """Return the task's arguments, checked against a module's argument spec and with its defaults.
+def arguments(given: dict[str, t.Any], spec: dict[str, t.Any], one_of: list[str] | None = None) -> dict[str, t.Any]:
+    """Return a task's arguments, checked against a module's argument spec and with its defaults.
 
     :param one_of: options of which exactly one is given.
+    :raises AnsibleActionFail: naming what is wrong.
     """
-    untyped: t.Any = action
     rules = {"mutually_exclusive": [one_of], "required_one_of": [one_of]} if one_of else {}
-    validated: dict[str, t.Any] = untyped.validate_argument_spec(argument_spec=spec, **rules)[1]
+    validator: t.Any = ArgumentSpecValidator(spec, **rules)
+    found = validator.validate(given)
+    if found.error_messages:
+        raise AnsibleActionFail(f"Wrong arguments: {'; '.join(found.error_messages)}")
+    validated: dict[str, t.Any] = found.validated_parameters
     return validated
 
 

@@ -109,15 +109,16 @@ class FabricAction(ActionBase):
         if host != "localhost" and "localhost" in hostvars:
             self._refuse(host, differing(mine, hostvars["localhost"], self._templar.template), mine)
         try:
-            return once(self._task, self.act(mine))
+            return once(self._task, self.act(dict(self._task.args), mine))
         except RdmaError as exc:
             raise Refusal(str(exc), exc.facts) from None
         except AnsibleConnectionFailure as exc:
             raise Lost(str(exc)) from None
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Do what the task asks, and return its result.
 
+        :param args: the task's arguments. They stay as they are: Ansible renders them once for all attempts of a task.
         :raises RdmaError: with what is in the way.
         """
         raise NotImplementedError

@@ -108,8 +108,8 @@ class ModuleAction(FabricAction):
         """The module's name."""
         return str(self._task.action).rpartition(".")[2]
 
-    def options(self, have: HostPlan) -> dict[str, t.Any]:
-        """Return the options of the module that the host plan `have` gives."""
+    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options of the module that the host plan `have` gives, beside the arguments `args`."""
         keys, of_rails = GIVEN[self.name]
         options = {OPTIONS.get((self.name, key), key): have.get(key) for key in keys}
         if options.get("rails") is not None:
@@ -140,13 +140,17 @@ class ModuleAction(FabricAction):
     def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
         """Add what else the module takes from the plan."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
-        args = dict(self._task.args)
+    def given(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the arguments with those of the role's variables that the task names by variables_of."""
+        args = dict(args)
         if role := args.pop("variables_of", None):
             refuse_gone("variable", [name for name in task_vars if name.startswith(f"{role}_")])
             args = {**self._named(variables_of(self.name, role=role), task_vars), **args}
-            self._task.args = dict(args)
+        return args
+
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
+        args = self.given(args, task_vars)
         refuse_gone(f"option {self.name}", args)
         if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
@@ -154,7 +158,7 @@ class ModuleAction(FabricAction):
             host = task_vars["inventory_hostname"]
             have = read_host_plan(folder, host)
             self.more_args(args, folder, host)
-            args |= {key: value for key, value in self.options(have).items() if args.get(key) in (None, "")}
+            args |= {key: value for key, value in self.options(have, args).items() if args.get(key) in (None, "")}
         name = f"railops.rdma.{self.name}"
         module: dict[str, t.Any] = {"module_name": name, "module_args": args, "task_vars": task_vars}
         result: dict[str, t.Any] = self._execute_module(**module)

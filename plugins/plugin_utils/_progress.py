@@ -48,18 +48,17 @@ class Follower(threading.Thread):
 class ProgressAction(ModuleAction):
     """The action in front of a module that has the option progress_file."""
 
-    def act(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module with a file for its progress, and follow that file."""
         local = self._connection.transport == "local"
-        if self._task.args.get("progress_file") or not local:
-            return super().act(task_vars)
+        if args.get("progress_file") or not local:
+            return super().act(args, task_vars)
         handle, path = tempfile.mkstemp(prefix="railops-rdma-progress-")
         os.close(handle)
         follower = Follower(path, self.name)
         follower.start()
         try:
-            self._task.args = {**self._task.args, "progress_file": path}
-            result = super().act(task_vars)
+            result = super().act({**args, "progress_file": path}, task_vars)
         finally:
             follower.stop()
             os.unlink(path)

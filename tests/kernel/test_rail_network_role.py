@@ -307,3 +307,36 @@ def test_absent_takes_it_back(site):
     play(folder)
     assert "changed=1" in play(folder, "-e", "state=absent")
     assert not [line for line in fabric.hosts[0].dump()["rules"] if "lookup 10" in line]
+
+
+RETRIES = """
+- hosts: node1
+  gather_facts: false
+  connection: local
+  tasks:
+    - railops.rdma.policy_route:
+        plan_dir: "{{ playbook_dir }}/plan"
+        confirm_timeout: 60
+        confirm: new_connection
+      register: seen
+      until: seen.attempts == 3 or lookup('ansible.builtin.pipe', 'ip -n {HOST} rule del priority 10001') != ''
+      retries: 2
+      delay: 0
+    - debug:
+        msg: "attempts {{ seen.attempts }} changed {{ seen.changed }} confirmed {{ seen.confirmed | default('no') }}"
+"""
+
+
+def test_each_attempt_of_a_task_compares_with_the_plan_and_confirms(site):
+    """A foreign rule stops the first one; a rule of the plan is deleted after the second one, which has confirmed."""
+    folder, fabric = site
+    host = fabric.hosts[0]
+    play(folder)
+    planned = host.dump()
+    play(folder, "-e", "state=absent")
+    host.ip("rule", "add", "from", "203.0.113.9", "lookup", "77", "priority", "10001")
+    (folder / "retries.yml").write_text(RETRIES.replace("{HOST}", host.name))
+    said = play(folder, playbook="retries.yml")
+    assert "attempts 3 changed True confirmed True" in said, said
+    assert host.dump() == planned
+    assert "confirmed" in host.timer()
