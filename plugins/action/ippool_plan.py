@@ -43,7 +43,7 @@ class ActionModule(FabricAction):
         }
         of_role = bool(raw.pop("variables_of", None))
         if NETADDR_ERROR:
-            return {"failed": True, "msg": missing_required_lib("netaddr >= 1.0"), "exception": NETADDR_ERROR}
+            return {"failed": True, "msg": missing_required_lib("netaddr >= 1.3"), "exception": NETADDR_ERROR}
         nodes = raw.pop("nodes", None)
         places = {name: name for name in task_vars}
         warnings: list[str] = []

@@ -10,8 +10,8 @@ import fnmatch
 import re
 import typing as t
 
-Pairs = t.List[t.Tuple[str, str]]  # noqa: UP006 - evaluated on Python 3.9
-Section = t.Tuple[str, Pairs]  # noqa: UP006
+Pairs = list[tuple[str, str]]
+Section = tuple[str, Pairs]
 # A name in one of them hides it in those after it; people write into the first two.
 FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
 

@@ -28,7 +28,7 @@ BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
 LONGEST_DEFAULT = 3
 GENERATIONS = 32
 SECONDS = 60
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+Json = dict[str, t.Any]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import typing as t
 
 from ..module_utils._fabric.labels import OURS
 
-Json = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+Json = dict[str, t.Any]
 
 ANNOTATION = f"{OURS}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"

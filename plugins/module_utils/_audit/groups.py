@@ -40,9 +40,9 @@ from .wire import answers_at
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-Checks = t.List[Check]  # noqa: UP006 - evaluated on Python 3.9
-Facts = t.Dict[str, t.Any]  # noqa: UP006
-Look = t.Callable[["Request"], t.Tuple[Checks, Facts]]  # noqa: UP006
+Checks = list[Check]
+Facts = dict[str, t.Any]
+Look = t.Callable[["Request"], tuple[Checks, Facts]]
 # The keys of a host plan that modules take from it.
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
 OWN = "preflight"

@@ -41,7 +41,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("id", "name", "descr", "mfs"), ("value",)),
 }
 
-Neighbour = t.Dict[str, t.Any]  # noqa: UP006 - evaluated on Python 3.9
+Neighbour = dict[str, t.Any]
 
 
 def parse_lldp(text: str) -> dict[str, Neighbour]:

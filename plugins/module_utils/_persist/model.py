@@ -21,7 +21,7 @@ PRIVATE = 0o600
 PUBLIC = 0o644
 # Of a file that is a symbolic link; its text is where that leads.
 LINK = 0o777
-Texts = t.Dict[str, str]  # noqa: UP006 - evaluated on Python 3.9
+Texts = dict[str, str]
 
 
 @dataclass(frozen=True)

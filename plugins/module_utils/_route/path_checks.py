@@ -53,7 +53,7 @@ MAKERS = {
 }
 
 
-Answers = t.Dict[Target, t.List[Asked]]  # noqa: UP006 - evaluated on Python 3.9
+Answers = dict[Target, list[Asked]]
 
 
 class Finding(t.NamedTuple):

@@ -88,7 +88,7 @@ class Want:
         return tuple(prefix for prefix in self.prefixes if (":" in prefix) == (family == 6))
 
 
-Wire = t.Callable[[t.Collection[t.Tuple[str, str]]], t.Mapping[t.Tuple[str, str], str]]  # noqa: UP006 - Python 3.9
+Wire = t.Callable[[t.Collection[tuple[str, str]]], t.Mapping[tuple[str, str], str]]
 """Asks the wire who has addresses, each at its interface: the hardware address of each that somebody answers for."""
 
 

@@ -24,7 +24,7 @@ from .intake import KINDS, NOT_VERIFIED, PORT, STATUS, STATUSES, UNREACHABLE, An
 from .merge import SCHEMA, added, counts_of, lost_entry, narrowed, normal_check, overall, rail_statuses, verdict_of
 from .outliers import ASPECTS, PortKinds, compare_fleet
 
-Entry = t.Dict[str, t.Any]  # noqa: UP006 - as merge has it
+Entry = dict[str, t.Any]
 
 
 class MergedVerdict:
