@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
-from .model import KINDS, Host, Link, Snapshot, link_of, of_all, port_of
+from .model import KINDS, Host, Link, Snapshot, as_good, link_of, of_all, port_of
 from .want import IPOIB_GROUP
 from .wanted import exclusion_rules
 
@@ -86,22 +86,26 @@ def _sysctl_checks(want: Want, host: Host) -> t.Iterator[Check]:
     if not want.sysctls or not want.present:
         return
     now = host.snapshot.sysctls
-    wrong = {key: now.get(key, "") for key, value in want.sysctls if now.get(key) != value}
+    planned = dict(want.sysctls)
+    observed = {key: now.get(key, "") for key in planned}
+    wrong = {key: value for key, value in observed.items() if not as_good(key, value, planned[key])}
     causes = [f"{key} is {value}" for key, value in wrong.items()]
     # The role sets the interfaces' own and leaves `all` alone.
     fixes = dict.fromkeys([FIX] if wrong else [])
     for key, value in want.sysctls:
-        wider = host.sysctls_all.get(key, "")
+        wider, all_key = host.sysctls_all.get(key, ""), of_all(key)
         # The kernel takes the larger of the two, so `all` can undo what the interface says.
-        if wider.isdigit() and value.isdigit() and int(wider) > int(value):
+        if wider.isdigit() and value.isdigit() and int(wider) > int(value) and not as_good(key, wider, value):
+            planned[all_key], observed[all_key] = value, wider
             causes.append(f"{key.rpartition('/')[2]} of `all` is {wider}, and the kernel takes the larger of the two")
-            all_key = of_all(key).replace("/", ".")
-            fixes[f"Set it for all: `sysctl -w {all_key}={value}`, and where sysctl.d has it."] = None
+            fixes[f"Set it for all: `sysctl -w {all_key.replace('/', '.')}={value}`, and where sysctl.d has it."] = None
+    if not causes:
+        observed = planned
     yield _check(
         "network_sysctls",
         None,
-        dict(want.sysctls),
-        {key: now.get(key, "") for key, _value in want.sysctls},
+        planned,
+        observed,
         cause="; ".join(dict.fromkeys(causes)),
         fix=" ".join(fixes),
     )

@@ -186,6 +186,16 @@ def _host_text(prefix: str) -> str:
     return address if length in ("32", "128") else prefix
 
 
+EQUAL_SETTINGS = {"arp_ignore": ("1", "2")}
+"""Values of a setting that serve a rail equally: arp_ignore 2 also compares the asker's subnet, which is the rail's."""
+
+
+def as_good(key: str, now: str, wanted: str) -> bool:
+    """Whether a setting (a path below /proc/sys) has the wanted value, or one that serves a rail equally."""
+    equal = EQUAL_SETTINGS.get(key.rpartition("/")[2], ())
+    return now == wanted or (now in equal and wanted in equal)
+
+
 T = t.TypeVar("T")
 
 

@@ -256,16 +256,17 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
 
 
 def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
-    """Return the rules before main's that select the packet's addresses and lead to its route, or nobody knows where.
+    """Return the rules before main's that select the packet's addresses and can have led to the kernel's answer.
 
-    Their other selectors are shown and not judged.
+    A rule that ends the look-up (unreachable, blackhole, prohibit) did not select a packet that got a route. Other
+    selectors of the rules are shown and not judged.
     """
     route = asked.match
     return [
         rule
         for rule in sorted(rules)
         if rule.family == asked.target.family and 0 < rule.priority < MAIN_PRIORITY
-        if rule.table != asked.target.table and (not route or rule.table in (0, route.table))
+        if rule.table != asked.target.table and (not route or rule.table == route.table or (rule.table == 0 and "goto" in rule.other))
         if (_fits(asked.flow.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
         or (rule.invert and rule.other)
     ]

@@ -16,7 +16,7 @@ from .._check import in_the_way
 from .._errors import InputError
 from .._fabric.numbers import METRICS, TABLES
 from .checks import checks_of
-from .model import Host, Phase, Snapshot, as_text, render, steps, toward
+from .model import Host, Phase, Snapshot, as_good, as_text, render, steps, toward
 from .own import Mine, exactly, in_metrics
 from .problems import problems_of
 from .want import named
@@ -103,4 +103,5 @@ def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
     """Prefer what is there where it does the same: the metric inside a table of ours decides nothing."""
     there = {(exactly(route), route.mtu): route for route in sorted(now.routes, reverse=True) if route.table in TABLES}
     routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
-    return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, wanted.sysctls)
+    kept = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if as_good(key, now.sysctls[key], value)}
+    return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **kept})

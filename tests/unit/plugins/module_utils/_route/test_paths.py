@@ -149,6 +149,7 @@ def test_a_rule_that_diverts_is_named_with_its_maker_and_its_route():
     [
         pytest.param(FOREIGN, True, id="leads-there"),
         pytest.param(dataclasses.replace(FOREIGN, table=0, other="goto 32766"), True, id="jumps"),
+        pytest.param(dataclasses.replace(FOREIGN, table=0, other="unreachable"), False, id="ends-the-look-up"),
         pytest.param(dataclasses.replace(FOREIGN, table=78), False, id="leads-to-another-table"),
         pytest.param(dataclasses.replace(FOREIGN, source="192.0.2.34/32"), False, id="another-rail"),
         pytest.param(dataclasses.replace(FOREIGN, dest="203.0.113.0/24"), False, id="another-destination"),

@@ -332,6 +332,24 @@ def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
     host = host_of("ens1np0", sysctls={key: "0"}, sysctls_all={key: "1"})
     check = next(item for item in plan(host, sysctls={key: "0"}).checks if item["id"] == "network_sysctls")
     assert "larger of the two" in check["cause"]
+    all_key = "net/ipv4/conf/all/rp_filter"
+    assert (check["planned"][all_key], check["observed"][all_key]) == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("own", "wider", "status", "changed"),
+    [("1", "0", "ok", False), ("2", "0", "ok", False), ("1", "2", "ok", False), ("0", "2", "deviation", True)]
+    + [("3", "0", "deviation", True), ("1", "3", "deviation", False), ("1", "8", "deviation", False)],
+)
+def test_arp_ignore_1_and_2_serve_a_rail_equally(own, wider, status, changed):
+    key = "net/ipv4/conf/ens1np0/arp_ignore"
+    host = host_of("ens1np0", sysctls={key: own}, sysctls_all={key: wider})
+    done = plan(host, sysctls={key: "1"})
+    check = next(item for item in done.checks if item["id"] == "network_sysctls")
+    assert (check["status"], check["planned"] != check["observed"]) == (status, status != "ok")
+    assert [str(op) for phase in done.phases for op in phase if "sysctl" in str(op)] == (
+        [f"sysctl {key}=1"] if changed else []
+    )
 
 
 # --- input ------------------------------------------------------------------------------------------------------------
