@@ -110,7 +110,8 @@ def in_the_way(name: str, problem: Problem) -> Check:
 
     :param name: the check's id.
     """
-    return deviation(name, problem.place, problem.problem, problem.problem, problem.fix)
+    cause = f"{problem.place} {problem.problem}" if problem.place.startswith("/") else problem.problem
+    return deviation(name, problem.place, problem.problem, cause, problem.fix)
 
 
 def skipped(

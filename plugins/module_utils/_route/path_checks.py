@@ -266,7 +266,8 @@ def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
         rule
         for rule in sorted(rules)
         if rule.family == asked.target.family and 0 < rule.priority < MAIN_PRIORITY
-        if rule.table != asked.target.table and (not route or rule.table == route.table or (rule.table == 0 and "goto" in rule.other))
+        if rule.table != asked.target.table
+        and (not route or rule.table == route.table or (rule.table == 0 and "goto" in rule.other))
         if (_fits(asked.flow.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
         or (rule.invert and rule.other)
     ]

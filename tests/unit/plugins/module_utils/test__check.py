@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import COSTS, compared, ok, skipped, warning
+from ansible_collections.railops.rdma.plugins.module_utils._check import (
+    COSTS,
+    compared,
+    in_the_way,
+    ok,
+    skipped,
+    warning,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._errors import Problem
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import STAGES
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
@@ -116,3 +124,10 @@ def test_every_id_is_made_somewhere():
     found |= {f"traffic_{kind}{end}" for kind in ("read_lat", "write_bw") for end in ("", "_server")}
     found |= {f"accept_{stage}" for stage in STAGES}
     assert sorted(set(IDS) - found) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "cause"), [("/etc/netplan", "/etc/netplan is read-only."), ("rails[0].interface", "is read-only.")]
+)
+def test_a_problem_of_a_path_keeps_the_path(place, cause):
+    assert in_the_way("persist_preflight", Problem(place, "is read-only.", "Mount it writable."))["cause"] == cause
