@@ -338,8 +338,15 @@ def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
 
 @pytest.mark.parametrize(
     ("own", "wider", "status", "changed"),
-    [("1", "0", "ok", False), ("2", "0", "ok", False), ("1", "2", "ok", False), ("0", "2", "deviation", True)]
-    + [("3", "0", "deviation", True), ("1", "3", "deviation", False), ("1", "8", "deviation", False)],
+    [
+        ("1", "0", "ok", False),
+        ("2", "0", "ok", False),
+        ("1", "2", "ok", False),
+        ("0", "2", "deviation", True),
+        ("3", "0", "deviation", True),
+        ("1", "3", "deviation", False),
+        ("1", "8", "deviation", False),
+    ],
 )
 def test_arp_ignore_1_and_2_serve_a_rail_equally(own, wider, status, changed):
     key = "net/ipv4/conf/ens1np0/arp_ignore"
