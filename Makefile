@@ -16,8 +16,8 @@ help: ## Show what can be made
 demo: ## Run the main job: from an inventory to verified rails, on an embedded lab
 	@python3 tests/demo/demo.py
 
-test: ## Run what finds most in the least time (ten minutes); CHECK="unit kernel" runs only these checks
-	@python3 tests/tools/check.py $(CHECK)
+test: ## Run what finds most in the least time (ten minutes); CHECK="unit kernel": these checks; ONLY=tests/unit/plugins/filter: one folder or file
+	@$(if $(ONLY),$(IN_ENV) $(PYTHON) -m pytest -q $(ONLY),python3 tests/tools/check.py $(CHECK))
 
 test-all: ## Run all other tests, linters and sanity (half an hour); with `make test` it is what CI runs
 	@python3 tests/tools/check.py --rest

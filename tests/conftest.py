@@ -6,14 +6,40 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 HERE = Path(__file__).resolve().parent
+# `ansible-test units` reads no pyproject.toml.
+sys.path.append(str(HERE / "tools"))
+
+
+def in_a_plain_clone() -> bool:
+    """Return whether Python does not find this collection by its name."""
+    try:
+        return importlib.util.find_spec("ansible_collections.railops.rdma.plugins") is None
+    except ModuleNotFoundError:
+        return True
+
+
+if in_a_plain_clone():
+    # For this process, and for the programs that tests start.
+    COLLECTIONS = tempfile.TemporaryDirectory(prefix="railops-rdma-")
+    link = Path(COLLECTIONS.name) / "ansible_collections/railops/rdma"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(HERE.parent)
+    for name in ("ANSIBLE_COLLECTIONS_PATH", "PYTHONPATH"):
+        os.environ[name] = ":".join(filter(None, (COLLECTIONS.name, os.environ.get(name))))
+    sys.path.insert(0, COLLECTIONS.name)
+    importlib.invalidate_caches()
+
 LONG = bool(os.environ.get("RAILOPS_TEST_LONG"))
 # On each push the same examples, on every machine.
 settings.register_profile("push", derandomize=True)

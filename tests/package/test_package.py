@@ -62,7 +62,8 @@ def installed(tarball, tmp_path_factory):
 def test_the_tarball_holds_no_development_files(tarball):
     with tarfile.open(tarball) as archive:
         names = archive.getnames()
-    unwanted = [name for name in names if name.startswith((".git", ".ci", "plan/", "dist/")) or "__pycache__" in name]
+    development = (".git", ".ci", "plan/", "dist/", "playbooks/collections")
+    unwanted = [name for name in names if name.startswith(development) or "__pycache__" in name]
     assert unwanted == []
     assert {"README.md", "COPYING", "MANIFEST.json"} <= set(names)
 

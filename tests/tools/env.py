@@ -331,14 +331,27 @@ def contents(*paths: str, but: str = "") -> str:
     return found.hexdigest()[:12]
 
 
-def copy(destination: Path) -> Path:
-    """Copy what git tracks or would track; ansible-test refuses a link."""
-    target = destination / "ansible_collections/railops/rdma"
+def copy_files(target: Path) -> Path:
+    """Copy what git tracks or would track into a folder, made anew."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    for name in files():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(CHECKOUT / name, target / name, follow_symlinks=False)
+    listed = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        source = CHECKOUT / name
+        if source.exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target / name, follow_symlinks=False)
+    return target
+
+
+def copy(destination: Path) -> Path:
+    """Copy the collection below a collections path, with its dependencies; ansible-test refuses a link."""
+    target = copy_files(destination / "ansible_collections/railops/rdma")
     place_dependencies(destination / "ansible_collections")
     return target
 

@@ -80,6 +80,7 @@ def test_a_kernel_without_vlans_is_named_before_anything_is_changed(monkeypatch,
     if place:
         machines.put(tmp_path, place.format(os.uname().release), text)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
     request = request_of()
     assert preflight.look_at_kernel(request) == ([], {}), "untagged rails ask for no VLANs"
     request.params["rails"] = [{"name": "rail1", "vlan": 7}, {"name": "rail2", "vlan": 0}]
@@ -106,6 +107,7 @@ def test_a_node_that_lacks_a_plugin_is_named_before_anything_is_changed(
     for name in programs:
         machines.put(tmp_path, f"opt/cni/bin/{name}", "")
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
     machines.put(tmp_path, "etc/cni/net.d/10-calico.conflist", "")
     checks, facts = preflight.look_at_cni(request_of(cni={"install": install, "needs": ["macvlan"]}))
     asked = {node_cni.Had(("10-calico.conflist",), tuple(programs))} if programs and install else set()
@@ -124,6 +126,7 @@ def machine(tmp_path, monkeypatch):
     """Eight GPUs, each with its card; `ip` knows the interfaces that /sys has."""
     machines.lay_out("one-switch-each", tmp_path)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
 
     def told(sysfs):
         links = [{"ifname": name} for name in sysfs.names("/sys/class/net")]
