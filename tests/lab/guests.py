@@ -10,6 +10,7 @@ archive that QEMU hands over. Each of its NICs is a tap device on the fabric, wi
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -158,11 +159,25 @@ def _management(manager: str, host: Host) -> dict[str, tuple[str, int]]:
     return {"etc/NetworkManager/system-connections/mgmt0.nmconnection": (text, 0o600)}
 
 
+@functools.cache
+def has_kvm(kernel: Path) -> bool:
+    """Say whether KVM boots a stock kernel within three seconds: some machines have /dev/kvm and boot none."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    argv = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-machine", "pc,accel=kvm", "-cpu", "host"]
+    argv += ["-m", "256", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", str(kernel)]
+    argv += ["-append", "earlyprintk=serial console=ttyS0 panic=-1"]
+    try:
+        said = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=3).stdout
+    except subprocess.TimeoutExpired as exc:
+        said = exc.stdout or b""
+    return b"Linux version" in said
+
+
 def _boot(lab: Lab, host: Host, parts: Image) -> None:
     """Start QEMU for a guest inside the fabric's namespace."""
     home = state.folder(lab.name) / host.name
-    # Where /dev/kvm cannot run a stock kernel, asking for it ends in a dead guest: it must be wished for.
-    accelerator = "kvm" if os.environ.get("RAILOPS_LAB_KVM") == "1" else "tcg"
+    accelerator = "kvm" if has_kvm(parts.kernel) else "tcg"
     argv = ["qemu-system-x86_64", "-name", f"{lab.fabric}.{host.name}", "-nodefaults", "-no-user-config"]
     argv += ["-machine", f"pc,accel={accelerator}", "-cpu", "max" if accelerator == "tcg" else "host"]
     argv += ["-smp", "1", "-m", str(lab.memory), "-display", "none", "-serial", "file:serial.log"]

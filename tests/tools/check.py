@@ -185,6 +185,8 @@ def pytest(folder: str, *, parallel: bool = False, version: str | None = None, o
     workers = ["-n", "4" if folder == "tests/cluster" else "2"] if parallel else []
     if folder in ("tests/kernel", "tests/site"):
         workers += ["--dist", "loadfile"]  # the tests of a file share one lab
+    elif parallel:
+        workers += ["--dist", "loadgroup"]
     marked = ["-m", only] if only else []
     return [tool("python", version), "-m", "pytest", "-q", *workers, *marked, folder]
 
@@ -281,7 +283,12 @@ def long() -> t.Iterator[Argv]:
         "--exclude playbooks/collections/ --exclude tests/cluster/foreign/ --exclude tests/site/taken_along/"
     )
     if env.interpreter("3.13"):
-        yield [*whole[:2], "RAILOPS_FABRICS=200", *pytest("tests/unit", parallel=True, version="3.13")]
+        yield [
+            *whole[:2],
+            "RAILOPS_FABRICS=200",
+            "RAILOPS_HISTORIES=60",
+            *pytest("tests/unit", parallel=True, version="3.13"),
+        ]
     # Its tests go on where the one before ended, faults among them.
     together = "tests/site/test_site_cluster.py"
     yield [*whole, together]
@@ -308,6 +315,11 @@ BARE = "tests/bare/test_bare.py"
 def bare_tests() -> t.Iterator[Argv]:
     for case in ("user", "forbidden", "root"):
         yield [tool("python"), "-m", "pytest", "-q", f"tests/bare/test_second_command.py::test_{case}"]
+
+
+def lab() -> t.Iterator[Argv]:
+    # Those of guests are counted as skipped where RAILOPS_LAB names no lab.
+    yield [*pytest("tests/lab"), "tests/guests"]
 
 
 def molecule() -> t.Iterator[Argv]:
@@ -412,7 +424,7 @@ STEPS = (
     ),
     Step("report", "the report's page in a real browser", suite("tests/report"), 25, rest=True),
     Step("mypy", "types of everything under plugins/, strict", mypy, 21),
-    Step("lab", "the lab starts, lists and ends", suite("tests/lab"), 5, root=True, rest=True),
+    Step("lab", "the lab starts, lists and ends", lab, 5, root=True, rest=True),
     Step("yamllint", "YAML style, and the workflows of GitHub by their schema", yamllint, 5),
     Step("ruff", "style and common mistakes of the Python code", ruff, 1),
     Step(

@@ -36,12 +36,12 @@ ELSEWHERE = {
     "cluster_wait": "cluster",
     "collective_job": "cluster",
     "fabric_lease": "cluster",
+    "host_record_info.bundle": "kernel",
+    "node_cni": "cluster",
     "node_gate": "cluster",
     "pod_probe": "cluster",
     "rail_audit": "kernel",
-    "verify_result": "site",
     "webhook_tls": "site",
-    "policy_route.confirmed": "kernel",
     "verdict.not_verified": "site",
 }
 """Modules and keys that unit tests do not return, and the folder of tests that does: they need a cluster, a kernel or

@@ -7,7 +7,7 @@
 Random histories over the playbooks as they are (`playbooks`): nodes added, retired, released, replaced, swapped; runs
 by parts, limited, in check mode, in a copy that is thrown away, in two copies at once; the plan lost, and restored from
 the copy in the cluster.
-RAILOPS_HISTORIES says over how many: 60 by default, always the same ones; with 1,000 it takes some minutes.
+RAILOPS_HISTORIES says over how many: 24 by default, always the same ones; with 1,000 it takes some minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ansible._internal._templating._jinja_bits import AnsibleEnvironment
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 from ansible_collections.railops.rdma.tests.unit.playbooks import Host, Playbooks
 
-HISTORIES = int(os.environ.get("RAILOPS_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("RAILOPS_HISTORIES", "24"))
 STEPS = 9
 SLOTS = 16
 RAILS = [{"interface": "eth1"}, {"interface": "eth2"}]

@@ -56,6 +56,8 @@ ROOMS: dict[str, set[str]] = {
     "webhook_tls": CLUSTER,
 }
 
+# One worker packs them.
+pytestmark = pytest.mark.xdist_group("payloads")
 
 # A process of its own: packing goes by ansible's own importer, which pytest's does not bear.
 PACK = """

@@ -209,6 +209,19 @@ runner.main([runner.Step("stuck", "", lambda: iter([command]), 1)], lambda: dict
     assert not Path("/proc", number).exists()
 
 
+def test_each_row_of_slow_txt_names_tests():
+    rows = [
+        row for row in (TOOLS.parent / "slow.txt").read_text(encoding="utf-8").splitlines() if row and row[0] != "#"
+    ]
+    wrong = []
+    for row in rows:
+        file, _, test = row.partition("::")
+        path = TOOLS.parents[1] / file
+        if not path.is_file() or (f"def {test}(" if test else "def test_") not in path.read_text(encoding="utf-8"):
+            wrong.append(row)
+    assert wrong == []
+
+
 class TestPackages:
     @pytest.mark.parametrize("name", ["network-manager", "netplan.io", "ifupdown", "systemd-resolved", "snapd", "dbus"])
     def test_what_would_change_the_machine_s_network_is_never_installed(self, name, monkeypatch):
