@@ -28,7 +28,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import node_of
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, entered, inside, run, wait_for
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, rails
@@ -348,7 +348,7 @@ def test_verify_finds_these_pods_as_planned(lab):
     pod, plan = lab.pod(1, 1), lab.plan
     whole(pod)
     networks = {DECLARED: pod_networks(plan)[DECLARED]}
-    node = node_of(json.loads(render_host_plans(plan)["node2.json"]), networks)
+    node = node_of(host_plans(plan)["node2.json"], networks)
     assert all(len(network.gateways) == 2 for network in node.networks)
     status = [
         {"name": row["name"], "interface": f"net{rail}", "ips": list(pod.addresses(rail).values())}

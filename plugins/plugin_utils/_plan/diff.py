@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import typing as t
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
+from ...module_utils._fabric.shapes import HostPlan
 from ...module_utils._intervals import size
 from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
@@ -40,16 +43,13 @@ class View:
         self.entries = entries
         self.blocks = arithmetic.named_blocks(fabric) if fabric else {}
 
-    def lines(self, host_plans: t.Iterable[str]) -> list[str]:
+    def lines(self, host_plans: t.Iterable[t.Any]) -> list[str]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
         found: dict[str, list[str]] = {}
-        for text in host_plans:
-            try:
-                data = json.loads(text)
+        for data in host_plans:
+            # A host plan that was broken by hand has nothing to show; it is written again.
+            with contextlib.suppress(KeyError, TypeError):
                 found[data["node"]] = self._node_lines(data)
-            except (ValueError, KeyError, TypeError):
-                # A host plan that somebody broke has nothing to show; it is written anew.
-                continue
         return [line for name in sorted(found, key=natural) for line in found[name]]
 
     def _node_lines(self, data: t.Mapping[str, t.Any]) -> list[str]:
@@ -57,9 +57,7 @@ class View:
         zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
-        # A host plan of schema 1 has none: that is the one line that differs then.
-        mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
-        found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
+        found = [f"{name}: slot {slot}{where}, {data['network']} in RDMA mode {data['rdma_mode']}{reach}"]
         for rail in data["rails"]:
             interface = vlan_interface(rail["interface"], rail.get("vlan", 0))
             interface += f" ({rail['pci']})" if rail["pci"] else ""
@@ -102,7 +100,13 @@ def pods_text(block: Block, slot: int) -> str:
 
 
 def diff_of(
-    before: View, after: View, change: Change, have: t.Mapping[str, str], *, whole: bool
+    before: View,
+    after: View,
+    change: Change,
+    have: t.Mapping[str, str],
+    made: t.Mapping[str, HostPlan],
+    *,
+    whole: bool,
 ) -> list[dict[str, str]]:
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
@@ -110,11 +114,12 @@ def diff_of(
     so do files that come or go.
 
     :param have: the present text by path.
+    :param made: the new host plans by file name.
     :param whole: whether files that come or go are shown, too.
     """
     hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
-    old = before.lines(have[path] for path in hosts if path in have)
-    new = after.lines(change.written[path] for path in hosts if path in change.written)
+    old = before.lines(_parsed(have[path]) for path in hosts if path in have)
+    new = after.lines(made[os.path.basename(path)] for path in hosts if path in change.written)
     if len(hosts) > CONTEXT:
         # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
         old, new = _without_equal(old, new)
@@ -129,6 +134,12 @@ def diff_of(
     before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     texts.insert(0, ("the plan that stands", "the new plan", before_text, after_text))
     return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
+
+
+def _parsed(text: str) -> t.Any:
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return None
 
 
 def _without_equal(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -2,25 +2,21 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The text of hosts/*.json: one join per node, because a fleet has ten thousand of them.
-
-Nodes with the same zone, interfaces and PCI addresses share a template; only names, slots and addresses are filled in.
-None of these values can need quoting: the input checks allow no quote, backslash or percent sign in them.
-"""
+"""The hosts' parts of a plan, and the text of hosts/*.json."""
 
 from __future__ import annotations
 
-import functools
 import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ...module_utils._fabric.numbers import vlan_interface
-from ...module_utils._fabric.shapes import HostPlan
-from .._fabric.model import Block, Fabric, FabricPlan, address_text
+from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
+from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
 from .._fabric.totals import rdma_prefixes
 from .blocks import named_blocks
 from .lock import Lock, freeze
+from .topology import leaves_of
 
 IPV4_SYSCTLS = (
     ("arp_announce", "2"),
@@ -54,91 +50,98 @@ def sysctls(fabric: Fabric, interfaces: t.Sequence[str]) -> dict[str, str]:
     return found
 
 
-def render_host_plans(plan: FabricPlan) -> dict[str, str]:
-    """Return the text of each host plan by file name."""
-    blocks: dict[int, list[Block]] = {}
+def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
+    """Return each host's part of the plan by file name."""
+    fabric, vlans = plan.fabric, [rail.vlan for rail in plan.fabric.rails]
+    blocks: dict[tuple[int, str], list[Block]] = {}
     for block in plan.blocks:
-        blocks.setdefault(block.zone, []).append(block)
-    head = _head(plan)
-    cables = functools.cache(lambda zone, own: _cables(plan.fabric, zone, own))
-    template = functools.cache(
-        lambda zone, interfaces, pcis: _template(plan.fabric, interfaces, pcis, blocks.get(zone, []), head)
-    )
-    texts: dict[str, str] = {}
+        blocks.setdefault((block.zone, fabric.rails[block.rail].name), []).append(block)
+    digest, prefixes = digest_of(freeze(fabric)), [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
+    settings = {
+        interfaces: sysctls(fabric, [vlan_interface(*pair) for pair in zip(interfaces, vlans, strict=True)])
+        for interfaces in plan.by_interfaces
+    }
+    made: dict[str, HostPlan] = {}
     for node in plan.nodes:
-        values = [node.name, node.slot, cables(node.zone, node.cables)]
-        for block in blocks.get(node.zone, ()):
-            values += _addresses(block, node.slot)
-        texts[f"{node.host}.json"] = template(node.zone, node.interfaces, node.pcis) % tuple(values)
-    return texts
+        cables = _cables(fabric, node)
+        piece: dict[str, t.Any] = {
+            "schema": HOST_PLAN_SCHEMA,
+            "frozen_digest": digest,
+            "fabric": fabric.name,
+            "node": node.name,
+            "slot": node.slot,
+            **({"cables": cables} if cables else {}),
+            "network": fabric.network,
+            "rdma_mode": fabric.attached.rdma_mode,
+            "policy": fabric.policy,
+            **({"lossless": fabric.lossless._asdict()} if fabric.lossless else {}),
+            "rdma_prefixes": prefixes,
+            "sysctls": settings[node.interfaces],
+            "rails": [
+                {
+                    "name": rail.name,
+                    "index": rail.index,
+                    "interface": interface,
+                    **({"vlan": rail.vlan} if rail.vlan else {}),
+                    "pci": pci,
+                    "mtu": fabric.mtu,
+                    "table": rail.table,
+                    "rule_priority": rail.rule_priority,
+                    "addresses": [_address(block, node.slot) for block in blocks.get((node.zone, rail.name), ())],
+                }
+                for rail, interface, pci in zip(fabric.rails, node.interfaces, node.pcis, strict=True)
+            ],
+        }
+        made[f"{node.host}.json"] = t.cast("HostPlan", piece)
+    return made
 
 
-def _head(plan: FabricPlan) -> str:
-    """Write the part that all host plans share, with %s for node, slot and cables."""
-    fabric = plan.fabric
-    prefixes = [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
-    return (
-        f'{{\n  "schema": {HOST_PLAN_SCHEMA},\n'
-        f'  "frozen_digest": "{digest_of(freeze(fabric))}",\n'
-        f'  "fabric": "{fabric.name}",\n  "node": "%s",\n  "slot": %s,\n%s'
-        f'  "network": "{fabric.network}",\n  "rdma_mode": "{fabric.attached.rdma_mode}",\n'
-        f'  "policy": "{fabric.policy}",\n'
-        + (f'  "lossless": {json.dumps(fabric.lossless._asdict())},\n' if fabric.lossless else "")
-        + f'  "rdma_prefixes": {json.dumps(prefixes)},\n'
-    )
+def _cables(fabric: Fabric, node: Node) -> dict[str, Cable]:
+    """Return the leaf and port that each rail's cable is planned to end in, where one is known."""
+    own = node.cables or (("", ""),) * len(fabric.rails)
+    return {
+        rail.name: {"leaf": leaf or None, "port": port or None}
+        for rail, leaf, (_own, port) in zip(fabric.rails, leaves_of(fabric, node), own, strict=True)
+        if leaf or port
+    }
 
 
-def _cables(fabric: Fabric, zone: int, own: tuple[tuple[str, str], ...]) -> str:
-    """Return the leaf and port that each rail's cable is planned to end in, as lines of a host plan; none without."""
-    where, own = fabric.zones[zone], own or (("", ""),) * len(fabric.rails)
-    lines = [
-        f'    "{rail.name}": {json.dumps({"leaf": leaf or where.leaf(index) or None, "port": port or None})}'
-        for index, (rail, (leaf, port)) in enumerate(zip(fabric.rails, own, strict=True))
-        if leaf or port or where.leaf(index)
-    ]
-    return '  "cables": {\n' + ",\n".join(lines) + "\n  },\n" if lines else ""
+def _address(block: Block, slot: int) -> HostPlanAddress:
+    """Return what a host has of a block."""
+    family, subnet = block.family, block.subnet_first(slot)
+    gateway = None if block.gateway_offset is None else address_text(family, subnet + block.gateway_offset)
+    return {
+        "family": family,
+        "address": address_text(family, block.host(slot) or 0),
+        "subnet": f"{address_text(family, subnet)}/{block.subnet_length}",
+        "gateway": gateway,
+    }
 
 
-def _template(
-    fabric: Fabric, interfaces: t.Sequence[str], pcis: t.Sequence[str | None], blocks: t.Sequence[Block], head: str
-) -> str:
-    """Write the host plan of a zone and profile of interfaces, with %s for what only the slot decides."""
-    rails = []
-    vlans = [rail.vlan for rail in fabric.rails]
-    for position, rail in enumerate(fabric.rails):
-        addresses = ",\n       ".join(
-            f'{{"family": {block.family}, "address": "%s", "subnet": "%s/{block.subnet_length}", "gateway": '
-            + ('"%s"}' if block.gateway_offset is not None else "null}")
-            for block in blocks
-            if block.rail == position
-        )
-        rails.append(
-            f'    {{"name": "{rail.name}", "index": {rail.index}, "interface": "{interfaces[position]}", '
-            + (f'"vlan": {rail.vlan}, ' if rail.vlan else "")
-            + f'"pci": {json.dumps(pcis[position])}, "mtu": {fabric.mtu}, "table": {rail.table}, '
-            f'"rule_priority": {rail.rule_priority},\n     "addresses": ['
-            + (f"\n       {addresses}\n     " if addresses else "")
-            + "]}"
-        )
-    settings = sysctls(fabric, [vlan_interface(*pair) for pair in zip(interfaces, vlans, strict=True)])
-    lines = ",\n".join(f'    "{key}": "{value}"' for key, value in settings.items())
-    return (
-        head
-        + '  "sysctls": {'
-        + (f"\n{lines}\n  " if lines else "")
-        + '},\n  "rails": [\n'
-        + ",\n".join(rails)
-        + "\n  ]\n}\n"
-    )
+def text_of(piece: t.Mapping[str, t.Any]) -> str:
+    """Write a host plan: a line for each setting, cable, rail and address."""
+    lines = {}
+    for key, value in piece.items():
+        if key == "rails":
+            lines[key] = _lines("[", map(_rail_text, value), "  ]")
+        elif key in ("sysctls", "cables"):
+            lines[key] = _lines("{", [f'"{name}": {json.dumps(row)}' for name, row in value.items()], "  }")
+        else:
+            lines[key] = json.dumps(value)
+    return _lines("{", [f'"{key}": {line}' for key, line in lines.items()], "}") + "\n"
 
 
-def _addresses(block: Block, slot: int) -> list[str]:
-    """Return the texts of a slot's address, subnet and gateway, where there is one."""
-    subnet = block.subnet_first(slot)
-    numbers = [block.host(slot) or 0, subnet]
-    if block.gateway_offset is not None:
-        numbers.append(subnet + block.gateway_offset)
-    return [address_text(block.family, number) for number in numbers]
+def _rail_text(rail: t.Mapping[str, t.Any]) -> str:
+    head = json.dumps({key: value for key, value in rail.items() if key != "addresses"})
+    addresses = _lines("[", map(json.dumps, rail["addresses"]), "     ]")
+    return f'{head[:-1]},\n     "addresses": {addresses}}}'
+
+
+def _lines(start: str, rows: t.Iterable[str], end: str) -> str:
+    """Write the rows of a list or an object a line each, two columns behind its end."""
+    pad = " " * (len(end) + 1)
+    text = f",\n{pad}".join(rows)
+    return f"{start}\n{pad}{text}\n{end}" if text else start + end.strip()
 
 
 def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
@@ -154,9 +157,8 @@ def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
         for rail in piece["rails"]:
             for row in rail["addresses"]:
                 block = blocks.get((entry.zone, rail["name"], row["family"]))
-                follows = _addresses(block, entry.slot) if block else []
-                has = [row["address"], row["subnet"].partition("/")[0], *([row["gateway"]] if row["gateway"] else [])]
-                if has != follows:
-                    wanted = follows[0] if follows else "no address of that family"
+                follows = _address(block, entry.slot) if block else None
+                if row != follows:
+                    wanted = follows["address"] if follows else "no address of that family"
                     found.append(f"{piece['node']} {rail['name']}: {row['address']} in {row['subnet']}, not {wanted}")
     return found

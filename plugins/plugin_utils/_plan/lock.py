@@ -235,14 +235,16 @@ def entries_of(fabric: Fabric, nodes: t.Iterable[Node], retired: t.Iterable[Reti
     return {**entries, **{one.name: Entry(fabric.zones[one.zone].name, one.slot, True) for one in retired}}
 
 
-def write_lock(frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str]) -> str:
-    """Write plan.json of its parts, with its digest: one line per node, in natural order.
+def write_lock(
+    frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str]
+) -> tuple[str, str]:
+    """Return the text of plan.json, one line per node in natural order, and its digest.
 
     :param files: a digest by part of the plan.
     """
     nodes = {name: entry._asdict() for name, entry in entries.items()}
     digest = lock_digest({"format": FORMAT, "files": dict(files), "frozen": frozen, "nodes": nodes})
-    return _lock_text(frozen, entries, files, digest)
+    return _lock_text(frozen, entries, files, digest), digest
 
 
 def unfinished_lock(lock: Lock) -> str:

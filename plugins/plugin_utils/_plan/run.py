@@ -21,7 +21,7 @@ from .allocation import allocate
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
-from .host_plans import render_host_plans
+from .host_plans import host_plans, text_of
 from .input import Options, read_fabric, read_options
 from .lock import entries_of, foreign_of, freeze, write_lock
 from .lock_copy import LockCopy
@@ -73,8 +73,7 @@ def run(
     plan = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(plan)
     entries = entries_of(fabric, plan.nodes, plan.retired)
-    text = write_lock(freeze(fabric), entries, part_digests(files))
-    digest = str(json.loads(text)["digest"])
+    text, digest = write_lock(freeze(fabric), entries, part_digests(files))
     have = store.read_files()
     change = store.compare(files, text, have)
     summary = summary_of(plan, allocation, change, digest)
@@ -100,7 +99,7 @@ def run(
     }
     if diff:
         before = View(lock.fabric, lock.nodes) if lock else View(None, {})
-        result["diff"] = diff_of(before, View(fabric, entries), change, have, whole=whole)
+        result["diff"] = diff_of(before, View(fabric, entries), change, have, host_plans(plan), whole=whole)
     return result
 
 
@@ -118,7 +117,7 @@ def same_plan(change: bool) -> Check:
 
 def render(plan: FabricPlan) -> dict[str, str]:
     """Return every file of the plan but plan.json, by its path relative to the plan folder."""
-    files = {f"hosts/{name}": text for name, text in render_host_plans(plan).items()}
+    files = {f"hosts/{name}": text_of(piece) for name, piece in host_plans(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
     files.update((f"workload/{name}", text) for name, text in render_workload(plan).items())

@@ -426,7 +426,7 @@ def test_a_merged_lock_is_taken_when_told():
 def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
     body = json.loads(plan(exclusive(), hosts(1)).lock)
     del body["frozen"]["zones"]
-    lock = locks.write_lock(body["frozen"], {"node1": locks.Entry("", 0, False)}, body["files"])
+    lock = locks.write_lock(body["frozen"], {"node1": locks.Entry("", 0, False)}, body["files"])[0]
 
     assert "plan.json: frozen.zones" in str(failure(exclusive(), hosts(1), lock))
 

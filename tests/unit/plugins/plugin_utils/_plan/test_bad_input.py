@@ -32,7 +32,7 @@ def traverses(text):
     data["nodes"]["../node3"] = data["nodes"].pop("node3")
     return locks.write_lock(
         data["frozen"], {name: locks.Entry(**one) for name, one in data["nodes"].items()}, data["files"]
-    )
+    )[0]
 
 
 LOCKS = {

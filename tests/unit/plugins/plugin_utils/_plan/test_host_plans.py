@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import render_host_plans
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans, text_of
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails
 
@@ -14,8 +14,8 @@ RAW = exclusive(max_nodes=4, rails=rails(2))
 
 
 def cables(raw, *nodes):
-    made = render_host_plans(plan_of({**RAW, **raw}, list(nodes)))
-    return {name: json.loads(text).get("cables") for name, text in made.items()}
+    made = host_plans(plan_of({**RAW, **raw}, list(nodes)))
+    return {name: json.loads(text_of(piece)).get("cables") for name, piece in made.items()}
 
 
 def test_a_host_plan_has_cables_only_where_leaves_are_named():
@@ -44,10 +44,8 @@ def test_zones_have_leaves_of_their_own():
 
 
 def test_a_vlan_is_in_the_rail_and_in_the_settings_of_its_interface():
-    made = render_host_plans(
-        plan_of({**RAW, "rails": [{"interface": "a", "vlan": 7}, {"interface": "b"}]}, [{"host": "n"}])
-    )
-    data = json.loads(made["n.json"])
+    made = host_plans(plan_of({**RAW, "rails": [{"interface": "a", "vlan": 7}, {"interface": "b"}]}, [{"host": "n"}]))
+    data = made["n.json"]
     assert [(rail["interface"], rail.get("vlan")) for rail in data["rails"]] == [("a", 7), ("b", None)]
     assert "net/ipv4/conf/a.7/arp_ignore" in data["sysctls"]
     assert "net/ipv4/conf/a/arp_ignore" not in data["sysctls"]

@@ -68,7 +68,7 @@ def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
     if made is None:
         return
     lock, data = locks.parse_lock(made.lock, "plan.json"), json.loads(made.lock)
-    assert locks.write_lock(locks.freeze(lock.fabric), lock.nodes, data["files"]) == made.lock
+    assert locks.write_lock(locks.freeze(lock.fabric), lock.nodes, data["files"])[0] == made.lock
     assert build_blocks(lock.fabric) == made.plan.blocks
     assert plan(raw, nodes, made.lock, report=False).files == made.files
     assert edited(lock, [json.loads(text) for name, text in made.files.items() if name.startswith("hosts/")]) == []
