@@ -57,9 +57,7 @@ PLAYBOOKS: dict[str, Spec] = {
     "audit_port_gbits": {"type": "float"},
     "audit_lldp_listen": {"type": "int"},
     **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
-    "record_keep": {"type": "bool"},
-    **{f"{name}_dir": {"type": "path"} for name in ("record", "discover")},
-    "record_names": {"type": "list", "elements": "str"},
+    "discover_dir": {"type": "path"},
     "merge_verdicts": {"type": "list", "elements": "str"},
     "discover_rail_names": {"type": "list", "elements": "str"},
 }

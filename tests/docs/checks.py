@@ -272,6 +272,8 @@ def galaxy(words: list[str], context: Context) -> list[str]:
     if words[1:3] == ["collection", "download"]:
         needed = [f"{name}:{versions}" for name, versions in about["dependencies"].items()]
         return [] if words[-1] in needed else [f"what it needs is {needed}"]
+    if words[1:] in (["--version"], ["collection", "list", known.NAMESPACE.rstrip(".")]):
+        return []
     tarball = f"dist/{about['namespace']}-{about['name']}-{about['version']}.tar.gz"
     return [] if words[1:3] == ["collection", "install"] and words[-1] == tarball else [f"the tarball is {tarball}"]
 

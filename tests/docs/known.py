@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 NAMESPACE = "railops.rdma."
 # Variables that playbooks read without being options of a role.
 PLAYBOOK_VARIABLE = re.compile(
-    r"(?<![\w'])(?:audit|discover|fabric|merge|record|site|teardown)_[a-z_]+\b|\bcluster_components\b"
+    r"(?<![\w'])(?:audit|discover|fabric|merge|site|teardown)_[a-z_]+\b|\bcluster_components\b"
 )
 # What the planner reads of a single host; the role's specification describes them in words.
 HOST_VARIABLES: dict[str, dict[str, t.Any]] = {

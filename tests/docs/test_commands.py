@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -32,6 +33,7 @@ HERE = (
     r"git diff plan/",
     r"cd plan/fabric && sha256sum .*",
     r"python3 -c 'import json; print\(.*",
+    r"python3 - > extract\.json <<'END'\n.*",
     r"ansible-doc .*",
     r"python3 tests/tools/(check\.py --list|env\.py (cache|tree))",
     r"python3 tests/lab/matrix\.py --list",
@@ -139,6 +141,27 @@ def test_what_needs_no_host_runs_as_it_stands(administrator):
         administrator.run(text, codes=(UNREACHABLE,))
     one_line = [text for text in here("python3 -c") if "verdict.json" in text]
     assert [administrator.run(text).strip() for text in one_line] == ["incomplete"]
+
+
+def test_the_extract_for_a_report_has_checks_and_devices_and_no_name(tmp_path):
+    private = dict.fromkeys(("planned", "observed", "cause", "fix", "object"), "secret-leaf")
+    row = {**private, "id": "network_mtu", "rail": "secret-rail", "status": "deviation", "peers": ["secret-peer"]}
+    device = {"pci_id": "15b3:1021", "driver": "mlx5_core", "firmware": "28.39.1002", "speed": 400}
+    host = {"status": "deviation", "node": "secret-node", "counts": {"ok": 7}, "checks": [row, row], "error": "secret"}
+    part = {"status": "pass", "counts": {"ok": 2}, "checks": []}
+    verdict = {"status": "deviation", "hosts": {"secret-host": host}, "cluster": part, "plan": part, "ports": [device]}
+    (tmp_path / "verify/fabric").mkdir(parents=True)
+    (tmp_path / "verify/fabric/verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    administrator = Administrator(tmp_path)
+    (text,) = here("extract.json")
+    administrator.run(text)
+    assert json.loads((tmp_path / "extract.json").read_text(encoding="utf-8")) == {
+        "status": "deviation",
+        "hosts": {"deviation": 1},
+        "ok": 11,
+        "checks": {"network_mtu deviation": 2},
+        "devices": [device],
+    }
 
 
 def test_the_quick_start_runs_as_it_stands(tmp_path):

@@ -27,7 +27,7 @@ SNIPPETS = [block for page in PAGES for block in page.blocks if block.language =
 TASK_KEYWORDS = {"name", "vars", "register", "delegate_to", "run_once", "when", "tags", "become"}
 PLAY_KEYWORDS = {"name", "hosts", "gather_facts", "become", "serial", "roles", "tasks", "vars"}
 ROLE_INCLUDES = ("ansible.builtin.include_role", "ansible.builtin.import_role")
-PREFIXES = "|".join(sorted([*known.roles(), "audit", "discover", "merge", "record", "site", "teardown"]))
+PREFIXES = "|".join(sorted([*known.roles(), "audit", "discover", "merge", "site", "teardown"]))
 VARIABLE = re.compile(rf"(?:{PREFIXES})_[a-z0-9_]+")
 FILES = re.compile(r"(?:tests|docs|roles|playbooks|inventory|plugins|molecule|meta|changelogs)/[\w./-]+")
 # Begins like the variables of a role.

@@ -45,14 +45,6 @@ def test_every_plugin_and_role_says_the_release_that_brought_it():
     assert wrong == []
 
 
-def test_every_module_of_a_release_is_there_or_says_what_takes_its_place():
-    gone = {name for release in RELEASES for name in released(release, "modules")} - known.modules().keys()
-    routing = known.load(CHECKOUT / "meta/runtime.yml")["plugin_routing"]["modules"]
-    assert gone - {name for name, entry in routing.items() if "tombstone" in entry} == set()
-    removed = {entry["tombstone"]["removal_version"] for entry in routing.values() if "tombstone" in entry}
-    assert removed <= {*RELEASES, VERSION} - {"0.1.0"}
-
-
 def test_every_file_that_names_the_version_names_this_one():
     wrong = {}
     for name in ("README.md", "execution-environment.yml"):

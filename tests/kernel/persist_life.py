@@ -21,7 +21,6 @@ import time
 from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
 
 OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections")
@@ -176,31 +175,9 @@ def settings(step: dict) -> dict:
     return {"said": done, "now": {name: Path(place, name).read_text().strip() for name in step["names"]}}
 
 
-def record(step: dict) -> dict:
-    """Record this host; what tells whose it is has stand-ins drawn with the step's key."""
-    from ansible_collections.railops.rdma.plugins.module_utils._record.run import Recorder, execute
-
-    # What tells modules who manages it: the daemon itself has ended.
-    os.makedirs(
-        "/run/NetworkManager" if step["daemon"] == "networkmanager" else "/run/systemd/netif/links", exist_ok=True
-    )
-    return {"record": Recorder(Sysfs(), execute, step["key"], step["names"]).record()}
-
-
-def audit(step: dict) -> dict:
-    """Return what an audit finds, after some commands of somebody's."""
-    from ansible_collections.railops.rdma.plugins.modules import rail_audit
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module
-
-    for argv in step["after"]:
-        subprocess.run(argv, check=True)
-    return call_module(rail_audit, step["params"], diff=False)
-
-
 def main() -> None:
     prepare()
-    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings, "record": record}
-    steps["audit"] = audit
+    steps = {"files": write, "persist": persist, "boot": boot, "udev": udev, "settings": settings}
     results = [steps[step["do"]](step) for step in json.loads(Path("/mnt/steps.json").read_text())]
     Path("/mnt/results.json").write_text(json.dumps(results))
 

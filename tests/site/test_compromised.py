@@ -65,8 +65,6 @@ FINE: Json = {
     "left_alone": [],
     "reboot_required": False,
     "reboot_reasons": [],
-    "record": {"format": 1, "host": "name-1", "files": []},
-    "summary": {"host": "name-1", "files": 0, "bytes": 0, "commands": [], "stand_ins": {}},
 }
 FABRIC = """\
 fabric_mode: exclusive
@@ -83,10 +81,9 @@ BOOKS: dict[str, tuple[str, ...]] = {
     "audit": (),
     "accept": (),
     "upgrade": ("-e", "upgrade_pause=0", "-e", "upgrade_looks=1"),
-    "record": ("-e", "record_keep=true"),
     "teardown": (),
 }
-KEPT = ("plan", "verify", "record", "discover", "hosts", "home/.ansible")
+KEPT = ("plan", "verify", "discover", "hosts", "home/.ansible")
 """Where new files may lie: what playbooks write, what this test's hosts keep, and Ansible's own."""
 
 
@@ -175,11 +172,9 @@ def facts_of(site: Site) -> Json:
     named = {name: str(site.folder / "etc") if "dir" in name else key for name in DECIDING}
     run = f"{{{{ lookup('pipe', 'touch {site.folder}/ran') }}}}"
     more = {
-        "record_keep": True,
         "fabric_name": ".",
         "fabric_plan_dir": str(Path(secret).parent),
         "discover_dir": str(site.folder / "etc"),
-        "record_dir": str(site.folder / "keys"),
         "gpudirect_values_dest": secret,
         "rdma_host_node_name": "node2",
         "rdma_host_drain_command": ["touch", str(site.folder / "ran")],
@@ -187,7 +182,6 @@ def facts_of(site: Site) -> Json:
         "__site_verify_dir": str(site.folder / "etc"),
         "__rdma_host_cluster": {"there": True, "kubeconfig": key},
         "__site_cluster": {"there": True, "kubeconfig": key},
-        "__record_dir": str(site.folder / "etc"),
         "role_path": str(site.folder / "etc"),
         "playbook_dir": str(site.folder / "etc"),
         "my_own": run,
@@ -228,7 +222,7 @@ def attack(site: Site, kind: str) -> Json:
 KINDS = ("facts", "templates", "escapes", "types", "failure", "deep", "large", "bytes")
 GAPS: dict[tuple[str, str], str] = {}
 """What is not held yet, by kind and playbook, and why."""
-PUSHED = (("facts", "verify", True), ("facts", "record", True), ("facts", "hosts", True), ("deep", "audit", True))
+PUSHED = (("facts", "verify", True), ("facts", "hosts", True), ("deep", "audit", True))
 WHOLE = [
     pytest.param(kind, book, inject, marks=() if (kind, book, inject) in PUSHED else pytest.mark.long)
     for kind in KINDS

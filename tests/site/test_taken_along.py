@@ -5,7 +5,7 @@
 """Who has the collection of 971e458 or b0302bd is taken along: plan, hosts' files and verdict, made by that commit.
 
 The folder taken_along holds what 971e458's plan, site and audit made of its inventory/demo on namespace hosts, and its
-folder b0302bd the same of that commit: a network manager on each host, both policies, a record, and in `machine` what
+folder b0302bd the same of that commit: a network manager on each host, both policies, and in `machine` what
 the roles rdma_host (alternative names) and gpudirect (access control) wrote on a recorded machine. A file of the plan
 that a later version renders differently has its row here, with the reason that the changelog gives.
 """
@@ -20,10 +20,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import KEEP_POOL
-from ansible_collections.railops.rdma.plugins.modules import rdma_info
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import REBOOTED, call_module
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import REBOOTED
 from ansible_collections.railops.rdma.tests.unit import machines
-from ansible_collections.railops.rdma.tests.unit.replay import Replay
 
 BEFORE = Path(__file__).parent / "taken_along"
 # Files of the plan that may differ, and why.
@@ -170,16 +168,6 @@ def test_hosts_of_all_managers_keep_files_addresses_and_routes(fleet, policy):
     run = fleet.play("site", *values)
     assert {row.partition(": ")[2] for row in run.changed()} == set(ONCE_LATER)
     assert [fleet.dump(host) for host in HOSTS] == kept
-
-
-def test_its_record_is_still_read(tmp_path, monkeypatch):
-    record = json.loads((LATER / "prefixes/record/fabric/record.json").read_bytes())
-    replay = Replay(record["hosts"][0], tmp_path)
-    with monkeypatch.context() as patched:
-        replay.play(patched)
-        info = call_module(rdma_info, {"rails": [], "network": "roce"})["info"]
-    assert not info["devices"], info
-    assert replay.lacks == []
 
 
 SETPCI = """#!/bin/sh

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import os
 import typing as t
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures/sysfs"
@@ -251,17 +250,8 @@ def program(path: Path, text: str) -> None:
 
 def lay_out(name: str, root: Path) -> Path:
     """Make the tree of a recorded machine under a folder."""
-    lines = (FIXTURES / f"{name}.tree").read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines]
-    lay_out_rows(
-        [(kind, path, f"{content}\n" if kind == "f" else content, 0o644) for kind, path, content in rows], root
-    )
-    return root
-
-
-def lay_out_rows(rows: Iterable[Sequence[t.Any]], root: Path) -> None:
-    """Make a tree of rows such as a record has: kind, path, content, mode. Kinds are those of the fixtures' lines."""
-    for kind, path, content, mode in rows:
+    for line in (FIXTURES / f"{name}.tree").read_text(encoding="utf-8").splitlines():
+        kind, path, content = line.split("\t")
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         if kind == "d":
@@ -269,8 +259,8 @@ def lay_out_rows(rows: Iterable[Sequence[t.Any]], root: Path) -> None:
         elif kind == "l":
             target.symlink_to(content)
         else:
-            target.write_bytes(base64.b64decode(content) if kind == "b" else content.encode())
-            target.chmod(mode | 0o200)
+            target.write_bytes(base64.b64decode(content) if kind == "b" else f"{content}\n".encode())
+    return root
 
 
 if __name__ == "__main__":

@@ -25,11 +25,6 @@ ROOMS: dict[str, set[str]] = {
     "cluster_wait": {*CLUSTER, "_pods", "_probe"},
     "fabric_lease": CLUSTER,
     "gpudirect": {"_gpudirect", "_card"},
-    "host_record_info": {
-        *("_record", "_cabling", "_card", "_probe", "_qos", "_route"),
-        # Whose files a record tells from a stranger's.
-        *("_fabric", "_gpudirect", "_netns", "_persist", "_rdma"),
-    },
     "host_work_info": {"_rdma"},
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},

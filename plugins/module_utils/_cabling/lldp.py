@@ -29,18 +29,6 @@ MOST_OTHERS = 7
 TRANSMISSION = {0: "strict", 1: "credit", 2: "ets", 255: "vendor"}
 SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
 
-# What parse_lldp reads of lldpd's answer, by what it stands in.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "lldp": ("interface",),
-    "interface": ("name", "chassis", "port", "vlan", "unknown-tlvs"),
-    "chassis": ("id", "name", "capability"),
-    "port": ("id", "descr", "mfs"),
-    "capability": ("type", "enabled"),
-    "vlan": ("vlan-id", "pvid"),
-    "unknown-tlvs": ("unknown-tlv",),
-    **dict.fromkeys(("id", "name", "descr", "mfs"), ("value",)),
-}
-
 Neighbour = dict[str, t.Any]
 
 
@@ -58,38 +46,6 @@ def parse_lldp(text: str) -> dict[str, Neighbour]:
             except (AttributeError, IndexError, KeyError, TypeError) as exc:
                 raise Nonsense(f"a neighbour without {exc}") from None
     return {name: best(found[name]) for name in sorted(found)}
-
-
-def reduced(text: str) -> dict[str, t.Any]:
-    """Return lldpd's answer with the fields that parse_lldp reads, and of the bytes those that say what `dcbx` reads.
-
-    :raises ValueError: when the text is not lldpcli's JSON.
-    """
-    parse_lldp(text)
-
-    def kept(key: str, value: t.Any) -> t.Any:
-        if isinstance(value, list):
-            return [item for item in (kept(key, item) for item in value) if item is not None]
-        if not isinstance(value, dict):
-            return value
-        if key != "unknown-tlv":
-            return {name: kept(name, item) for name, item in value.items() if name in FIELDS.get(key, ())}
-        own = str(value.get("oui")).replace(",", "").lower() == IEEE_8021
-        data = bytes.fromhex(value.get("value", "").replace(",", ""))
-        fits = own and _is_dcbx(int(value["subtype"]), data)
-        return {"oui": "00,80,C2", "subtype": str(int(value["subtype"])), "value": data.hex(",")} if fits else None
-
-    return {"lldp": kept("lldp", parsed(text)["lldp"])}
-
-
-def _is_dcbx(kind: int, value: bytes) -> bool:
-    """Whether an 802.1 TLV can be nothing but what `dcbx` reads: no letters in the place of numbers."""
-    if kind == ETS:
-        return len(value) == 21 and max(value[5:13]) <= 100 and TRANSMISSION.keys() >= set(value[13:])
-    rows = [value[place : place + 3] for place in range(1, len(value), 3)]
-    return (kind == PFC and len(value) == 2) or (
-        kind == APPLICATION and all(len(row) == 3 and not row[0] & 0x18 and row[0] & 7 in SELECTORS for row in rows)
-    )
 
 
 def best(heard: t.Sequence[Neighbour]) -> Neighbour:

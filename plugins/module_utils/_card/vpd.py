@@ -29,9 +29,6 @@ SWITCHES, UNKNOWN = "serves the NVSwitches", "has a management role that this co
 NO_NIC = (SWITCHES, UNKNOWN)
 """How the roles begin that no card with a rail can have."""
 
-# What a card says of itself that modules read; the serial number and the board's UUID have stand-ins.
-KEYWORDS = ("PN", "EC", "SN", "V3", "VA")
-
 
 def parse_vpd(data: bytes) -> dict[str, str]:
     """Return the read-only keywords of vital product data (PCI Local Bus Specification 3.0, appendix I)."""
@@ -76,10 +73,3 @@ def serves_switches(vpd: t.Mapping[str, str], board_id: str | None) -> str | Non
         if key == "SMDL" and value not in ("", "0"):
             return f"{UNKNOWN} (VPD SMDL={value})"
     return f"{SWITCHES} (board {board_id})" if board_id in SWITCH_BOARDS else None
-
-
-def make_vpd(keywords: t.Mapping[str, str]) -> bytes:
-    """Return vital product data (PCI Local Bus Specification 3.0, appendix I) with the keywords that are taken."""
-    words = {key: keywords[key].encode("ascii", "replace")[:255] for key in KEYWORDS if key in keywords}
-    body = b"".join(key.encode() + bytes([len(value)]) + value for key, value in words.items())
-    return b"\x90" + len(body).to_bytes(2, "little") + body + b"\x78" if body else b""

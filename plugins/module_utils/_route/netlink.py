@@ -123,16 +123,13 @@ def link_by_name(name: str) -> bytes:
     return request(RTM_GETLINK, NLM_F_ACK, bytes(LINK_HEAD.size), attribute(by, name.encode() + b"\0"))
 
 
-def parts(body: bytes, offset: int = 0) -> t.Iterator[tuple[int, bytes]]:
-    """Yield the attributes of a message from `offset` on with their flags, also those of which there are several."""
+def attributes(body: bytes, offset: int = 0) -> dict[int, bytes]:
+    """Return the attributes of a message from `offset` on, by number."""
+    found = {}
     while offset + 4 <= len(body):
         length, kind = struct.unpack_from("=HH", body, offset)
         if length < 4:
             break
-        yield kind, body[offset + 4 : offset + length]
+        found[kind & 0x3FFF] = body[offset + 4 : offset + length]
         offset += (length + 3) & ~3
-
-
-def attributes(body: bytes, offset: int = 0) -> dict[int, bytes]:
-    """Return the attributes of a message from `offset` on, by number."""
-    return {kind & 0x3FFF: value for kind, value in parts(body, offset)}
+    return found

@@ -40,7 +40,6 @@ CHECKOUT = Path(__file__).resolve().parents[4]
         ("verify_trafic", "verify_traffic"),
         ("audit_podss", "audit_pods"),
         ("teardown_in_us", "teardown_in_use"),
-        ("ecord_keep", "record_keep"),
     ],
 )
 def test_a_slip_is_refused_with_what_was_meant(slip, meant):
@@ -107,7 +106,6 @@ def test_what_can_be_is_not():
         "audit_gate_ignore": "roce_trust,port_errors",
         "verify_require": ["traffic", "pod_read", "pod_read_lat"],
         "verify_traffic": "ping",
-        "record_names": ["a"],
     }
     assert value_problems(fine) == []
 
@@ -132,7 +130,7 @@ def test_equal_values_are_said_once_with_folded_names_and_what_is_not_known_yet_
 def test_every_variable_that_a_playbook_reads_is_known():
     paths = [*(CHECKOUT / "playbooks").glob("*.yml"), *CHECKOUT.glob("roles/*/defaults/main.yml")]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
-    prefixes = "site|audit|teardown|record|merge|discover"
+    prefixes = "site|audit|teardown|merge|discover"
     read = set(re.findall(rf"(?<!\w)(?<!rdma\.)(?:{prefixes})_[a-z_]+(?=[ |)\]}}]| is )", text))
     assert len(read) > 20
     assert read - {*PLAYBOOKS, *PATTERNS} == set()
