@@ -158,13 +158,15 @@ def documentation(words: list[str], context: Context) -> list[str]:
 
 
 def make(words: list[str], context: Context) -> list[str]:
-    """Check the targets of make, and the checks that CHECK names."""
+    """Check the targets of make, and what CHECK and ONLY name."""
     targets = re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     names = re.findall(r'Step\(\s*"([a-z-]+)"', (CHECKOUT / "tests/tools/check.py").read_text(encoding="utf-8"))
     problems = []
     for word in words[1:]:
         if word.startswith("CHECK="):
             problems += [f"there is no check {name}" for name in word[6:].split() if name not in names]
+        elif word.startswith("ONLY="):
+            problems += [] if (CHECKOUT / word[5:]).exists() else [f"there is no {word[5:]}"]
         elif not word.startswith("REPOSITORY=https://") and word not in targets:
             problems.append(f"the Makefile has no target {word}")
     return problems
