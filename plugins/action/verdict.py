@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Merges the results of all hosts, or the verdicts of several runs, into one verdict, on the controller."""
+"""Makes one verdict of the results of all hosts, of one run or of several, on the controller."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import typing as t
@@ -14,13 +15,13 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
-from ..module_utils._errors import InputError
+from ..module_utils._errors import InputError, Problem
 from ..module_utils._fabric.lock import LOCK
-from ..module_utils._fabric.shapes import HostPlan, PlanFile
-from ..module_utils._intake import FILE, parsed
+from ..module_utils._fabric.shapes import HostPlan, PlanFile, Verdict
+from ..module_utils._intake import line
 from ..module_utils._words import natural, shortened
 from ..modules.verdict import DOCUMENTATION
-from ..plugin_utils._accept.collect import without
+from ..plugin_utils._accept.collect import PREFIX
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
@@ -29,17 +30,27 @@ from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal
-from ..plugin_utils._report.equal import SECTIONS, section_of
+from ..plugin_utils._report.equal import SECTIONS
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
 from ..plugin_utils._verdict.finish import finish, written
-from ..plugin_utils._verdict.intake import NOT_VERIFIED, answer_in
-from ..plugin_utils._verdict.outliers import PortKinds, compare_fleet
-from ..plugin_utils._verdict.parts import MergedVerdict
+from ..plugin_utils._verdict.intake import NOT_VERIFIED
+from ..plugin_utils._verdict.parts import (
+    FIX_FOLDER,
+    KINDS,
+    NODES,
+    Part,
+    folders_of,
+    part_of,
+    read_part,
+    together,
+    write_part,
+)
 from ..plugin_utils._verdict.require import unknown
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
-FIX_PART = "Name the verdict.json of each part (merge_verdicts). [merge_path]"
+# What stands for the plan or the cluster where a run did not look at it.
+UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
 display = Display()
 
 
@@ -49,49 +60,89 @@ class ActionModule(FabricAction):
     _requires_connection = False
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Begin or finish a verification, or merge the verdicts of several."""
-        args = arguments(args, ARGUMENT_SPEC, one_of=["hosts", "verdicts"])
+        """Begin or finish a verification, or make one verdict of the parts of several."""
+        args = arguments(args, ARGUMENT_SPEC, one_of=["hosts", "folders"])
         self._vars = task_vars
         plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
-        if args["verdicts"] is not None:
-            return self._merged(args, plan)
         if wrong := "; ".join(unknown(args["require"], whole=False)):
             raise Refusal(f"require has {wrong}")
-        expected = self._expected(args, plan)
+        merging = args["folders"] is not None
+        parts = _read(args["folders"], plan.get("digest")) if merging else [self._part(args, plan)]
+        folders = folders_of(parts)
+        left = sorted({*planned_hosts(args["plan_dir"])} - {*folders}, key=natural) if merging else []
+        expected = self._expected(args, plan, [*folders, *left], folders)
         if args["planned"] and self._task.check_mode:
             return {"changed": False}
-        if args["phase"] == "begin":
+        begins = args["phase"] == "begin"
+        if begins:
             files.forget(args["verify_dir"], args["hosts"] if args["present"] is None else args["present"])
-            lost = "The run ended before this host was verified."
-        else:
+        if not merging:
+            write_part(parts[0], plan.get("digest"))
+        lost = "The run ended before this host was verified."
+        if not begins:
             lost = "No result came from this host: it is unreachable, or it was lost on the way."
-        kept = self._kept(args) if args["keep"] else {}
-        ports = PortKinds()
+        required = dict.fromkeys(group for part in parts for group in part.require)
         verdict = merge.merge(
             plan.get("digest"),
-            compare_fleet(lambda whole: files.read_results(args["verify_dir"], expected, self._rails, whole), ports),
+            files.read_results({host: folder for host, folder in folders.items() if host in expected}),
             expected,
             rails=self._rails,
-            cluster=kept.get("cluster") or self._section("cluster", "cluster_api", args),
-            plan=kept.get("plan") or self._section("plan", "plan_inventory", args),
-            nodes=args["nodes"],
-            require=args["require"] if args["phase"] == "finish" else (),
+            **{name: merge.seen_section(*found) for name in SECTIONS if any(found := together(parts, name))},
+            nodes=together(parts, NODES)[0],
+            require=() if begins else [*required],
             lost=lost,
+            unknown=left,
         )
-        verdict["ports"] = ports.kinds
-        if args["phase"] == "begin":
+        if begins:
             verdict["status"] = "incomplete"
             return written(args, verdict, {})
-        return finish(args, with_places(verdict, self._places), display)
+        if merging:
+            verdict["parts"] = [part.folder for part in parts]
+        result = finish(args, with_places(verdict, self._places), display)
+        return self._forgotten(args, verdict, result) if merging else result
 
-    def _expected(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, str | None]:
-        """Return the hosts of the plan among those of the play, each with its node, and remember where they stand."""
+    @staticmethod
+    def _forgotten(args: dict[str, t.Any], verdict: Verdict, result: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Return the result of a merge, which fails where hosts have no result: ansible's exit code does not say so."""
+        left = [host for host, entry in verdict["hosts"].items() if entry["status"] == NOT_VERIFIED]
+        if args["fail"] and verdict["status"] == "incomplete":
+            fix = "Verify the hosts that have no result, and merge again with what that run writes."
+            more = f" No part had {shortened(left)}." if left else ""
+            result |= {"failed": True, "msg": f"{result['summary']}{more} {fix}", "fix": fix}
+        return {**result, "not_verified": left}
+
+    @staticmethod
+    def _part(args: dict[str, t.Any], plan: PlanFile) -> Part:
+        """Return what this run found beside its hosts' results, with what the last one did where that is kept."""
+        errors = {kind: args.get(f"{kind}_error") for kind in KINDS}
+        part = part_of(args["verify_dir"], {**args, "checks": args, "errors": errors})
+        for kind, check in UNSEEN.items():
+            if reason := args[f"{kind}_reason"]:
+                part.checks[kind].append(skipped(check, reason))
+        if not args["keep"]:
+            return part
+        with contextlib.suppress(InputError):
+            old = read_part(args["verify_dir"], plan.get("digest"))
+            for kind, rows in old.checks.items():
+                part.checks[kind][:0] = [row for row in rows if not row["id"].startswith(PREFIX)]
+            for kind, error in old.errors.items():
+                part.errors[kind] = line(error, part.errors[kind])
+            part = part._replace(require=old.require)
+        return part
+
+    def _expected(
+        self, args: dict[str, t.Any], plan: PlanFile, hosts: t.Iterable[str], folders: t.Mapping[str, str]
+    ) -> dict[str, str | None]:
+        """Return the hosts of the plan among these, each with its node, and remember where they stand.
+
+        :param folders: where the result of each would be.
+        """
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
         torn: dict[tuple[str, t.Any, int], list[str]] = {}
-        for host in args["hosts"]:
+        for host in hosts:
             try:
                 piece = self._placed(args["plan_dir"], host, plan)
                 expected[host] = piece["node"]
@@ -101,7 +152,7 @@ class ActionModule(FabricAction):
             except AnsibleActionFail as exc:
                 left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
-                if os.path.exists(files.result_path(args["verify_dir"], host)):
+                if os.path.exists(files.result_path(folders[host], host)):
                     expected[host] = None
         if left_out and args["planned"]:
             fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play."
@@ -131,50 +182,19 @@ class ActionModule(FabricAction):
         self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
         return piece
 
-    def _kept(self, args: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the sections of the last verdict, with what acceptance found this time and not the last time."""
-        old = files.read_verdict(args["verify_dir"])
-        sections = {name: without(section_of(old, name)) for name in SECTIONS}
-        return {**sections, "cluster": merge.added(sections["cluster"], answer_in(args["cluster"]).checks)}
 
-    @staticmethod
-    def _section(name: str, whole: str, args: dict[str, t.Any]) -> dict[str, t.Any] | None:
-        """Return the section of the plan or the cluster; None when nothing is known of it.
-
-        :param name: plan or cluster.
-        :param whole: the check that stands for it where it was not looked at.
-        """
-        checks, _facts, _wrong = answer = answer_in(args[name])
-        error = args[f"{name}_error"] or answer.error
-        if reason := args[f"{name}_reason"]:
-            checks.append(skipped(whole, reason))
-        return merge.seen_section(checks, error or None) if checks or error else None
-
-    def _merged(self, args: dict[str, t.Any], plan: PlanFile) -> dict[str, t.Any]:
-        """Make one verdict of its parts, which are read one by one."""
-        hosts = sorted(planned_hosts(args["plan_dir"]), key=natural)
-        expected = {host: self._placed(args["plan_dir"], host, plan)["node"] for host in hosts}
-        merged = MergedVerdict(plan.get("digest"), self._rails)
-        for name in args["verdicts"]:
-            found = sorted(glob.glob(os.path.expanduser(name)), key=natural)
-            if not found:
-                merged.refuse(name, "there is no such file or folder.", FIX_PART)
-            for path in found:
-                path = os.path.join(path, files.VERDICT) if os.path.isdir(path) else path
-                try:
-                    with open(path, encoding="utf-8") as file:
-                        merged.take(path, parsed(file.read(FILE + 1), FILE))
-                except (OSError, ValueError) as exc:
-                    merged.refuse(path, f"it cannot be read: {exc}.", FIX_PART)
-        try:
-            verdict = merged.verdict(expected, self._rails)
-        except InputError as exc:
-            raise Refusal(f"Nothing was merged. {exc}") from None
-        left = [host for host, entry in verdict["hosts"].items() if entry["status"] == NOT_VERIFIED]
-        result = finish(args, with_places(verdict, self._places), display)
-        if args["fail"] and verdict["status"] == "incomplete":
-            # No unreachable host of this run says so by ansible's own exit code.
-            fix = "Verify the hosts that have no result, and merge again with what that run writes."
-            more = f" No part had {shortened(left)}." if left else ""
-            result |= {"failed": True, "msg": f"{result['summary']}{more} {fix}", "fix": fix}
-        return {**result, "not_verified": left}
+def _read(patterns: t.Iterable[str], digest: str | None) -> list[Part]:
+    """Return the parts in folders that these name; all that cannot be used are refused at once."""
+    parts, problems = [], []
+    for pattern in patterns:
+        found = sorted(glob.glob(os.path.expanduser(pattern)), key=natural)
+        if not found:
+            problems.append(Problem(pattern, "there is no such folder.", FIX_FOLDER))
+        for folder in found:
+            try:
+                parts.append(read_part(folder, digest))
+            except InputError as exc:
+                problems += exc.problems
+    if problems:
+        raise InputError(problems)
+    return parts

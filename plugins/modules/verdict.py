@@ -13,10 +13,11 @@ description:
   - Writes C(verdict.json) (machine-readable), C(verdict.md) (a table), C(verdict.txt) (the terminal picture)
     and C(report.html) (the plan's report with red and green rails) into O(verify_dir), and shows the picture. Runs on
     the controller only.
-  - With O(verdicts) it makes one verdict of its parts, the verdicts of runs that each had some of the hosts (AWX's job
-    slices, or C(--limit) on several controllers). Parts of another plan than the one in O(plan_dir) are refused, all of
-    them at once. A host of the plan that no part has is C(not_verified), which makes the verdict V(incomplete). Of a
-    host that two parts have, the later in O(verdicts) counts, unless it has no answer of it.
+  - With O(folders) it makes one verdict of several runs that each had some of the hosts (AWX's job slices, or
+    C(--limit) on several controllers). Each folder is the O(verify_dir) of a run, with its C(hosts) and
+    C(sections.json). Folders of another plan than the one in O(plan_dir) are refused, all of them at once. A host of
+    the plan that no run had is C(not_verified), which makes the verdict V(incomplete). For a host that two runs had,
+    the newer counts, unless the host did not answer it.
   - The verdict is V(pass), V(deviation) (something is not as planned), V(incomplete) (a host did not answer)
     or V(error) (a host or the cluster could not be verified).
 options:
@@ -31,11 +32,11 @@ options:
   hosts:
     description:
       - Inventory names of the hosts that should have a result. Hosts that the plan does not have are passed over.
-      - Required unless O(verdicts) is given.
+      - Required unless O(folders) is given.
     type: list
     elements: str
-  verdicts:
-    description: The parts to merge, each as a file, the folder that has it, or a pattern of either.
+  folders:
+    description: The folders of the runs to merge, as paths or patterns.
     type: list
     elements: str
     version_added: 1.0.0
@@ -101,7 +102,7 @@ options:
     type: str
     default: ""
   fail:
-    description: Fail when the verdict is V(deviation) or V(error); with O(verdicts) also when it is V(incomplete).
+    description: Fail when the verdict is V(deviation) or V(error); with O(folders) also when it is V(incomplete).
     type: bool
     default: true
   show:
@@ -135,11 +136,11 @@ EXAMPLES = r"""
     hosts: "{{ groups['gpu_nodes'] }}"
   run_once: true
 
-- name: Make one verdict of those of four job slices
+- name: Make one verdict of the runs of four job slices
   railops.rdma.verdict:
     plan_dir: plan/fabric
     verify_dir: verify/fabric
-    verdicts: [parts/*/verdict.json]
+    folders: [parts/*]
 """
 
 RETURN = r"""
@@ -154,8 +155,8 @@ summary:
   type: str
   sample: "Verdict pass: hosts: 3 pass; cluster: skipped; 0 deviations."
 not_verified:
-  description: The hosts of the plan that no part has.
-  returned: with O(verdicts)
+  description: The hosts of the plan that no run had.
+  returned: with O(folders)
   type: list
   elements: str
   sample: []

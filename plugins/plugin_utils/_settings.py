@@ -58,7 +58,7 @@ PLAYBOOKS: dict[str, Spec] = {
     "audit_lldp_listen": {"type": "int"},
     **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
     "discover_dir": {"type": "path"},
-    "merge_verdicts": {"type": "list", "elements": "str"},
+    "merge_folders": {"type": "list", "elements": "str"},
     "discover_rail_names": {"type": "list", "elements": "str"},
 }
 """Variables of playbooks as an argument spec has them."""

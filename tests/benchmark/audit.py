@@ -181,7 +181,7 @@ def growth() -> t.Iterator[dict[str, Pair]]:
 
 
 def verdicts() -> t.Iterator[dict[str, Pair]]:
-    """The step that merges all results and writes the pages, and the one that merges the verdicts of parts."""
+    """The step that merges all results and writes the pages, of one run and of ten parts."""
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import result_path, write_json
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
 
@@ -205,11 +205,13 @@ def verdicts() -> t.Iterator[dict[str, Pair]]:
 
 
 def cut(folder: Path, parts: int) -> None:
-    """Cut a verdict into those of parts, as several controllers would have written them."""
-    whole = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-    names = list(whole["hosts"])
+    """Cut what a run wrote into parts, as several controllers would have written them."""
+    verify = folder / "verify/fabric"
+    part = json.loads((verify / "sections.json").read_text(encoding="utf-8"))
     for number in range(parts):
-        hosts = {name: whole["hosts"][name] for name in names[number::parts]}
+        hosts = part["hosts"][number::parts]
         place = folder / f"parts/{number}"
-        place.mkdir(parents=True)
-        (place / "verdict.json").write_text(json.dumps({**whole, "hosts": hosts}), encoding="utf-8")
+        (place / "hosts").mkdir(parents=True)
+        (place / "sections.json").write_text(json.dumps({**part, "hosts": hosts}), encoding="utf-8")
+        for host in hosts:
+            (place / f"hosts/{host}.json").hardlink_to(verify / f"hosts/{host}.json")

@@ -124,15 +124,6 @@ def test_its_hosts_keep_their_files_and_addresses(fleet):
     assert [fleet.dump(host) for host in HOSTS] == kept
 
 
-@pytest.mark.parametrize("kept", [BEFORE, LATER / "prefixes"], ids=["971e458", "b0302bd"])
-def test_its_verdict_is_still_read(tmp_path, kept):
-    """With the plan that it is of: planned again, the plan has another digest."""
-    verdicts = [str(kept / "verify/fabric/verdict.json")]
-    values = {"fabric_plan_dir": str(kept / "plan"), "fabric_verify_dir": str(tmp_path), "merge_verdicts": verdicts}
-    play(tmp_path, "localhost,", "merge", **values)
-    assert json.loads((tmp_path / "fabric/verdict.json").read_bytes())["status"] == "pass"
-
-
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 def test_planning_again_makes_the_same_files(tmp_path, policy):
     shutil.copytree(LATER / policy / "plan", tmp_path / "plan")

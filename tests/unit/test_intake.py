@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 import unicodedata
 
 import yaml
@@ -35,10 +36,9 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict impor
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in, result_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import PortKinds, compare_fleet
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import folders_of, read_part, together
 
 ALL = int(os.environ.get("RAILOPS_ANSWERS") or (100_000 if os.environ.get("RAILOPS_TEST_LONG") else 2_000))
 RAILS = ["rail1", "rail2"]
@@ -101,6 +101,7 @@ CHECK = st.fixed_dictionaries(
         "object": near("x"),
         "node": near("node1", "n9"),
         "fault": near("node1"),
+        "unconfirmed": near(True),
     },
 )
 PORT = st.fixed_dictionaries(
@@ -119,7 +120,6 @@ FACTS = st.fixed_dictionaries(
     optional={
         "health": st.fixed_dictionaries({"rails": st.fixed_dictionaries({"rail1": PORT})}),
         "macs": near({"rail1": "00:11:22:33:44:55"}),
-        "ports": near({"rail1": 0}, {"rail1": 7}),
         "more": WEIRD,
     },
 )
@@ -156,11 +156,10 @@ def test_results_of_hosts(results, nodes):
     rows = [{"plan_digest": "d", **result, "host": f"node{number}"} for number, result in enumerate(results)]
     sound = {"id": "network_link", "rail": "rail1", "status": "ok", "planned": 1, "observed": 1, "cause": "", "fix": ""}
     rows.append({"host": "sound", "node": "s", "plan_digest": "d", "error": None, "checks": [sound]})
-    compared = list(compare_fleet(lambda _whole: [result_in(row, RAILS) for row in rows], PortKinds()))
-    for found in (compared, rows):
-        verdict = merge.merge("d", found, {"gone": None, "sound": "s"}, rails=RAILS, nodes=nodes, require=["network"])
-        assert verdict["hosts"]["sound"]["status"] == "pass"
-        outputs(with_places(verdict, {}))
+    of_nodes = answer_in(nodes).checks
+    verdict = merge.merge("d", rows, {"gone": None, "sound": "s"}, rails=RAILS, nodes=of_nodes, require=["network"])
+    assert verdict["hosts"]["sound"]["status"] == "pass"
+    outputs(with_places(verdict, {}))
     for row in rows:
         answer = answer_in([row, {"results": [row]}], RAILS)
         files.without_counters(answer.facts)
@@ -168,46 +167,41 @@ def test_results_of_hosts(results, nodes):
         printable(files.json_lines(merge.host_result("a", "a", "d", answer.checks, answer.error, answer.facts), 2))
 
 
-ENTRY = st.fixed_dictionaries(
-    {"status": near("pass", "deviation", "error", "unreachable", "not_verified"), "checks": ROWS_OF_CHECKS},
-    optional={
-        "node": near("n1", None),
-        "rails": near({"rail1": "ok"}, {}),
-        "counts": near({"ok": 1}, {}),
-        "error": near("boom"),
-        "facts": FACTS,
-        "reason": near("not asked"),
-        "made": near(["object_state"], []),
-    },
-)
 PART = st.fixed_dictionaries(
     {
-        "hosts": st.one_of(
-            st.dictionaries(st.one_of(st.sampled_from(["node1", "node2"]), TEXT), ENTRY, max_size=3), WEIRD
-        ),
-        "status": near("pass", "error"),
-        "schema": st.sampled_from([1, 2, 2, 2]),
         "plan_digest": st.sampled_from(["d", "d", "d", "e"]),
-    },
-    optional={
-        "plan": st.one_of(ENTRY, WEIRD),
-        "cluster": st.one_of(ENTRY, WEIRD),
-        "ports": st.one_of(st.lists(PORT), WEIRD),
-    },
+        "time": near(1.5, 2),
+        "hosts": near(["node1"], ["node1", "../x"]),
+        "require": near([], ["network"]),
+        "checks": st.one_of(st.dictionaries(st.sampled_from(["plan", "cluster", "nodes"]), ROWS_OF_CHECKS), WEIRD),
+        "errors": near({}, {"plan": "boom"}),
+    }
 )
 
 
 @answers(0.2, 2)
-@given(st.lists(st.one_of(PART, PART, PART, WEIRD), min_size=2, max_size=2))
-def test_parts_of_a_verdict(parts):
-    merged = MergedVerdict("d", RAILS)
-    for number, part in enumerate(parts):
-        merged.take(f"part{number}", part)
-    try:
-        verdict = merged.verdict({"node1": "n1", "gone": None}, RAILS)
-    except InputError as exc:
-        printable(str(exc))
-        return
+@given(st.lists(st.one_of(PART, PART, PART, WEIRD), min_size=1, max_size=2), st.lists(RESULT, min_size=2, max_size=2))
+def test_parts_of_a_verdict(parts, results):
+    with tempfile.TemporaryDirectory() as place:
+        found = []
+        for number, (data, result) in enumerate(zip(parts, results, strict=False)):
+            folder = f"{place}/{number}"
+            files.write_text(f"{folder}/sections.json", json.dumps(data))
+            files.write_text(files.result_path(folder, "node1"), json.dumps({**result, "host": "node1"}))
+            try:
+                found.append(read_part(folder, "d"))
+            except InputError as exc:
+                printable(str(exc))
+        folders = folders_of(found)
+        verdict = merge.merge(
+            "d",
+            files.read_results(folders),
+            {"node1": "n1", "gone": None},
+            rails=RAILS,
+            nodes=together(found, "nodes")[0] if found else (),
+            unknown=["gone"],
+            **{name: merge.seen_section(*together(found, name)) for name in ("plan", "cluster") if found},
+        )
     outputs(with_places(verdict, {}))
     gate.judgements(verdict)
 

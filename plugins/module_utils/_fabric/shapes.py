@@ -127,7 +127,6 @@ class Entry(_Section):
     """A status by rail."""
     counts: dict[str, int]
     error: t.NotRequired[str]
-    facts: t.NotRequired[dict[str, t.Any]]
 
 
 class Explained(t.TypedDict):
@@ -161,9 +160,7 @@ class Verdict(t.TypedDict):
     explained: t.NotRequired[list[Explained]]
     """The deviations by what they have in common, what explains most first."""
     skipped: t.NotRequired[list[Skipped]]
-    slices: t.NotRequired[list[dict[str, t.Any]]]
-    """The runs that it was merged from: name, status, hosts."""
-    ports: t.NotRequired[t.Sequence[t.Mapping[str, t.Any]]]
-    """What ports of a kind have in common, which the hosts' facts leave out."""
+    parts: t.NotRequired[list[str]]
+    """The folders that it was merged from."""
     time: t.NotRequired[float]
     """Seconds since 1970."""

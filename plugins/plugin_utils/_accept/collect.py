@@ -9,10 +9,9 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from ...module_utils._check import SKIPPED, Check, compared, deviation, ok, skipped
+from ...module_utils._check import Check, compared, deviation, ok, skipped
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import shortened
-from .._verdict.merge import narrowed
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES, AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
@@ -173,11 +172,6 @@ def _stage_checks(
         yield ok(name, planned, f"{_shown(worst, results[worst.key]['value'])} at worst, in {len(runs)} runs")
     else:
         yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
-
-
-def without(section: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return a verdict's section of the plan or the cluster without what an acceptance added to it."""
-    return narrowed(section, [check for check in section["checks"] if not check["id"].startswith(PREFIX)], SKIPPED)
 
 
 def fabric_checks(report: AcceptReport, judged: Judge) -> t.Iterator[Check]:

@@ -26,6 +26,7 @@ from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
 from .._verdict.explain import place_of
+from .._verdict.intake import answer_in
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS, cut
@@ -82,8 +83,8 @@ def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> A
     trouble = {host: found for host in order if (found := _against(verdict["hosts"].get(host)))}
     gpus = {
         result["host"]
-        for result in files.read_results(args["verify_dir"], order if args["gpu"] else ())
-        if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in result["checks"])
+        for result in files.read_results(dict.fromkeys(order if args["gpu"] else (), args["verify_dir"]))
+        if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in answer_in(result).checks)
     }
     return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
 

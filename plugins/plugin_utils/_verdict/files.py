@@ -15,9 +15,9 @@ import tempfile
 import typing as t
 
 from ...module_utils._fabric.shapes import Verdict
-from .intake import result_in
+from ...module_utils._intake import FILE, parsed
 
-VERDICT = "verdict.json"
+VERDICT, SECTIONS_FILE = "verdict.json", "sections.json"
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 
 
@@ -78,8 +78,8 @@ def read_json(path: str) -> dict[str, t.Any]:
     """Return what a JSON file holds; empty when it is not there, broken, or no object."""
     try:
         with open(path, encoding="utf-8") as file:
-            result = json.load(file)
-    except (OSError, ValueError, RecursionError):
+            result = parsed(file.read(FILE + 1), FILE)
+    except (OSError, ValueError):
         return {}
     return t.cast("dict[str, t.Any]", result) if isinstance(result, dict) else {}
 
@@ -95,19 +95,15 @@ def read_result(path: str) -> dict[str, t.Any]:
     return result if isinstance(result.get("checks"), list) else {}
 
 
-def read_results(
-    verify_dir: str, hosts: t.Iterable[str], rails: t.Collection[str] = (), whole: bool = True
-) -> t.Iterator[dict[str, t.Any]]:
-    """Yield the results of these hosts, one file after the other; one that is not there or broken is left out.
+def read_results(folders: t.Mapping[str, str]) -> t.Iterator[dict[str, t.Any]]:
+    """Yield the results of hosts, one file after the other; one that is not there or broken is left out.
 
-    :param hosts: by their names in the inventory.
-    :param rails: the plan's.
-    :param whole: with their checks.
+    :param folders: the folder of the verification that has each host's.
     """
-    for host in hosts:
-        result = read_result(result_path(verify_dir, host))
+    for host, folder in folders.items():
+        result = read_result(result_path(folder, host))
         if result.get("host") == host:
-            yield result_in(result, rails, whole)
+            yield result
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:

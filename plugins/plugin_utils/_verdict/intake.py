@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where checks, results of hosts and parts of a verdict come in: known ids and rails, JSON's types, a measure. Pure.
+"""Where checks and results of hosts come in: known ids and rails, JSON's types, a measure. Pure.
 
 What is nonsense in a host's answer is that host's error; the rest of it, and the other hosts, stay whole.
 """
@@ -34,19 +34,14 @@ _CHECK |= dict.fromkeys(("cause", "fix", "object", "node"), (None, str))
 _WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
 # Every unlike port repeats what its peers have.
 _SHORT = re.compile(r"[ -~]{0,100}")
-PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
-"""A port, as the fleet's are compared."""
+_PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
 _FACTS: Json = {STRANGE: (None, [str])}
 # Parts of earlier versions hold checks that are gone.
 KNOWN = IDS | {name.split()[1] for name in BY_NAME if name.startswith("check ")}
 # Schema 1 had ids of its own.
 _OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")
 _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
-STATUS = frozenset((*STATUSES, UNREACHABLE, NOT_VERIFIED, SKIPPED))
-_ENTRY: Json = {"status": STATUS, "rails": (None, {LABEL: frozenset(KINDS)}), "counts": (None, {LABEL: int})}
-_ENTRY |= {"made": (None, [_OLD_ID]), **dict.fromkeys(("node", "error", "reason"), (None, str))}
 _BRIEF = 300
-_TAKEN = object()
 
 
 class Answer(t.NamedTuple):
@@ -63,15 +58,17 @@ class Answer(t.NamedTuple):
         return f"The answer is refused: {self.wrong[0]}{more}. {FIX}" if self.wrong else ""
 
 
-def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None) -> Answer:
-    """Return the checks and facts in an answer: results of modules, lists and dictionaries of them, lists of checks.
+def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None, hosts: int = 0) -> Answer:
+    """Return the checks and facts in an answer.
 
     A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
 
+    :param nested: results of modules, lists and dictionaries of them, lists of checks.
     :param rails: the plan's; without them checks may be of any rail, and facts are of none.
     :param schema: 1 has ids of its own.
+    :param hosts: that it is about: what the cluster says of its nodes grows with them.
     """
-    answer, left = Answer([], {}, []), [VALUES, LETTERS]
+    answer, left = Answer([], {}, []), [VALUES + 1000 * hosts, LETTERS + 40_000 * hosts]
 
     def walk(value: t.Any, depth: int) -> None:
         if not depth:
@@ -114,8 +111,8 @@ def _facts(facts: t.Any, rails: frozenset[str]) -> Json:
     fitting(facts, _FACTS, "the facts")
     if not rails:
         return {key: facts[key] for key in _FACTS if key in facts}
-    shape = {"health": (None, {"rails": (None, {rails: PORT})}), "macs": (None, {rails: INTERFACE})}
-    return t.cast("Json", fitting(facts, {**shape, "ports": (None, {rails: int})}, "the facts"))
+    shape = {"health": (None, {"rails": (None, {rails: _PORT})}), "macs": (None, {rails: INTERFACE})}
+    return t.cast("Json", fitting(facts, shape, "the facts"))
 
 
 def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]) -> bool:
@@ -159,15 +156,12 @@ def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]
     return t.cast("Check", {key: value for key, value in made.items() if value is not None or key in KEYS})
 
 
-def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = (), whole: bool = True) -> Json:
-    """Return the result of one host, whose error says what of it is nonsense; once: it is known again.
+def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> Json:
+    """Return the result of one host, whose error says what of it is nonsense.
 
     :param rails: the plan's.
-    :param whole: with its checks.
     """
-    if result.get("taken") is _TAKEN:
-        return dict(result)
-    parts = {"checks": result.get("checks") if whole else None, "facts": result.get("facts")}
+    parts = {"checks": result.get("checks"), "facts": result.get("facts")}
     checks, facts, wrong = answer = answer_in(parts, rails, result.get("schema"))
     head = dict.fromkeys(_RESULT)
     try:
@@ -175,20 +169,4 @@ def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = (), whol
     except Nonsense as exc:
         wrong.append(str(exc))
     error = line(head["error"], answer.error)
-    return {**head, "host": result["host"], "error": error, "checks": checks, "facts": facts, "taken": _TAKEN}
-
-
-def entry_in(entry: t.Any, rails: t.Collection[str] = (), schema: t.Any = None) -> Json:
-    """Return the entry of a host, or the section of plan or cluster, in a part of a verdict.
-
-    :param rails: the plan's.
-    :param schema: the part's.
-    :raises Nonsense: it is none.
-    """
-    fitting(entry, {}, "the entry")
-    parts = {key: entry.get(key) for key in ("checks", "facts")}
-    made = fitting(measured({key: item for key, item in entry.items() if key not in parts}), _ENTRY, "the entry")
-    checks, facts, wrong = answer_in(parts, rails, schema)
-    if wrong:
-        raise Nonsense(wrong[0])
-    return {**made, "checks": checks, **({"facts": facts} if facts else {})}
+    return {**head, "host": result["host"], "error": error, "checks": checks, "facts": facts}

@@ -19,7 +19,8 @@ from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import count, natural
 from .._report.equal import entries, section_of, unseen_section
 from .causes import with_host
-from .intake import KEYS, KINDS, STATUSES, UNREACHABLE, answer_in, result_in
+from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
+from .outliers import FleetPorts, with_holder
 from .require import Required
 
 SCHEMA = 2
@@ -37,12 +38,10 @@ def normal_check(check: t.Mapping[str, t.Any]) -> Check:
 class NodeChecks:
     """The checks that the cluster made of nodes, on their way to the results of the hosts that are these nodes."""
 
-    def __init__(self, nested: t.Any) -> None:
-        """Take checks with `node`, in any form that answers have."""
+    def __init__(self, checks: t.Iterable[Check]) -> None:
+        """Take checks with `node`."""
         self._by_node: dict[t.Any, list[Check]] = {}
-        answer = answer_in(nested)
-        self.error = answer.error
-        for check in answer.checks:
+        for check in checks:
             self._by_node.setdefault(check.get("node"), []).append(normal_check(check))
 
     def attach(self, results: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[dict[str, t.Any]]:
@@ -95,9 +94,9 @@ def status_of(result: t.Mapping[str, t.Any]) -> str:
     return "pass"
 
 
-def rail_statuses(checks: t.Iterable[Check], rails: t.Sequence[str] = ()) -> dict[str, str]:
-    """Return a status for each rail: its worst check; `skipped` when none of its checks was made."""
-    found: dict[str, str] = dict.fromkeys(rails, SKIPPED)
+def rail_statuses(checks: t.Iterable[Check], before: t.Mapping[str, str]) -> dict[str, str]:
+    """Return a status for each rail: its worst check, or what it was before where that is worse."""
+    found = dict(before)
     for check in checks:
         if (rail := check["rail"]) is not None:
             found[rail] = min(found.get(rail, SKIPPED), check["status"], key=WORST.index)
@@ -109,11 +108,11 @@ def _host_entry(result: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> dict[s
     entry: dict[str, t.Any] = {
         "status": status_of(result),
         "node": result.get("node"),
-        "rails": rail_statuses(checks, rails),
+        "rails": rail_statuses(checks, dict.fromkeys(rails, SKIPPED)),
         "counts": counts_of(checks),
         "checks": [check for check in checks if check["status"] != OK],
     }
-    return entry | {key: result[key] for key in ("error", "facts") if result.get(key)}
+    return entry | ({"error": result["error"]} if result["error"] else {})
 
 
 def counts_of(checks: t.Iterable[Check]) -> dict[str, int]:
@@ -141,14 +140,15 @@ def merge(
     rails: t.Sequence[str] = (),
     cluster: t.Mapping[str, t.Any] | None = None,
     plan: t.Mapping[str, t.Any] | None = None,
-    nodes: t.Any = None,
+    nodes: t.Iterable[Check] = (),
     require: t.Sequence[str] = (),
     lost: str = "No result came from this host: it is unreachable.",
+    unknown: t.Collection[str] = (),
 ) -> Verdict:
     """Return the verdict.
 
     :param digest: the digest of the plan that everything is compared with.
-    :param results: what the hosts wrote; read one by one.
+    :param results: what the hosts wrote, not yet taken in; read one by one.
     :param expected: the hosts that should have one: inventory name to node name.
     :param rails: the plan's rails, in order.
     :param cluster: {status, checks, ...} of the cluster, or None when it was not looked at.
@@ -156,9 +156,10 @@ def merge(
     :param nodes: the cluster's checks of nodes, each with its `node`; its section has those of nodes without a result.
     :param require: the beginnings of ids that may not be skipped.
     :param lost: the error of a host without a result.
+    :param unknown: of the expected hosts those that no run had.
     """
     hosts: dict[str, dict[str, t.Any]] = {}
-    of_nodes, required = NodeChecks(nodes), Required(require)
+    of_nodes, required, fleet = NodeChecks(nodes), Required(require), FleetPorts()
     for result in of_nodes.attach(result_in(result, rails) for result in results):
         name = result["host"]
         if result.get("plan_digest") != digest and not result.get("error"):
@@ -168,37 +169,23 @@ def merge(
         else:
             missing = required.host(name, result["checks"])
             hosts[name] = _host_entry({**result, "checks": [*result["checks"], *missing]}, rails)
-    for name, check in required.forgotten():
+            fleet.add(name, result["facts"])
+    for name, check in (*required.forgotten(), *fleet.outliers()):
         hosts[name] = added(hosts[name], [check])
+    for name, entry in hosts.items():
+        entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
     for name, node in expected.items():
         if name not in hosts:
-            hosts[name] = lost_entry(UNREACHABLE, node, lost)
+            no_part = (NOT_VERIFIED, node, "No part had this host.")
+            hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, lost)))
     sections = {
         "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
         "cluster": dict(cluster) if cluster else unseen_section("the cluster was not looked at"),
     }
-    if of_nodes.error:
-        sections["cluster"] |= {"status": "error", "error": of_nodes.error}
     sections["cluster"] = added(sections["cluster"], of_nodes.left())
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
     sections["cluster"] = added(sections["cluster"], required.nowhere())
-    return verdict_of(digest, rails, hosts, sections)
-
-
-def verdict_of(
-    digest: str | None,
-    rails: t.Sequence[str],
-    hosts: t.Mapping[str, t.Mapping[str, t.Any]],
-    sections: t.Mapping[str, t.Mapping[str, t.Any]],
-    **more: t.Any,
-) -> Verdict:
-    """Return the verdict.
-
-    :param hosts: the entry of each host.
-    :param sections: those of plan and cluster.
-    :param more: what else the verdict has, by its key.
-    """
     statuses = [entry["status"] for entry in hosts.values()]
     statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
     made = {
@@ -208,7 +195,6 @@ def verdict_of(
         "rails": list(rails),
         "hosts": {name: hosts[name] for name in sorted(hosts, key=natural)},
         **sections,
-        **more,
     }
     return t.cast("Verdict", made)
 
@@ -245,26 +231,11 @@ def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str
         status = "pass"
     return {
         **section,
+        **({"rails": rail_statuses(checks, section["rails"])} if "rails" in section else {}),
         "status": status,
         "counts": {kind: before[kind] + more[kind] for kind in KINDS},
         "checks": [*section["checks"], *(check for check in checks if check["status"] != OK)],
     }
-
-
-def narrowed(section: t.Mapping[str, t.Any], checks: t.Sequence[Check], empty: str) -> dict[str, t.Any]:
-    """Return a section with some of its checks alone, and all that is ok.
-
-    :param checks: those that stay.
-    :param empty: its status where nothing is wrong any more and nothing is ok.
-    """
-    if len(checks) == len(section["checks"]):
-        return dict(section)
-    more, less = counts_of(checks), counts_of(section["checks"])
-    counts = {kind: section["counts"][kind] + more[kind] - less[kind] for kind in KINDS}
-    status = section["status"]
-    if status == DEVIATION and not counts[DEVIATION]:
-        status = "pass" if counts[OK] else empty
-    return {**section, "status": status, "counts": counts, "checks": checks}
 
 
 def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Check]]:

@@ -31,38 +31,8 @@ ASPECTS = {
 
 # Places that are named of those that share something, and addresses of a check whose holders are.
 NAMED = 5
-# What peers are compared by; a verdict bears no more of a port.
+# What peers are compared by.
 COMPARED = ("pci_id", "driver", "version", "firmware", "speed")
-
-
-class PortKinds:
-    """The kinds of ports of a fleet, each once, and a host's facts as a verdict bears them.
-
-    10,000 hosts with all that an audit reports of their ports would be 33 MB of JSON and four times that in memory.
-    """
-
-    def __init__(self, kinds: t.Iterable[t.Mapping[str, t.Any]] = ()) -> None:
-        self.kinds: list[t.Mapping[str, t.Any]] = list(kinds)
-        self._numbers = {tuple(kind.items()): number for number, kind in enumerate(self.kinds)}
-
-    def brief(self, facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Return facts as a verdict bears them: `ports` (rail to the number of its kind) and `macs`."""
-        rails = (facts.get("health") or {}).get("rails") or {}
-        kinds = {rail: {key: seen[key] for key in COMPARED if seen.get(key)} for rail, seen in rails.items()}
-        ports = {rail: self._number(kind) for rail, kind in kinds.items() if kind}
-        return {key: value for key, value in (("ports", ports), ("macs", facts.get("macs"))) if value}
-
-    def whole(self, facts: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
-        """Return the facts that brief() was given, as far as peers are compared by them."""
-        kinds = dict(enumerate(self.kinds))
-        rails = {rail: kinds.get(number, {}) for rail, number in (facts.get("ports") or {}).items()}
-        return {**facts, "health": {"rails": rails}} if rails else facts
-
-    def _number(self, kind: dict[str, t.Any]) -> int:
-        number = self._numbers.setdefault(tuple(kind.items()), len(self.kinds))
-        if number == len(self.kinds):
-            self.kinds.append(kind)
-        return number
 
 
 class FleetPorts:
@@ -136,26 +106,6 @@ def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Che
     shown = (f"{usual / 1000:g} Gb/s", f"{value / 1000:g} Gb/s")
     make = deviation if value < usual else warning
     return _of_others(make, aspect, rail, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.")
-
-
-def compare_fleet(
-    read: t.Callable[[bool], t.Iterable[t.Mapping[str, t.Any]]], ports: PortKinds
-) -> t.Iterator[dict[str, t.Any]]:
-    """Yield the hosts' results with what the fleet knows of them, and their facts as `ports` has them in brief.
-
-    :param read: gives what the hosts wrote (`host`, `checks`, and `facts` where an audit kept some), one by one; asked
-        first without checks and then for all, so that never more than one of them is in memory.
-    """
-    fleet = FleetPorts()
-    for result in read(False):
-        fleet.add(result["host"], result.get("facts") or {})
-    more: dict[str, list[Check]] = {}
-    for host, check in fleet.outliers():
-        more.setdefault(host, []).append(check)
-    for result in read(True):
-        checks = [with_holder(check, fleet, result["host"]) for check in result["checks"]]
-        checks += more.get(result["host"], [])
-        yield {**result, "checks": checks, "facts": ports.brief(result.get("facts") or {})}
 
 
 def with_holder(check: Check, fleet: FleetPorts, host: str) -> Check:

@@ -2,135 +2,167 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook merge, as people start it, and what it makes of its parts."""
+"""The playbook merge, and that the parts of several runs say what one run would have said."""
 
 from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.action import verdict as verdict_action
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, intake, merge, outliers
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, parts
+from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
-RECORDED = Path(__file__).resolve().parents[2] / "fixtures/verdict/schema1.json"
 MERGE = ("-i", "localhost,", "railops.rdma.merge")
 UP = ok("network_link", "up", "up", rail="rail1")
 DOWN = deviation("network_link", "up", "down", "cable", "plug it in", rail="rail1")
+OBJECTS = ok("object_state", "3 objects", "3 objects")
+BLIND = skipped("cluster_api", "no kubeconfig is set")
 
 
-def part(digest, *names, check=None, cluster=None, nodes=None):
-    results = [merge.host_result(name, name, digest, [check or UP]) for name in names]
-    return merge.merge(digest, results, dict.fromkeys(names), rails=["rail1"], cluster=cluster, nodes=nodes)
+class Site:
+    """A plan of five nodes, and the verdicts of runs."""
 
+    def __init__(self, folder):
+        self.folder = folder
+        plan({**exclusive(), "plan_dir": str(folder / "plan")}, hosts(5), check_mode=False)
+        self.digest = read_plan(str(folder / "plan/fabric"))["digest"]
 
-def joined(*verdicts, expected=()):
-    made = MergedVerdict("d")
-    for number, verdict in enumerate(verdicts, 1):
-        made.take(f"part{number}", verdict)
-    return made.verdict({name: name for name in expected}, ["rail1"])
+    def act(self, place, **args):
+        usual = {"plan_dir": str(self.folder / "plan/fabric"), "verify_dir": str(self.folder / place), "show": False}
+        return action_of(verdict_action, {**usual, **args}).run(task_vars={"inventory_hostname": "localhost"})
+
+    def run(self, place, *names, check=UP, facts=None, lost=(), **found):
+        """Play a run over these hosts, whose files are in this folder."""
+        for name in (name for name in names if name not in lost):
+            checks = check if isinstance(check, list) else [check]
+            self.write(place, merge.host_result(name, name, self.digest, checks, facts=facts))
+        return self.act(place, hosts=list(names), fail=False, **found)
+
+    def write(self, place, result):
+        files.write_json(files.result_path(str(self.folder / place), result["host"]), result)
+
+    def verdict(self, place):
+        return json.loads((self.folder / place / "verdict.json").read_text(encoding="utf-8"))
+
+    def merge(self, *places):
+        self.act("merged", folders=[str(self.folder / place) for place in places], fail=False)
+        return self.verdict("merged")
 
 
 @pytest.fixture
-def parts(tmp_path):
-    """A plan of five nodes, and the verdicts of two runs."""
-    plan({**exclusive(), "plan_dir": str(tmp_path / "plan")}, hosts(5), check_mode=False)
-    digest = read_plan(str(tmp_path / "plan/fabric"))["digest"]
-    files.write_json(str(tmp_path / "parts/1/verdict.json"), part(digest, "node1", "node2", check=DOWN))
-    files.write_json(str(tmp_path / "parts/2/verdict.json"), part(digest, "node3", "node4"))
-    return tmp_path
+def site(tmp_path):
+    return Site(tmp_path)
 
 
-def test_one_verdict_is_made_and_names_who_was_forgotten(parts):
-    done = play(parts, *MERGE)
+def test_one_verdict_is_made_and_names_the_hosts_that_no_run_had(site):
+    site.run("parts/1", "node1", "node2", check=DOWN)
+    site.run("parts/2", "node3", "node4", lost=["node4"])
+    done = play(site.folder, *MERGE)
     assert done.returncode == 2, done.stdout + done.stderr
-    verdict = json.loads((parts / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+    verdict = site.verdict("verify/fabric")
     assert {name: entry["status"] for name, entry in verdict["hosts"].items()} == {
         "node1": "deviation",
         "node2": "deviation",
         "node3": "pass",
-        "node4": "pass",
+        "node4": "unreachable",
         "node5": "not_verified",
     }
-    assert [(row["name"], row["hosts"]) for row in verdict["slices"]] == [
-        ("parts/1/verdict.json", 2),
-        ("parts/2/verdict.json", 2),
-    ]
+    assert verdict["parts"] == ["parts/1", "parts/2"]
     assert sum(row["deviations"] for row in verdict["explained"]) == 2
-    assert "No part had this host" in (parts / "verify/fabric/verdict.txt").read_text(encoding="utf-8")
+    assert "No part had this host" in (site.folder / "verify/fabric/verdict.txt").read_text(encoding="utf-8")
 
 
-def test_parts_of_another_plan_and_what_is_no_verdict_are_refused_at_once(parts):
-    files.write_json(str(parts / "parts/2/verdict.json"), part("other", "node3"))
-    files.write_text(str(parts / "parts/3/verdict.json"), "{")
-    done = play(parts, *MERGE, "-e", '{"merge_verdicts": ["parts/*", "gone/*.json"]}')
+def test_folders_of_another_plan_and_those_that_are_none_are_refused_at_once(site):
+    site.run("parts/1", "node1")
+    for number, text in enumerate(['{"a": 1}', "{", "[" * 5000, '{"checks": 5}'], 3):
+        files.write_text(str(site.folder / f"parts/{number}/sections.json"), text)
+    parts.write_part(parts.read_part(str(site.folder / "parts/1"), site.digest), "other")
+    (site.folder / "parts/2").mkdir()
+    done = play(site.folder, *MERGE, "-e", '{"merge_folders": ["parts/*", "gone/*"]}')
     assert done.returncode == 2
-    for told in ("parts/2/verdict.json", "it is of the plan 'other'", "parts/3/verdict.json", "gone/*.json"):
-        assert told in done.stdout + done.stderr
-    assert not (parts / "verify").exists()
+    shown = ["it is of the plan 'other'", "[merge_path]", "[merge_not_ours]", "gone/*"]
+    shown += [f"parts/{number}/sections.json" for number in range(1, 7)]
+    assert [text for text in shown if text not in done.stdout + done.stderr] == []
+    assert not (site.folder / "verify").exists()
 
 
-def test_all_hosts_pass():
-    assert joined(part("d", "a"), part("d", "b"), expected=["a", "b"])["status"] == "pass"
+def test_for_a_host_of_two_runs_the_newer_counts_unless_it_did_not_answer(site):
+    site.run("new", "node1", check=DOWN)
+    site.run("newer", "node1")
+    site.run("newest", "node1", lost=["node1"])
+    for order in (["new", "newer", "newest"], ["newest", "newer", "new"]):
+        assert site.merge(*order)["hosts"]["node1"]["status"] == "pass"
+    assert site.merge("newest")["hosts"]["node1"]["status"] == "unreachable"
 
 
-def test_a_host_that_nobody_had_makes_it_incomplete():
-    verdict = joined(part("d", "a"), expected=["a", "b"])
-    assert (verdict["status"], verdict["hosts"]["b"]["status"]) == ("incomplete", "not_verified")
+def test_a_result_that_another_run_left_in_the_folder_is_not_this_ones(site):
+    site.run("parts", "node1", check=DOWN)
+    site.run("parts", "node2")
+    assert site.merge("parts")["hosts"]["node1"]["status"] == "not_verified"
 
 
-def test_of_two_answers_the_later_counts_and_silence_is_none():
-    lost = merge.merge("d", [], {"a": "a"}, rails=["rail1"])
-    assert joined(part("d", "a", check=DOWN), part("d", "a"), lost, expected=["a"])["status"] == "pass"
-    assert joined(lost, part("d", "a"), expected=["a"])["status"] == "pass"
+def test_plan_and_cluster_come_from_the_runs_that_looked_at_them(site):
+    site.run("1", "node1", cluster=[BLIND], plan_reason="localhost is not in the play")
+    site.run("2", "node2", cluster=[OBJECTS], plan=[ok("plan_inventory", "same", "same")])
+    for order in (["1", "2"], ["2", "1"]):
+        verdict = site.merge(*order)
+        assert [verdict[name]["status"] for name in ("cluster", "plan")] == ["pass", "pass"]
+        assert [verdict[name]["checks"] for name in ("cluster", "plan")] == [[], []]
+    assert site.merge("1")["cluster"] == {**site.verdict("1")["cluster"]}
+    site.run("3", "node3", cluster_error="no API")
+    assert site.merge("1", "2", "3")["cluster"]["error"] == "no API"
 
 
-def test_the_cluster_comes_from_who_looked_at_it():
-    blind = merge.seen_section([skipped("cluster_api", "no kubeconfig is set")])
-    good = merge.seen_section([ok("object_state", "3 objects", "3 objects")])
-    for order in ((blind, good), (good, blind)):
-        verdict = joined(part("d", "a", cluster=order[0]), part("d", "b", cluster=order[1]), expected=["a", "b"])
-        assert (verdict["cluster"]["status"], verdict["cluster"]["checks"]) == ("pass", [])
+def test_what_the_cluster_says_of_a_node_comes_to_its_host_in_another_part(site):
+    bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="node2")
+    assert site.run("1", "node1", cluster=[OBJECTS], nodes=[bad])["status"] == "deviation"
+    assert site.verdict("1")["cluster"]["checks"][0]["observed"] == "node2: 0"
+    site.run("2", "node2", cluster=[OBJECTS], nodes=[bad])
+    for places in (["1", "2"], ["2", "1"]):
+        verdict = site.merge(*places)
+        assert verdict["cluster"]["status"] == "pass"
+        (check,) = verdict["hosts"]["node2"]["checks"]
+        assert (check["id"], check["observed"], "node" in check) == ("node_resources", 0, False)
+        assert verdict["hosts"]["node2"]["counts"]["deviation"] == 1
 
 
-def test_what_one_parts_cluster_said_of_anothers_node_comes_to_its_host():
-    bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="b")
-    good = merge.seen_section([ok("object_state", "3 objects", "3 objects")])
-    first = part("d", "a", cluster=good, nodes=[bad])
-    assert first["cluster"]["checks"][0]["observed"] == "b: 0"
-    verdict = joined(first, part("d", "b"), expected=["a", "b"])
-    assert verdict["cluster"]["status"] == "pass"
-    (check,) = verdict["hosts"]["b"]["checks"]
-    assert (check["id"], check["observed"], "node" in check) == ("node_resources", "0", False)
-    assert (verdict["hosts"]["b"]["status"], verdict["hosts"]["b"]["counts"]["deviation"]) == ("deviation", 1)
-    # Who looked at the cluster itself has said of its own nodes what there is to say.
-    both = joined(first, part("d", "b", cluster=good), expected=["a", "b"])
-    assert (both["status"], both["cluster"]["checks"]) == ("pass", [])
+def test_what_one_run_must_not_skip_none_may(site):
+    site.run("1", "node1", require=["traffic"])
+    verdict = site.merge("1")
+    assert [check["id"] for check in verdict["cluster"]["checks"]] == ["verify_require"]
 
 
-def test_a_verdict_of_schema_1_is_merged_and_one_of_tomorrow_refused():
-    old = json.loads(RECORDED.read_text(encoding="utf-8"))
-    made = MergedVerdict(old["plan_digest"])
-    made.take("old", old)
-    verdict = made.verdict({"node1": "node1"}, old["rails"])
-    assert (verdict["schema"], verdict["hosts"]["node1"]["counts"]["warning"]) == (2, 0)
-    made.take("new", {**old, "schema": 3})
-    with pytest.raises(InputError, match="schema 3"):
-        made.verdict({}, [])
+def test_an_acceptance_keeps_what_the_last_verdict_knew_of_plan_cluster_and_nodes(site):
+    bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="node1")
+    site.run("1", "node1", cluster=[OBJECTS], nodes=[bad], plan_error="no inventory")
+    slow = deviation("accept_fabric", "fast", "slow", "uplinks", "look")
+    site.run("1", "node1", cluster=[slow], keep=True)
+    site.run("1", "node1", cluster=[{**slow, "cause": "cables"}], keep=True)
+    verdict = site.verdict("1")
+    assert [check["cause"] for check in verdict["cluster"]["checks"]] == ["cables"]
+    assert verdict["cluster"]["made"] == ["object_state"]
+    assert verdict["plan"]["error"] == "no inventory"
+    assert [check["id"] for check in verdict["hosts"]["node1"]["checks"]] == ["node_resources"]
 
 
-def told(rng, name):
+def test_a_run_that_breaks_off_leaves_a_part_without_an_answer(site):
+    site.run("1", "node1", cluster=[OBJECTS])
+    site.act("1", hosts=["node1"], phase="begin")
+    assert site.merge("1")["hosts"]["node1"]["status"] == "unreachable"
+
+
+def recorded(rng, name):
     """Return what an audit of a host wrote, with ports of few kinds, and a duplicate address now and then."""
-    rails = ("rail1", "rail2")
-    macs = {rail: f"00:00:5e:00:53:{int(name[4:]):x}{rail[4:]}" for rail in rails}
+    rails = [f"rail{number}" for number in range(1, 9)]
+    macs = {rail: f"00:00:5e:00:5{name[4:]}:{rail[4:]:0>2}" for rail in rails}
     seen = {
         rail: {
             **{"interface": f"ens{rail[4:]}", "pci_id": "15b3:1021", "driver": "mlx5_core", "version": "24.10"},
@@ -141,52 +173,54 @@ def told(rng, name):
     }
     checks = [ok("network_link", "up", "up", rail=rail) for rail in rails]
     if rng.random() < 0.3:
-        other = f"00:00:5e:00:53:{rng.randint(1, 9):x}1"
-        checks.append(deviation("address_duplicate", "nobody else", other, "Somebody has it.", "x", rail="rail1"))
+        other = f"00:00:5e:00:5{rng.randint(1, 5)}:01"
+        checks.append(deviation("address_duplicate", "unused", other, "It is answered.", "x", rail="rail1"))
     if rng.random() < 0.2:
-        checks.append(DOWN)
-    return merge.host_result(name, name, "d", checks, facts={"health": {"rails": seen}, "macs": macs})
+        macs["rail1"] = "00:00:5e:00:51:02"
+    if rng.random() < 0.2:
+        checks += [DOWN, warning("port_order", 0, 1, "reordered", "x", rail="rail2")]
+    return checks, {"health": {"rails": seen}, "macs": macs}
 
 
-def verdict_of(results):
-    ports = outliers.PortKinds()
-    names = {result["host"]: result["host"] for result in results}
-    rows = [intake.result_in(result, ["rail1", "rail2"]) for result in results]
-    made = merge.merge("d", outliers.compare_fleet(lambda _whole: rows, ports), names, rails=["rail1", "rail2"])
-    return json.loads(json.dumps({**made, "ports": ports.kinds}))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_parts_say_of_the_fleet_what_one_run_would_have_said(seed):
-    """Whatever the cut: who is unlike the others, and whose address a duplicate is, does not depend on it."""
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_say_what_one_run_would_have_said(site, seed):
     rng = random.Random(seed)
-    results = [told(rng, f"node{number}") for number in range(1, rng.randint(3, 10))]
-    rng.shuffle(results)
-    cut = rng.randint(0, len(results))
-    made = MergedVerdict("d", ["rail1", "rail2"])
-    for number, rows in enumerate((results[:cut], results[cut:]), 1):
-        made.take(f"part{number}", verdict_of(rows))
-    verdict = made.verdict({}, ["rail1", "rail2"])
-    whole = verdict_of(results)
-    for entry in (*verdict["hosts"].values(), *whole["hosts"].values()):
-        entry.pop("facts")
-    assert verdict["hosts"] == whole["hosts"]
-    assert verdict["status"] == whole["status"]
+    names = [f"node{number}" for number in range(1, 6)]
+    rng.shuffle(names)
+    cut = rng.randint(0, 5)
+    for name in names:
+        checks, facts = recorded(rng, name)
+        for place in ("whole", "1" if name in names[:cut] else "2"):
+            site.write(place, merge.host_result(name, name, site.digest, checks, facts=facts))
+    for place, own in (("whole", names), ("1", names[:cut]), ("2", names[cut:])):
+        site.act(place, hosts=own, fail=False)
+    verdict, whole = site.merge("1", "2"), site.verdict("whole")
+    assert {key: value for key, value in verdict.items() if key not in ("parts", "time")} == {
+        key: value for key, value in whole.items() if key != "time"
+    }
 
 
-def test_a_host_without_facts_keeps_what_its_part_found():
-    odd = {**part("d", "a"), "ports": []}
-    slow = deviation("fleet_speed", "400 Gb/s", "200 Gb/s", "slow", "look", rail="rail1")
-    odd["hosts"]["a"] = merge.added(odd["hosts"]["a"], [merge.normal_check(slow)])
-    assert [check["id"] for check in joined(odd, part("d", "b"))["hosts"]["a"]["checks"]] == ["fleet_speed"]
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"macs": dict.fromkeys((f"r{number}" for number in range(10_000)), "00:00:5e:00:53:01")},
+        {"health": {"rails": {f"r{number}": {"pci_id": "a", "firmware": "evil"} for number in range(10_000)}}},
+    ],
+    ids=["macs", "ports"],
+)
+def test_a_host_of_a_part_speaks_for_no_rail_but_the_plans(site, facts):
+    """10,000 made-up rails were 10,000 votes, and 10,000 squared letters."""
+    own = {"macs": {"rail1": "00:00:5e:00:53:01"}, "health": {"rails": {"rail1": {"pci_id": "a", "firmware": "1"}}}}
+    site.run("1", "node1", facts=facts)
+    site.run("2", "node2", facts=own)
+    verdict = site.merge("1", "2")
+    assert [verdict["hosts"][name]["status"] for name in ("node1", "node2")] == ["error", "pass"]
+    assert (site.folder / "merged/verdict.json").stat().st_size < 5000
 
 
-def test_the_facts_of_a_fleet_that_is_alike_are_told_once():
-    results = [told(random.Random(1), f"node{number}") for number in range(1, 9)]
-    verdict = verdict_of(results)
-    assert len(verdict["ports"]) <= 2
-    facts = verdict["hosts"]["node1"]["facts"]
-    assert set(facts) == {"ports", "macs"}
-    # Of each port of a fleet of thousands a verdict bears its number and its hardware address.
-    assert len(json.dumps(facts)) < 60 * len(facts["macs"])
-    assert set(verdict["ports"][0]) == {"pci_id", "driver", "version", "firmware", "speed"}
+@pytest.mark.parametrize("text", ["{", "[" * 5000, "\xff", '{"host": "node1", "checks": 5}', "[]"])
+def test_a_result_of_a_part_that_is_none_is_no_answer(site, text):
+    site.run("1", "node1", "node2")
+    (site.folder / "1/hosts/node1.json").write_bytes(text.encode("latin-1"))
+    hosts = site.merge("1")["hosts"]
+    assert (hosts["node1"]["status"], hosts["node2"]["status"]) == ("unreachable", "pass")

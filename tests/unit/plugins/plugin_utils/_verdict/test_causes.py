@@ -48,7 +48,7 @@ def test_what_the_host_found_is_the_cause(own, cause):
 
 
 def test_of_a_node_without_a_result_the_cluster_tells():
-    of_nodes = NodeChecks({"checks": [short()]})
+    of_nodes = NodeChecks([short()])
     (result,) = of_nodes.attach([host_result("a", "node7", "d", [])])
     assert result["checks"] == []
     (left,) = of_nodes.left()

@@ -12,16 +12,14 @@ import time
 import pytest
 
 from ansible_collections.railops.rdma.plugins.action import verify_result
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import findings
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in, result_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import PortKinds, compare_fleet
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import MergedVerdict
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import part_of
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
@@ -49,12 +47,7 @@ def result(host, *checks, **more):
 def fleet(*results):
     """Return the verdict of a fleet of which node1 and node3 are well, as the action makes it."""
     rows = [result("node1", check()), *results, result("node3", check(rail="rail2"))]
-    taken = [result_in(row, RAILS) for row in rows]
-    ports = PortKinds()
-    made = merge.merge(
-        "d", compare_fleet(lambda _whole: taken, ports), {row["host"]: row["host"] for row in rows}, rails=RAILS
-    )
-    return with_places(made, {})
+    return with_places(merge.merge("d", rows, {row["host"]: row["host"] for row in rows}, rails=RAILS), {})
 
 
 def outputs(verdict):
@@ -110,13 +103,6 @@ def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_whole(said, kin
     assert time.process_time() - began < 20
 
 
-@pytest.mark.parametrize(("said", "kind"), NONSENSE)
-def test_merge_itself_takes_nothing_unlooked(said, kind):
-    verdict = merge.merge("d", [result("node2", said), result("node1", check())], {"node1": "node1"}, rails=RAILS)
-    assert kind in verdict["hosts"]["node2"]["error"]
-    assert verdict["hosts"]["node1"]["status"] == "deviation"
-
-
 @pytest.mark.parametrize(
     "facts",
     [
@@ -131,7 +117,6 @@ def test_merge_itself_takes_nothing_unlooked(said, kind):
         {"macs": {"rail9": "00:00:5e:00:53:01"}},
         {"health": {"rails": {"rail9": {"firmware": "1"}}}},
         {"health": {"rails": {"rail1": {"firmware": "1" * 101}}}},
-        {"ports": {"rail9": 0}},
         {"more": nested(400)},
     ],
 )
@@ -156,18 +141,6 @@ def test_a_host_speaks_for_no_rail_but_the_plans(facts):
     verdict = fleet(result("node2", facts=facts), result("node4", facts=own))
     assert verdict["hosts"]["node2"]["status"] == "error"
     assert verdict["hosts"]["node4"]["status"] == "pass"
-    assert len(files.json_lines(verdict, 2)) < 5000
-
-
-@pytest.mark.parametrize("facts", LIES)
-def test_neither_does_a_host_of_a_part(facts):
-    merged = MergedVerdict("d", RAILS)
-    ports = {"ports": MADE_UP} if "health" in facts else facts
-    own = {"macs": {"rail1": "00:00:5e:00:53:01"}, "ports": {"rail1": 0}}
-    lies = {**part(node2={"facts": ports}, node4={"facts": own}), "ports": [{"pci_id": "a", "firmware": "1"}]}
-    merged.take("a", lies)
-    verdict = merged.verdict({}, RAILS)
-    assert {name: entry["status"] for name, entry in verdict["hosts"].items()} == {"node2": "error", "node4": "pass"}
     assert len(files.json_lines(verdict, 2)) < 5000
 
 
@@ -230,93 +203,6 @@ def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, said,
     assert_printable((planned / "verify/hosts/node2.json").read_text())
 
 
-def part(**entries):
-    sound = {"status": "pass", "node": "n", "rails": {"rail1": "ok"}, "counts": {"ok": 1}, "checks": []}
-    made = {name: {**sound, **entry} if isinstance(entry, dict) else entry for name, entry in entries.items()}
-    seen = {"status": "pass", "checks": [], "counts": {"ok": 1}, "made": ["object_state"]}
-    return {
-        "schema": 2,
-        "plan_digest": "d",
-        "status": "pass",
-        "rails": RAILS,
-        "hosts": made,
-        "plan": seen,
-        "cluster": seen,
-    }
-
-
-@pytest.mark.parametrize(
-    ("entry", "kind"),
-    [
-        ("text", "'text'"),
-        ({"status": ["pass"]}, "status"),
-        ({"status": "great"}, "status"),
-        ({"rails": {"rail1": {}}}, "rails"),
-        ({"rails": {ESCAPE: "ok"}}, "rails"),
-        ({"counts": {"ok": "x"}}, "counts"),
-        ({"error": ["x"]}, "error"),
-        ({"facts": {"ports": {"rail1": []}}}, "ports"),
-        ({"facts": {"macs": 5}}, "macs"),
-        ({"node": {}}, "node"),
-        ({"made": nested(400)}, "deep"),
-        *(({"checks": [param.values[0]]}, param.values[1]) for param in NONSENSE),
-    ],
-)
-def test_the_nonsense_of_a_host_in_a_part_is_that_hosts_error(entry, kind):
-    merged = MergedVerdict("d", RAILS)
-    merged.take("a", part(node1={}, node2=entry))
-    verdict = with_places(merged.verdict({"node1": "n", "node2": "m"}, RAILS), {})
-    assert (verdict["hosts"]["node1"]["status"], verdict["hosts"]["node2"]["status"]) == ("pass", "error")
-    assert kind in verdict["hosts"]["node2"]["error"]
-    assert_outputs_printable(verdict)
-
-
-def test_a_part_of_an_earlier_version_may_hold_checks_that_are_gone():
-    merged = MergedVerdict("d", RAILS)
-    merged.take("a", part(node1={"checks": [check(id="roce_cable_length", status="deviation")]}))
-    node = with_places(merged.verdict({"node1": "n"}, RAILS), {})["hosts"]["node1"]
-    assert [row["id"] for row in node["checks"]] == ["roce_cable_length"]
-
-
-def test_a_host_of_a_part_that_has_no_name_is_an_error_under_what_can_be_shown_of_it():
-    merged = MergedVerdict("d", RAILS)
-    merged.take("a", part(**{"node1": {}, f"../node{ESCAPE}" + "x" * 500: {}}))
-    verdict = merged.verdict({"node1": "n"}, RAILS)
-    (odd,) = set(verdict["hosts"]) - {"node1"}
-    assert len(odd) == 42
-    assert (verdict["hosts"]["node1"]["status"], verdict["hosts"][odd]["status"]) == ("pass", "error")
-    assert_outputs_printable(with_places(verdict, {}))
-
-
-@pytest.mark.parametrize("section", [{"status": {}}, {"checks": [check(id="made_up")]}, {"made": [ESCAPE]}, "text", 5])
-def test_the_nonsense_of_a_section_is_its_error(section):
-    whole = part(node1={})
-    seen = {**whole["cluster"], **section} if isinstance(section, dict) else section
-    merged = MergedVerdict("d", RAILS)
-    merged.take("a", {**whole, "cluster": seen})
-    verdict = with_places(merged.verdict({"node1": "n"}, RAILS), {})
-    assert (verdict["status"], verdict["cluster"]["status"], verdict["plan"]["status"]) == ("error", "error", "pass")
-    assert_outputs_printable(verdict)
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"ports": [5]},
-        {"ports": {"a": 1}},
-        {"ports": [{"pci_id": []}]},
-        {"schema": [ESCAPE]},
-        {"plan_digest": nested(900)},
-    ],
-)
-def test_a_part_that_is_none_is_refused_by_name(odd):
-    merged = MergedVerdict("d", RAILS)
-    merged.take("parts/a", {**part(node1={}), **odd})
-    with pytest.raises(InputError, match="parts/a: ") as refused:
-        merged.verdict({}, RAILS)
-    assert_printable(str(refused.value))
-
-
 def test_an_answer_of_thousands_of_wrong_checks_says_how_many():
     answer = answer_in([check(id=f"made_up{number}") for number in range(5000)], RAILS)
     assert answer.error.startswith("The answer is refused: 'made_up0' is no id of a check (4,999 more like it). Look")
@@ -326,7 +212,15 @@ def test_an_answer_of_thousands_of_wrong_checks_says_how_many():
 
 def test_the_cluster_checks_of_nodes_are_looked_at_too():
     odd = [check(node="node1", id="node_resources", rail=None), check(node={}, id="node_resources"), check(id=[])]
-    verdict = merge.merge("d", [result("node1")], {"node1": "node1"}, rails=RAILS, nodes=odd)
-    assert [row["id"] for row in verdict["hosts"]["node1"]["checks"]] == ["node_resources"]
-    assert verdict["cluster"]["status"] == "error"
-    assert "1 more like it" in verdict["cluster"]["error"]
+    part = part_of("", {"hosts": ["node1"], "require": [], "checks": {"nodes": odd}, "errors": {"cluster": "no API"}})
+    assert [row["id"] for row in part.checks["nodes"]] == ["node_resources"]
+    assert part.errors["cluster"].startswith("no API; The answer is refused: ")
+    assert "1 more like it" in part.errors["cluster"]
+
+
+def test_the_nodes_of_a_large_cluster_are_not_too_many():
+    resources = dict.fromkeys((f"rdma/rail{number}" for number in range(8)), 8)
+    nodes = [f"n{number}" for number in range(10_000)]
+    rows = [check(node=node, id="node_resources", planned=resources, observed=resources) for node in nodes]
+    part = part_of("", {"hosts": nodes, "require": [], "checks": {"nodes": rows}, "errors": {}})
+    assert (len(part.checks["nodes"]), part.errors["cluster"]) == (10_000, None)

@@ -10,14 +10,22 @@ import sys
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge, outliers
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import result_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 
 CX7 = "15b3:1021:15b3:0041"
 
 
+RAILS = ["rail1", "rail2"]
+
+
+def merged(results):
+    return merge.merge("d", ({"plan_digest": "d", **row} for row in results), {}, rails=RAILS)
+
+
 def compare_fleet(results):
-    return list(outliers.compare_fleet(lambda _whole: iter(results), outliers.PortKinds()))
+    """Return what is not ok of each host, in the order of these."""
+    hosts = merged(results)["hosts"]
+    return [{"host": row["host"], "checks": hosts[row["host"]]["checks"]} for row in results]
 
 
 def port(**more):
@@ -95,16 +103,18 @@ def test_a_duplicates_holder_is_named():
     )
     (made, _other) = compare_fleet([result("node1", own, ok("network_link", "up", "up")), result("node2")])
     assert made["checks"][0]["cause"] == "somebody answers. It is rail1 of node2."
-    assert [check["status"] for check in made["checks"]] == ["deviation", "ok"]
+    assert [check["status"] for check in made["checks"]] == ["deviation"]
     stranger = deviation("address_duplicate", "nobody", "00:00:5e:00:53:99", "somebody answers.", "fix", rail="rail1")
     assert compare_fleet([result("node1", stranger)])[0]["checks"][0]["cause"] == "somebody answers."
 
 
 def test_results_without_facts_stay_as_they_are():
     plain = {"host": "node1", "checks": [ok("network_link", "up", "up")], "error": None}
-    assert compare_fleet([plain]) == [{**plain, "facts": {}}]
     odd = {"host": "node2", "checks": [], "facts": {"health": {"rails": {"rail1": {"interface": "ens1np0"}}}}}
-    assert compare_fleet([odd]) == [{**odd, "facts": {}}]
+    assert {name: entry["status"] for name, entry in merged([plain, odd])["hosts"].items()} == {
+        "node1": "pass",
+        "node2": "pass",
+    }
 
 
 def test_one_hardware_address_at_two_hosts_is_named_on_both():
@@ -173,7 +183,7 @@ def test_what_other_hosts_say_of_a_host_takes_no_job_off_it():
     fleet = [result(f"node{n}") for n in range(1, 5)]
     fleet[3]["facts"]["macs"]["rail1"] = fleet[0]["facts"]["macs"]["rail1"]
     fleet[3]["facts"]["health"]["rails"] = {"rail1": port(speed=800000), "rail2": port(speed=1)}
-    rails = ["rail1", "rail2"]
-    made = merge.merge(None, compare_fleet([result_in(row, rails) for row in fleet]), {}, rails=rails)
+    made = merged(fleet)
+    assert made["hosts"]["node1"]["rails"] == {"rail1": "deviation", "rail2": "skipped"}
     assert made["hosts"]["node1"]["status"] == made["hosts"]["node4"]["status"] == "deviation"
     assert set(judgements(made).values()) == {""}
