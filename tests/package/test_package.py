@@ -61,11 +61,15 @@ def installed(tarball, tmp_path_factory):
 
 def test_the_tarball_holds_no_development_files(tarball):
     with tarfile.open(tarball) as archive:
-        names = archive.getnames()
-    development = (".git", ".ci", "plan/", "dist/", "playbooks/collections")
-    unwanted = [name for name in names if name.startswith(development) or "__pycache__" in name]
-    assert unwanted == []
-    assert {"README.md", "COPYING", "MANIFEST.json"} <= set(names)
+        files = {member.name for member in archive.getmembers() if not member.isdir()}
+    development = (".", "dist/", "molecule/", "plan/", "playbooks/collections", "tests/", "Makefile", "pyproject.toml")
+    assert {name for name in files if name.startswith(development) or "__pycache__" in name} == {
+        ".ansible-lint",
+        ".yamllint",
+        ".yamllint-docs",
+        "tests/config.yml",
+    }
+    assert {"README.md", "COPYING", "MANIFEST.json"} <= files
 
 
 def test_a_release_has_checksums_and_an_sbom(tarball):
