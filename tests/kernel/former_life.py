@@ -11,9 +11,12 @@ beside ours, files of theirs for a rail's port with settings of their documentat
 from __future__ import annotations
 
 import ipaddress
+import os
 import random
 import typing as t
+from pathlib import Path
 
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
 from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_next_boot import (
     ALONE,
     BESIDE,
@@ -180,17 +183,61 @@ class Life:
         return f"by {path} NetworkManager leaves it alone", ""
 
 
-def having(host: t.Any) -> set[str]:
-    """Return what a host has but for what the kernel makes by itself, without what may change with a neighbour.
+class Lived:
+    """A host with a life before us.
 
-    :param host: of netns_fabric.
+    :param root: the folder of its files; those that tell how its network comes up are in `folders` of /etc.
     """
+
+    def __init__(self, host: Host, root: Path, life: Life, folders: t.Sequence[str] = ("",)) -> None:
+        self.host, self.root, self.life, self.folders = host, root, life, folders
+        self.before: set[str] = set()
+        self.untouched = self.files()
+
+    def files(self) -> dict[str, str]:
+        found = {}
+        for folder in self.folders:
+            for path in (self.root / "etc" / folder).rglob("*"):
+                name = f"/{path.relative_to(self.root)}"
+                if path.is_symlink():
+                    found[name] = f"-> {os.readlink(path)}"
+                elif path.is_file():
+                    found[name] = path.read_text()
+        return found
+
+    def live(self) -> None:
+        """Have what it has drawn; what is there of an earlier plan of ours is not its own."""
+        ours = having(self.host)
+        for line in self.life.lines:
+            self.host.ip(*line.split())
+        for path, text in self.life.files.items():
+            there = self.root / path[1:]
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_text(text)
+        self.before = having(self.host) - ours
+
+    def keeps(self, story: object = "") -> None:
+        """Hold that all of it is there."""
+        assert self.before <= having(self.host), f"{self.before - having(self.host)}\n{story}"
+
+    def keeps_afterwards(self, refused: object, story: object = "") -> None:
+        """Hold that all of it is there after we have gone, and nothing of ours.
+
+        Unless all of the run was refused, an address that would end is ours: it was set anew.
+        """
+        left, stays = having(self.host), self.before
+        if not refused and " valid_lft " in str(self.life.lines):
+            own = self.life.planned
+            stays = {row for row in stays if "172.17." not in row or row.split()[2].partition("/")[0] not in own}
+        assert stays <= left, f"{stays - left}\n{story}"
+        new = left - self.before
+        assert not [row for row in new if any(prefix in row for prefix in PREFIXES) or " 143" in row], story
+        assert self.files() == {**self.untouched, **self.life.files}, story
+
+
+def having(host: Host) -> set[str]:
+    """Return what a host has but for what the kernel makes by itself, without what may change with a neighbour."""
     dump = host.dump()
     rows = {row.partition(" [")[0] for row in dump["addresses"]}
     rows |= {" ".join(row.split()) for row in dump["rules"]}
     return rows | {row for row in dump["routes"] if "proto kernel" not in row and not row.startswith(("local", "unre"))}
-
-
-def ours_of(rows: t.Iterable[str]) -> list[str]:
-    """Return those of the rows that only we make."""
-    return [row for row in rows if any(prefix in row for prefix in PREFIXES) or " 143" in row]

@@ -157,8 +157,8 @@ echo $promote > /proc/sys/net/ipv4/conf/all/promote_secondaries
 class Host:
     """A namespace with `rails` interfaces ens1np0.. on the leaves, and eth0 with the default route."""
 
-    def __init__(self, fabric: Fabric, number: int) -> None:
-        self.name = f"{fabric.name}-h{number}"
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
         self.number = number
 
     def ip(self, *argv: str, check: bool = True) -> str:
@@ -257,7 +257,7 @@ class Fabric:
         self.name = f"rr-net-{os.getpid()}-{name}"
         self.rails = rails
         self.core = f"{self.name}-core"
-        self.hosts = [Host(self, number) for number in range(1, hosts + 1)]
+        self.hosts = [Host(f"{self.name}-h{number}", number) for number in range(1, hosts + 1)]
 
     def __enter__(self) -> Fabric:
         with contextlib.ExitStack() as stack:

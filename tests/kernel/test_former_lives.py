@@ -13,7 +13,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist
-from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, having, ours_of
+from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, Lived
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
 PUSH, LONG = 20, 300
@@ -40,44 +40,28 @@ def test_what_is_not_ours_outlives_us_or_is_refused_by_name(own_files, seed):
     keep = {"root": str(own_files), "manager": life.manager}
     with Fabric("lives", 1, RAILS) as fabric:
         host = fabric.hosts[0]
+        lived = Lived(host, own_files, life)
         if life.earlier:
             old = want_of(4, RAILS, policy=life.draw.choice(["prefixes", "default_route"]))
             host.apply(old)
             assert not host.module(rail_persist, {**old, **keep}).get("failed")
             if life.draw.random() < 0.5:
                 host.reboot()
-        ours = having(host)
-        for line in life.lines:
-            host.ip(*line.split())
-        theirs = having(host) - ours
-        for path, text in life.files.items():
-            (own_files / path[1:]).parent.mkdir(parents=True, exist_ok=True)
-            (own_files / path[1:]).write_text(text)
+        lived.live()
         done = alike(host, policy_route, want)
         assert bool(done.get("failed")) == bool(life.named), (life.lines, life.named, done)
-        for what in life.named:
-            assert what in done["msg"], (what, done["msg"])
-        if not done.get("failed"):
-            ending = {row for row in theirs if "172.17." in row and row.split()[2].partition("/")[0] in life.planned}
-            assert theirs <= having(host), theirs - having(host)
+        assert [what for what in life.named if what not in done["msg"]] == []
+        if not life.named:
+            lived.keeps()
             assert not host.apply(want)["changed"]
             kept = alike(host, rail_persist, {**want, **keep})
             assert bool(kept.get("failed")) == bool(life.lost), (life.files, life.lost, kept)
-            for what in life.lost:
-                assert what in kept["msg"], (what, kept["msg"])
+            assert [what for what in life.lost if what not in kept["msg"]] == []
             if not life.lost:
                 host.reboot()
                 assert not host.apply(want)["changed"]
-            stay = theirs - (ending if " valid_lft " in str(life.lines) else set())
-            assert theirs <= having(host)
-        else:
-            stay = theirs
+            lived.keeps()
         absent = {**want, "state": "absent"}
         assert not alike(host, policy_route, absent).get("failed")
         assert not alike(host, rail_persist, {**absent, **keep}).get("failed")
-        left = having(host)
-        assert stay <= left, stay - left
-        # And nothing of ours.
-        assert not ours_of(left - theirs)
-        left_files = [path for path in (own_files / "etc").rglob("*") if path.is_file() or path.is_symlink()]
-        assert {f"/{path.relative_to(own_files)}": path.read_text() for path in left_files} == life.files
+        lived.keeps_afterwards(refused=life.named)

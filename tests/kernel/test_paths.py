@@ -9,18 +9,19 @@ RAILOPS_PATH_CASES cases (20), the same on each push; RAILOPS_PATH_SEED draws ot
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import random
+import re
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
-from ansible_collections.railops.rdma.tests.kernel.path_deviations import Garden
-from ansible_collections.railops.rdma.tests.kernel.path_judge import judge, shots_of
+from ansible_collections.railops.rdma.tests.kernel.breaks import OF_PATHS, Break, Breaks
+from ansible_collections.railops.rdma.tests.kernel.judge import PORT, TOS, End, Judge, Way, ways_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
 
-RAILS, HOSTS, TOS = 3, 3, 0x68
+RAILS, HOSTS = 3, 3
 # A planted default route on a rail is no reason to stop here.
 QOS = {"priority": 3, "dscp": TOS >> 2, "force": True}
 CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
@@ -62,9 +63,30 @@ def _strict_leaves() -> None:
                 stream.write(value)
 
 
-def apply(host, lines: list[str], *, check: bool = True) -> None:
-    for line in lines:
-        host.ip(*line.split(), check=check)
+def ends_of(number: int, macs: dict[str, str]) -> list[End]:
+    """The rails' addresses of a host, given the MAC address of each gateway."""
+    return [
+        End(f"node{number + 1}", rail["name"], rail["interface"], item["address"], port, macs[item["gateway"]])
+        for rail in WANTS[number]["rails"]
+        for item, port in ((item, f"h{number + 1}r{rail['index']}") for item in rail["addresses"])
+    ]
+
+
+def ways(number: int, macs: dict[str, str], done: list[Break], sports: list[int]) -> list[Way]:
+    """From every rail of a host to its gateway, to other gateways that a break names, and to every rail of others."""
+    others = [end for other in range(HOSTS) if other != number for end in ends_of(other, macs)]
+    gateways = [
+        End("", rail["name"], "", item["gateway"]) for rail in WANTS[number]["rails"] for item in rail["addresses"]
+    ]
+    sports = [*sports, *(port for what in done for port in what.sports)]
+    dports = {PORT, *(port for what in done for port in what.dports)}
+    named = re.findall(r"(?:\bto|replace) ([\w.:]+) ", "; ".join(map(str, done)))
+    made = []
+    for end in ends_of(number, macs):
+        near = (end.rail, f"rail{int(end.rail[4:]) % RAILS + 1}")
+        asked = [leaf for leaf in gateways if leaf.rail == end.rail or leaf.address in named]
+        made += ways_of(end, [*asked, *others], near, sports, dports)
+    return made
 
 
 def wrong_of(checks: list[dict]) -> dict[tuple[str, int], str]:
@@ -73,39 +95,39 @@ def wrong_of(checks: list[dict]) -> dict[tuple[str, int], str]:
 
 def test_random_deviations_are_found_where_the_judge_finds_them(fabric, seed):
     first = seed("RAILOPS_PATH_SEED")
-    macs = {item["ifname"]: item["address"] for item in json.loads(run("ip", "-n", fabric.core, "-j", "link"))}
     draw = random.Random(first)
+    spaces = {f"node{host.number}": host.name for host in fabric.hosts}
+    plans = dict(zip(spaces, WANTS, strict=True))
+    breaks = Breaks(first, spaces, fabric.core, plans, "h{}r{}", ("eth0", "198.51.100.254"))
+    judge = Judge(spaces, fabric.core, rounds=1)
     plain = [host.dump() for host in fabric.hosts]
     for number in range(HOSTS):
         assert wrong_of(audit(fabric, number)) == {}
     seen = {"deviates": 0, "as planned": 0}
     for case in range(CASES):
         number = draw.randrange(HOSTS)
-        host, others = fabric.hosts[number], [WANTS[other] for other in range(HOSTS) if other != number]
-        plants = Garden(draw.randrange(1 << 30), WANTS[number], others, macs).plants()
-        done = []
-        for plant in plants:
+        host, done = fabric.hosts[number], []
+        for kind in draw.sample(OF_PATHS, draw.randint(2, 5)):
+            what = breaks.draw_one(kind, f"node{number + 1}")
             # What another one took away cannot be changed any more.
-            try:
-                apply(host, plant.do)
-                done.append(plant)
-            except AssertionError:
-                apply(host, plant.undo[::-1], check=False)
-        story = (
-            f"seed {first}, case {case}, host {number + 1}: {'; '.join(line for plant in done for line in plant.do)}"
-        )
-        sports = [49152, draw.randint(49153, 65535), *(port for plant in done for port in plant.sports)]
-        truth = judge(fabric, host, shots_of(WANTS[number], others, sports), TOS)
+            with contextlib.suppress(AssertionError):
+                what.do()
+                done.append(what)
+        story = f"seed {first}, case {case}: {'; '.join(map(str, done))}"
+        lost: dict[tuple[str, int], list[str]] = {}
+        for way, came in judge.lost(ways(number, breaks.macs, done, [49152, draw.randint(49153, 65535)])).items():
+            place = (way.source.rail, 6 if ":" in way.source.address else 4)
+            lost.setdefault(place, []).append(f"{way.target.address} {way.how} {way.sport} {way.dport}: {came}")
         found = wrong_of(audit(fabric, number))
-        assert set(found) == set(truth), f"{story}\nfound {found}\ntruth {truth}"
-        words = [word for plant in done for word in plant.words]
+        assert set(found) == set(lost), f"{story}\nfound {found}\ntruth {lost}"
+        words = [word for what in done for word in what.words]
         for place, cause in found.items():
             assert any(word in cause for word in words), f"{story}\n{place}: {cause}"
         beside = (number + 1) % HOSTS
         assert wrong_of(audit(fabric, beside)) == {}, story
         seen["deviates" if found else "as planned"] += 1
-        for plant in reversed(done):
-            apply(host, plant.undo[::-1], check=False)
+        for what in reversed(done):
+            what.undo(check=False)
         result = host.module(policy_route, WANTS[number])
         assert not result.get("failed"), f"{story}\n{result.get('msg')}"
         assert host.dump() == plain[number], story

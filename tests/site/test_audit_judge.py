@@ -4,8 +4,8 @@
 
 """The playbook audit beside a judge that sends packets, over random breaks of six hosts and their ports.
 
-Never green where the judge sees loss, the right host and rail named, never red where nothing is broken but for the
-cases of `breaks.py` that say why (`listed`). RAILOPS_AUDIT_CASES breaks, RAILOPS_AUDIT_SEED draws others.
+Never green where the judge sees loss, the right host and rail named, never red where nothing is broken but for what
+is `listed` in tests/kernel/breaks.py. RAILOPS_AUDIT_CASES breaks, RAILOPS_AUDIT_SEED draws others.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import time
 
 import pytest
 import state as lab_state
+from topology import MANAGEMENT
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
+from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
+from ansible_collections.railops.rdma.tests.kernel.judge import PORT, End, Judge, Way, ways_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
-from ansible_collections.railops.rdma.tests.site.breaks import KINDS, LISTED, Break, Breaks, lossy
 from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
-from ansible_collections.railops.rdma.tests.site.packet_judge import End, Judge, Way
 
 NODES, RAILS = 6, 3
 # A push plays five of them: all kinds are played within seven commits.
@@ -41,22 +42,28 @@ class World:
         self.spaces = {host.name: lab.namespace(host) for host in lab.hosts}
         folder = fleet.folder / "plan/fabric/hosts"
         self.plans = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in self.spaces}
-        ends = [
-            End(name, rail["name"], rail["interface"], item["address"])
+        ports = {host.name: host.port for host in lab.hosts}
+        self.ends = [
+            End(name, rail["name"], rail["interface"], item["address"], ports[name](rail["index"]))
             for name, plan in self.plans.items()
             for rail in plan["rails"]
             for item in rail["addresses"]
         ]
-        self.judge = Judge(self.spaces, ends)
+        self.judge = Judge(self.spaces, self.core)
 
-    def play(self, lines) -> None:
-        for space, line in lines:
-            words = ["ip", "-n", space, *line.split()]
-            if "=" in line:
-                key, _equals, value = line.partition("=")
-                words = ["ip", "netns", "exec", space, "sh", "-c", f"echo {value} > /proc/sys/{key}"]
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, (line, done.stderr)
+    def lost(self, what: Break | None = None) -> dict[Way, str]:
+        """Return what is lost of what all rails send, also from and to the ports that a break is about."""
+        ways = []
+        for end in self.ends:
+            others = [other for other in self.ends if other.host != end.host]
+            ports = ((0, *what.sports), (PORT, *what.dports)) if what and end.host == what.host else ()
+            ways += ways_of(end, others, (end.rail,), *ports)
+        return self.judge.lost(ways)
+
+    def breaks(self, seed: int) -> Breaks:
+        """Return what draws from a seed."""
+        aside = ("mgmt0", str(MANAGEMENT[1]))
+        return Breaks(seed, self.spaces, self.core, self.plans, "n{}r{}", aside)
 
     def forget(self) -> None:
         """Let everybody ask for their neighbours again, as they do after half a minute: what is set by hand stays."""
@@ -67,13 +74,13 @@ class World:
 
     def mend(self, what: Break) -> None:
         """Undo, let the role's module mend the rest, and wait until every packet arrives again."""
-        self.play(what.undo)
+        what.undo()
         own = self.plans[what.host]
         result = inside(self.spaces[what.host], call_module, policy_route, {key: own[key] for key in HOST_PLAN})
         assert not result.get("failed"), (str(what), result)
         self.forget()
         deadline = time.monotonic() + 120
-        while lost := self.judge.lost():
+        while lost := self.lost():
             assert time.monotonic() < deadline, (str(what), list(lost.items())[:4])
             time.sleep(0.5)
 
@@ -110,19 +117,19 @@ PUSH = pytest.mark.parametrize("world", ["shared"], indirect=True)
 
 @PUSH
 def test_an_audit_of_a_whole_fleet_is_green_and_no_packet_is_lost(world):
-    assert world.judge.lost() == {}
+    assert world.lost() == {}
     world.fleet.play("audit")
 
 
 def judged(world: World, what: Break) -> str:
     """Let it happen, and hold the audit to the judge; return what came."""
-    with lossy(what):
-        world.play(what.do)
+    with what.losing():
+        what.do()
         world.forget()
         time.sleep(0.3)
-        before = world.judge.lost()
+        before = world.lost(what)
         run = world.fleet.play("audit", code=None)
-        after = world.judge.lost()
+        after = world.lost(what)
     verdict = world.fleet.verdict()
     world.mend(what)
     return told(what, before, after, run.code, verdict)
@@ -170,7 +177,7 @@ def test_hundreds_of_breaks_are_red_where_packets_are_lost_and_nowhere_else(worl
 
 def hold(world: World, cases: int, first: int) -> None:
     """Let so many things happen, every kind in its turn, and hold each audit to the judge."""
-    draw = Breaks(first, world.spaces, world.core, world.plans)
+    draw = world.breaks(first)
     wrong: list[str] = []
     seen: dict[str, int] = {}
     for case in range(cases):
@@ -204,7 +211,7 @@ def test_at_most_ten_reasons_are_listed():
 @pytest.mark.parametrize("reason", LISTED)
 def test_what_is_listed_is_red_where_nothing_is_lost(world, reason):
     """Else it need not be listed any more."""
-    draw = Breaks(1, world.spaces, world.core, world.plans)
+    draw = world.breaks(1)
     drawn = (what for what in iter(lambda: draw.draw_one(LISTED[reason]), None) if what.listed == reason)
     # Whose answer a table keeps is chance: three of them, and one is enough.
     assert any(judged(world, what) == "listed" for what in itertools.islice(drawn, 3))

@@ -11,14 +11,15 @@ tests/kernel/test_former_lives.py does the same by the modules.
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 import state as lab_state
+from topology import Host as LabHost
+from topology import Lab
 
-from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, having, ours_of
+from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, Lived
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
 from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run, started
 
@@ -29,48 +30,18 @@ SAID = re.compile(r"(?:The run would stop at this:|In the way of this run:)(.*?)
 WATCHED = ("systemd", "NetworkManager", "netplan", "sysctl.d", "iproute2", "network", "udev", "modprobe.d")
 
 
-class Lived(Host):
+class Node(Lived):
     """A host of the lab with a life before us."""
 
-    def __init__(self, number: int, space: str, root: Path, life: Life) -> None:
-        self.number, self.name, self.root, self.life = number, space, root, life
-        self.node = f"node{number}"
-        self.before: set[str] = set()
-
-    def files(self) -> dict[str, str]:
-        """Return everything below the folders of /etc that tell how a network comes up."""
-        found = {}
-        for folder in WATCHED:
-            for path in (self.root / "etc" / folder).rglob("*"):
-                name = f"/{path.relative_to(self.root)}"
-                if path.is_symlink():
-                    found[name] = f"-> {os.readlink(path)}"
-                elif path.is_file():
-                    found[name] = path.read_text()
-        return found
-
-    def live(self) -> None:
-        """Have what it has drawn; what is there of an earlier plan of ours is not its own."""
-        ours = having(self)
-        for line in self.life.lines:
-            self.ip(*line.split())
-        for path, text in self.life.files.items():
-            there = self.root / path[1:]
-            there.parent.mkdir(parents=True, exist_ok=True)
-            there.write_text(text)
-        self.before = having(self) - ours
+    def __init__(self, lab: Lab, host: LabHost, life: Life) -> None:
+        pid = lab_state.recorded_process(lab_state.folder(lab.name) / host.name / "init.pid")
+        super().__init__(Host(lab.namespace(host), host.number), Path(f"/proc/{pid}/root"), life, WATCHED)
+        self.name = host.name
 
     @property
     def refused(self) -> bool:
         """Whether a run must refuse it."""
         return bool(self.life.named or self.life.lost or self.life.leased)
-
-    def stays(self) -> set[str]:
-        """Return what must be there as long as nobody takes it away: an address that would end is set anew as ours."""
-        if self.refused or " valid_lft " not in str(self.life.lines):
-            return self.before
-        own = self.life.planned
-        return {row for row in self.before if "172.17." not in row or row.split()[2].partition("/")[0] not in own}
 
 
 class World:
@@ -106,25 +77,21 @@ def world(request, tmp_path):
         yield World(fleet)
 
 
-def lived(world: World, first: int) -> list[Lived]:
+def lived(world: World, first: int) -> list[Node]:
     lab = lab_state.load(world.fleet.name)
-    hosts = []
-    for host in lab.hosts:
-        pid = lab_state.recorded_process(lab_state.folder(lab.name) / host.name / "init.pid")
-        life = Life(first * lab.nodes + host.number, world.addresses(host.number))
-        hosts.append(Lived(host.number, lab.namespace(host), Path(f"/proc/{pid}/root"), life))
-    values = {host.node: {"rail_network_manager": host.life.manager} for host in hosts}
+    hosts = [Node(lab, host, Life(first * lab.nodes + host.number, world.addresses(host.number))) for host in lab.hosts]
+    values = {host.name: {"rail_network_manager": host.life.manager} for host in hosts}
     inventory = {"all": {"children": {"gpu_nodes": {"hosts": values}}}}
     world.fleet.extra.write_text(json.dumps(inventory), encoding="utf-8")
     return hosts
 
 
-def limit(hosts: list[Lived]) -> tuple[str, str]:
-    return "--limit", ",".join(["localhost", *(host.node for host in hosts)])
+def limit(hosts: list[Node]) -> tuple[str, str]:
+    return "--limit", ",".join(["localhost", *(host.name for host in hosts)])
 
 
-def changes(done: Run, hosts: list[Lived]) -> set[str]:
-    names = {host.node for host in hosts}
+def changes(done: Run, hosts: list[Node]) -> set[str]:
+    names = {host.name for host in hosts}
     return {row for row in done.changed() if row.partition(":")[0] in names and "Stage |" not in row}
 
 
@@ -133,39 +100,35 @@ def hold(world: World, first: int) -> None:
     world.fleet.words["fabric_policy"] = ("prefixes", "default_route")[first % 2]
     world.play("plan")
     hosts = lived(world, first)
-    world.story = "\n".join(f"{host.node}: {vars(host.life)}" for host in hosts)
-    untouched = {host.node: host.files() for host in hosts}
+    world.story = "\n".join(f"{host.name}: {vars(host.life)}" for host in hosts)
     prepare(world, hosts)
     preview = tell(world, hosts)
     if fine := [host for host in hosts if not host.refused]:
         run(world, fine, preview)
     for host in hosts:
-        assert all(host.files()[path] == text for path, text in host.life.files.items()), f"{host.node}\n{world.story}"
+        assert all(host.files()[path] == text for path, text in host.life.files.items()), f"{host.name}\n{world.story}"
     tear_down(world, hosts)
     for host in hosts:
-        left = having(host)
-        assert host.stays() <= left, f"{host.node}: {host.stays() - left}\n{world.story}"
-        assert not ours_of(left - host.before), f"{host.node}\n{world.story}"
-        assert host.files() == {**untouched[host.node], **host.life.files}, f"{host.node}\n{world.story}"
+        host.keeps_afterwards(host.refused, f"{host.name}\n{world.story}")
 
 
-def prepare(world: World, hosts: list[Lived]) -> None:
+def prepare(world: World, hosts: list[Node]) -> None:
     """Have an earlier plan of ours on some hosts, all but one of them booted with it, and then everybody's own."""
     if earlier := [host for host in hosts if host.life.earlier]:
         old = {"fabric_plan_dir": "earlier", "fabric_supernets": ["172.17.128.0/17", "fd00:17:9::/48"]}
         world.play("plan", **old)
         world.play("hosts", *limit(earlier), **old)
         for host in earlier[1:]:
-            host.reboot()
+            host.host.reboot()
     for host in hosts:
         host.live()
 
 
-def states(hosts: list[Lived]) -> list[tuple]:
-    return [(host.dump(), host.files()) for host in hosts]
+def states(hosts: list[Node]) -> list[tuple]:
+    return [(host.host.dump(), host.files()) for host in hosts]
 
 
-def tell(world: World, hosts: list[Lived]) -> Run:
+def tell(world: World, hosts: list[Node]) -> Run:
     """Hold a preview, and the run that it says would stop, to what must be refused; return the preview."""
     before, refused = states(hosts), [host for host in hosts if host.refused]
     preview = world.play("hosts", "--check", code=2 if refused else 0)
@@ -178,25 +141,25 @@ def tell(world: World, hosts: list[Lived]) -> Run:
         for host in refused:
             names = (*host.life.named, *host.life.lost, *host.life.leased)
             lacking = [what for what in names if what not in said]
-            assert not lacking, f"{host.node}: {lacking}\n{world.story}\n{done.output}"
+            assert not lacking, f"{host.name}: {lacking}\n{world.story}\n{done.output}"
         # What several hosts have alike is said once, of all of them.
-        blamed = [host for host in hosts if re.search(rf"\b{host.node}(, node\d+)*: ", said)]
+        blamed = [host for host in hosts if re.search(rf"\b{host.name}(, node\d+)*: ", said)]
         assert blamed == refused, f"{blamed}\n{world.story}\n{done.output}"
     return preview
 
 
-def run(world: World, hosts: list[Lived], preview: Run) -> None:
+def run(world: World, hosts: list[Node], preview: Run) -> None:
     """Bring hosts to the plan, boot them and do it again: what the preview said, and what they had is there."""
     for number in range(2):
         done = world.play("hosts", *limit(hosts))
         assert changes(done, hosts) == (set() if number else changes(preview, hosts)), world.story
         for host in hosts:
-            assert host.before <= having(host), f"{host.node}: {host.before - having(host)}\n{world.story}"
+            host.keeps(f"{host.name}\n{world.story}")
             if not number:
-                host.reboot()
+                host.host.reboot()
 
 
-def tear_down(world: World, hosts: list[Lived]) -> None:
+def tear_down(world: World, hosts: list[Node]) -> None:
     """Take everything back, after a preview that says the same."""
     before = states(hosts)
     preview = world.play("teardown", "--check")
