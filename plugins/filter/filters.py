@@ -289,16 +289,14 @@ MELLANOX = "15b3"
 Json = dict[str, t.Any]
 
 
-def sriov_losing(states: t.Iterable[Json], policies: t.Sequence[Json], labels: Json) -> list[str]:
+def sriov_losing(states: t.Iterable[Json], policies: t.Sequence[Json], groups: t.Iterable[Json]) -> list[str]:
     """Return the cards that would lose their virtual functions."""
     found = []
-    label, values = labels.get("label"), labels.get("nodes") or {}
+    labels = {node: group["labels"].items() for group in groups for node in group["nodes"]}
     for state in states:
         node = state["metadata"]["name"]
-        chosen = [
-            row["spec"] for row in policies if (row["spec"].get("nodeSelector") or {}).get(label) == values.get(node)
-        ]
-        if not chosen or node not in values:
+        chosen = [row["spec"] for row in policies if row["spec"]["nodeSelector"].items() <= labels.get(node, set())]
+        if not chosen:
             continue
         named = {
             name.partition("#")[0]

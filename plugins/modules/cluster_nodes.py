@@ -12,9 +12,10 @@ short_description: Label a fabric's nodes in a Kubernetes cluster and compare wh
 version_added: 0.1.0
 author: railops.rdma contributors (@railops)
 description:
-  - Puts the plan's node label (C(cluster/nodelabels.json)) on nodes, by which SR-IOV policies choose them, and takes
-    it off others. Nodes are never created.
-  - Puts the labels of zone and leaves (C(workload/nodelabels.json)) on the plan's nodes, for schedulers.
+  - Puts the plan's node label on nodes, by which SR-IOV policies choose them, and takes it off others. Nodes are never
+    created.
+  - Puts the labels of zone and leaves on the plan's nodes, for schedulers. C(node_labels) in C(facts.json) has all
+    labels.
   - Compares every node's allocatable resources and its SR-IOV node state with the plan, and waits for them when told
     to.
 options:
@@ -105,7 +106,6 @@ attributes:
     support: full
 requirements:
   - kubernetes >= 31
-  - PyYAML
 """
 
 EXAMPLES = r"""

@@ -15,7 +15,8 @@ description:
     the Job. Nothing has to be installed in the cluster.
   - The pods find each other by a headless Service and by sshd, with a key that is made for the run. Secret and Service
     belong to the Job and go with it. The Job is bounded by C(activeDeadlineSeconds).
-  - Pods have what the plan's C(workload/pod.yaml) says, and the environment of its C(workload/nccl-pods.env).
+  - Pods have the annotations and limits of the plan's C(workload/pod.yaml), and the environment of its
+    C(workload/nccl-pods.env).
   - The image needs sh, sshd, ssh, MPI and the program, and the cluster DNS.
 options:
   plan_dir:
@@ -78,7 +79,6 @@ attributes:
     details: Leaves nothing behind.
 requirements:
   - kubernetes >= 31
-  - PyYAML
   - ssh-keygen
 """
 
@@ -113,12 +113,11 @@ objects:
   sample: []
 """
 
-import os
 import typing as t
 
-from ..module_utils._cluster import source
 from ..module_utils._cluster.library import ACCESS, NEEDS
 from ..module_utils._errors import RdmaError
+from ..module_utils._fabric.facts import read_facts
 from ..module_utils._module import run_module
 from ..module_utils._pods.client import PodCluster
 from ..module_utils._pods.collective import indexed_job
@@ -144,21 +143,14 @@ def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
 
     :raises RdmaError: when they do not fit together.
     """
-    folder = os.path.join(params["plan_dir"], "workload")
     if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
         raise RdmaError("It takes two nodes, a program and a second.", "Look at nodes, words and seconds. [job_words]")
-    try:
-        templates = list(source.documents(os.path.join(folder, "pod.yaml")))
-        with open(os.path.join(folder, "nccl-pods.env"), encoding="utf-8") as stream:
-            pairs = [line.rstrip("\n").split("=", 1) for line in stream if "=" in line and not line.startswith("#")]
-    except OSError as exc:
-        raise RdmaError(
-            f"The plan in {params['plan_dir']!r} cannot be read: {exc}.", "Run railops.rdma.plan. [plan_unread]"
-        ) from exc
+    facts = read_facts(params["plan_dir"])
+    templates = facts["pod_templates"]
     if len(templates) != 1:
         fix = "Give the rails stable names (rdma_host), so that one template fits all nodes. [templates_differ]"
         raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
-    return indexed_job(params, templates[0]["template"], dict(pairs))
+    return indexed_job(params, templates[0]["template"], facts["pod_environment"])
 
 
 def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
@@ -173,8 +165,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    needs = [*NEEDS, ("PyYAML", source.YAML_ERROR)]
-    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, needs)
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, NEEDS)
 
 
 if __name__ == "__main__":

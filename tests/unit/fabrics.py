@@ -13,6 +13,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import p
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import Allocation, allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import facts_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans, text_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
@@ -77,6 +78,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())
         files.update((f"workload/{name}", text) for name, text in render_workload(made).items())
+        files["facts.json"] = json.dumps(facts_of(made))
     files["plan.json"] = locks.write_lock(
         locks.freeze(fabric), locks.entries_of(fabric, made.nodes, made.retired), part_digests(files)
     )[0]

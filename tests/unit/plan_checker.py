@@ -64,8 +64,8 @@ def _documents(text: str) -> list[dict[str, t.Any]]:
 
 def _cidr_pools(files: dict[str, str]) -> tuple[list[dict[str, t.Any]], dict[str, dict[str, str]]]:
     """Return the CIDRPools, and the labels of the cluster's nodes: the plan's, and one of which it knows nothing."""
-    marked = json.loads(files["cluster/nodelabels.json"])
-    labels = {node: {marked["label"]: value} for node, value in marked["nodes"].items()}
+    groups = json.loads(files["facts.json"])["node_labels"]
+    labels = {node: group["labels"] for group in groups for node in group["nodes"]}
     labels["a-stranger"] = {"kubernetes.io/hostname": "a-stranger"}
     return _documents(files["cluster/cidrpools.yaml"]), labels
 

@@ -63,26 +63,17 @@ class Node:
         )
 
 
-def request_of(
-    seats: t.Mapping[str, t.Any], labels_file: Json | None, groups: t.Iterable[Json], facts: Facts | None
-) -> NodesRequest:
-    """Return what the files of a plan say.
+def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
+    """Return what a plan says of nodes.
 
     :param seats: the plan's nodes, retired ones too.
-    :param labels_file: the node labels, or None.
-    :param groups: nodes with labels of zone and leaves.
-    :param facts: the plan's, None where nothing is asked of the nodes.
+    :param facts: the plan's.
     """
-    nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired")))
-    label = str((labels_file or {}).get("label", ""))
-    profiles = {node: value for node, value in ((labels_file or {}).get("nodes") or {}).items() if node in set(nodes)}
-    offers = facts["resources"] if facts else {}
-    resources = {node: row for node in nodes if (row := offers.get(profiles.get(node, DECLARED)))}
-    labels = {node: {label: profile} for node, profile in profiles.items()}
-    for group in groups:
-        for node in group["nodes"]:
-            labels.setdefault(node, {}).update(group["labels"])
-    sriov = frozenset(profiles if facts and facts["own_device"] else ())
+    nodes, label = tuple(sorted(name for name, row in seats.items() if not row.get("retired"))), facts["node_label"]
+    labels = {node: group["labels"] for group in facts["node_labels"] for node in group["nodes"]}
+    profiles = {node: labels.get(node, {}).get(label, DECLARED) for node in nodes}
+    resources = {node: row for node, profile in profiles.items() if (row := facts["resources"].get(profile))}
+    sriov = frozenset(nodes if facts["own_device"] else ())
     return NodesRequest(nodes, label, labels, resources, sriov, frozenset(seats))
 
 

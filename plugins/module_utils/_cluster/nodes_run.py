@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import time
 import typing as t
 
@@ -19,14 +17,14 @@ from .._errors import InputError, RdmaError
 from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
 from .._fabric.labels import labels as labels_of
-from .._fabric.lock import AGAIN, read_host_plans, read_lock
-from . import library, nodes, source
+from .._fabric.lock import read_host_plans, read_lock
+from . import library, nodes
 from .answers import Forbidden
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
 from .machines import HOSTS, joined
-from .model import Json, Ref
+from .model import Ref
 from .nodes import PURPOSES, RESOURCES, Node, NodesRequest
 from .progress import Patience, reporter
 
@@ -43,7 +41,7 @@ SPEC: dict[str, t.Any] = {
     "progress_file": {"type": "path"},
     **library.ACCESS,
 }
-NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
+NEEDS = library.NEEDS
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
     "labelled": {},
@@ -60,40 +58,15 @@ REPORT_SECONDS = 10.0
 PREFIX_SECONDS = 60.0
 
 
-def read_request(folder: str, *, absent: bool) -> NodesRequest:
-    """Return what the plan says about nodes.
-
-    :param absent: all of it goes: a plan of an earlier version says enough for that.
-    :raises RdmaError: when there is no whole plan.
-    """
-    seats = read_lock(folder)["nodes"]
-    source.check_plan(os.path.join(folder, "cluster"))
-    groups = (read_labels(folder, "workload") or {"groups": []})["groups"]
-    return nodes.request_of(seats, read_labels(folder, "cluster"), groups, None if absent else read_facts(folder))
-
-
-def read_labels(folder: str, part: str) -> Json | None:
-    """Return the labels that a part of the plan has for nodes; None where it has none.
-
-    :raises RdmaError: they cannot be read.
-    """
-    try:
-        with open(os.path.join(folder, part, "nodelabels.json"), encoding="utf-8") as stream:
-            return t.cast("Json", json.load(stream))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as exc:
-        raise RdmaError(f"The plan in {folder!r} cannot be read: {exc}.", AGAIN) from exc
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Begin or end the emptying of nodes; or label, wait and compare; or say which hosts are nodes."""
     params = module.params
     if not (params["drain"] or params["plan_dir"] or params["hosts"]):
         text = "plan_dir is missing."
         raise RdmaError(text, "Give the plan's folder, drain with nodes, or hosts. [plan_dir_missing]")
-    absent = params["state"] == "absent"
-    want = read_request(params["plan_dir"], absent=absent) if params["plan_dir"] and not params["drain"] else None
+    want = None
+    if params["plan_dir"] and not params["drain"]:
+        want = nodes.request_of(read_lock(params["plan_dir"])["nodes"], read_facts(params["plan_dir"]))
     with Cluster(params) as cluster:
         if params["drain"]:
             done = drained(cluster, params, check_mode=module.check_mode)
@@ -235,14 +208,10 @@ def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[Check]:
     :param folder: the plan's.
     :param seconds: for how long it may take.
     """
-    path = os.path.join(folder, "cluster", "cidrpools.yaml")
-    pools = list(source.documents(path)) if os.path.exists(path) else []
-    until = time.monotonic() + min(seconds, PREFIX_SECONDS)
-    while pools:
-        ours = selector(labels_of(source.fabric_of(pools)))
-        found = prefix_checks(
-            cluster.each(NV_IPAM, CIDR_POOL, namespace=pools[0]["metadata"]["namespace"], selector=ours)
-        )
+    facts = read_facts(folder)
+    ours, until = selector(labels_of(facts["fabric"])), time.monotonic() + min(seconds, PREFIX_SECONDS)
+    while CIDR_POOL in facts["kinds"]:
+        found = prefix_checks(cluster.each(NV_IPAM, CIDR_POOL, namespace=facts["namespace"], selector=ours))
         if all(row["status"] == OK for row in found) or time.monotonic() >= until:
             return found
         time.sleep(min(2.0, seconds))

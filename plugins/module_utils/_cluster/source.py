@@ -27,8 +27,8 @@ except ImportError:
     YAML_ERROR = traceback.format_exc()
 
 
-# Beside the objects of a plan's folder lie values for Helm, networks of pods, labels of nodes, and a list of the files.
-NOT_OBJECTS = ("values.yaml", "values.yml", *FORMER["cluster"], "nodelabels.json", "deviceplugin.json", KUSTOMIZATION)
+# What is in a plan's folder beside objects: values for Helm and a list of the files.
+NOT_OBJECTS = ("values.yaml", "values.yml", *FORMER["cluster"], "deviceplugin.json", KUSTOMIZATION)
 
 
 def check_plan(folder: str) -> None:

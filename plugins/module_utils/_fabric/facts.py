@@ -52,9 +52,19 @@ class Aggregate(Leaf):
     aggregate: str
 
 
+class LabelGroup(t.TypedDict):
+    """The labels of some nodes."""
+
+    labels: dict[str, str]
+    nodes: list[str]
+
+
 class Facts(t.TypedDict):
     """facts.json."""
 
+    fabric: str
+    namespace: str
+    """Of the objects."""
     kinds: list[str]
     """Of the objects that give pods networks and addresses."""
     own_device: bool
@@ -66,6 +76,14 @@ class Facts(t.TypedDict):
     interfaces: list[str]
     """What pods' interfaces stand on, over all nodes."""
     prefixes: list[Aggregate]
+    node_label: str
+    """The label by which objects select nodes; empty where none does."""
+    node_labels: list[LabelGroup]
+    """That label, and those of zone and leaves; each node once."""
+    pod_templates: list[dict[str, t.Any]]
+    """PodTemplates with the rails' annotations and limits, one for each name profile."""
+    pod_environment: dict[str, str]
+    """NCCL's variables in such a pod."""
 
 
 def networks_of(networks: dict[str, list[PodNetwork]], interfaces: t.Sequence[str]) -> list[PodNetwork]:

@@ -34,14 +34,13 @@ PARTS = ("cluster", "hosts", "switch", "workload")
 NAMES = {
     "cluster": (
         *(name for backend in BACKENDS.values() for name in backend.objects),
-        *("deviceplugin.json", KUSTOMIZATION, "nodelabels.json", "sriovpolicies.yaml", "values.yaml"),
+        *("deviceplugin.json", KUSTOMIZATION, "sriovpolicies.yaml", "values.yaml"),
     ),
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (
         "kueue-topology.yaml",
         "nccl-hosts.env",
         "nccl-pods.env",
-        "nodelabels.json",
         "pod.yaml",
         "topology.conf",
         "ucx-hosts.env",

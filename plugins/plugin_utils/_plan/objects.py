@@ -14,15 +14,13 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.backends import NVIDIA, SPIDER
-from ...module_utils._fabric.facts import Facts
 from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
-from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._words import shortened
 from .._fabric.model import MAX_POOL, FabricPlan
 from .._fabric.names import Body, config_name, full_resource, interfaces_of, manifest, node_label, profiles
 from . import nv_ipam
-from .configs import injection_order, multus_configs, pod_networks
+from .configs import injection_order, multus_configs
 from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
 from .text import block as yaml_block
@@ -147,34 +145,6 @@ def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
     }
 
 
-def facts_of(plan: FabricPlan) -> Facts:
-    """Return what this collection itself asks of the plan."""
-    fabric = plan.fabric
-    own_device = fabric.attached.own_device
-    return {
-        "kinds": fabric.backend.kinds,
-        "own_device": own_device,
-        "networks": pod_networks(plan),
-        "resources": node_resources(plan),
-        "interfaces": sorted(
-            {
-                vlan_interface(interface, 0 if own_device else rail.vlan)
-                for nodes in profiles(plan).values()
-                for rail, interface in zip(fabric.rails, interfaces_of(fabric, nodes), strict=True)
-            }
-        ),
-        "prefixes": [
-            {
-                "zone": fabric.zones[block.zone].name,
-                "rail": fabric.rails[block.rail].name,
-                "leaf": fabric.zones[block.zone].leaf(block.rail),
-                "aggregate": str(block.aggregate),
-            }
-            for block in plan.blocks
-        ],
-    }
-
-
 def helm_values(plan: FabricPlan) -> Body:
     """Return the values of the Spiderpool chart that follow from the fabric; everything else is the role's."""
     fabric = plan.fabric
@@ -201,17 +171,6 @@ def helm_values(plan: FabricPlan) -> Body:
             }
         },
         "sriov": {"install": virtual, "resourcePrefix": fabric.resource_prefix},
-    }
-
-
-def node_labels(plan: FabricPlan) -> Body | None:
-    """Return the label of every node, or None where no object selects nodes by it."""
-    groups = profiles(plan)
-    if not plan.fabric.attached.own_device and list(groups) == [DECLARED] and plan.fabric.ipam == SPIDER:
-        return None
-    return {
-        "label": node_label(plan.fabric),
-        "nodes": {node.name: profile for profile, nodes in groups.items() for node in nodes},
     }
 
 
@@ -248,6 +207,4 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
     }
     files[KUSTOMIZATION] = _kustomization(files)
-    if (labels := node_labels(plan)) is not None:
-        files["nodelabels.json"] = json.dumps(labels, indent=1) + "\n"
     return files

@@ -21,12 +21,13 @@ from .allocation import allocate
 from .blocks import build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
+from .facts import facts_of
 from .host_plans import host_plans, text_of
 from .input import Options, read_fabric, read_options
 from .lock import entries_of, foreign_of, freeze, write_lock
 from .lock_copy import LockCopy
 from .nodes import read_nodes
-from .objects import facts_of, object_warnings, render_cluster
+from .objects import object_warnings, render_cluster
 from .space import Foreign
 from .store import PlanStore, read_text
 from .switch import render_switch

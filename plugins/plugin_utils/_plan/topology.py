@@ -61,19 +61,16 @@ def is_tree(groups: dict[int, dict[Leaves, list[str]]]) -> bool:
     return all("" not in names and len(set(names)) == len(names) for names in zip(*every, strict=True))
 
 
-def topology_labels(plan: FabricPlan) -> Body:
-    """Return the labels of all nodes, those with the same ones together; no leaf that nobody named."""
+def topology_labels(plan: FabricPlan) -> t.Iterator[tuple[dict[str, str], list[str]]]:
+    """Yield the labels of zone and named leaves, each with its nodes; every node is in one group."""
     fabric = plan.fabric
-    made: list[Body] = []
     for index, groups in leaf_groups(plan).items():
         for leaves, nodes in groups.items():
             found = {ZONE_LABEL: fabric.zones[index].name} if fabric.zoned else {}
             for rail, leaf in zip(fabric.rails, leaves, strict=True):
                 if leaf:
                     found[leaf_label(rail)] = label_value(leaf)
-            if found:
-                made.append({"labels": found, "nodes": nodes})
-    return {"groups": made}
+            yield found, nodes
 
 
 # --- Slurm -----------------------------------------------------------------------------------------------------------

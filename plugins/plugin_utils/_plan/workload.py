@@ -12,7 +12,6 @@ EnvironmentFile and NCCL's own /etc/nccl.conf all read them alike. Variables and
 
 from __future__ import annotations
 
-import json
 import textwrap
 import typing as t
 
@@ -22,7 +21,7 @@ from .._fabric.names import inject_value, node_label, profiles
 from .._fabric.totals import rdma_prefixes
 from .configs import pod_networks
 from .text import HEADING, documents
-from .topology import kueue_topology, slurm_conf, topology_labels
+from .topology import kueue_topology, slurm_conf
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
@@ -116,7 +115,11 @@ def _traffic_class(fabric: Fabric, name: str) -> Value:
 # --- NCCL ------------------------------------------------------------------------------------------------------------
 
 
-def _nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
+def nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
+    """Yield the environment of NCCL.
+
+    :param where: PODS or HOSTS.
+    """
     fabric = plan.fabric
     reason = "The rails' devices in their order; the value's own first sign means exact names: mlx5_1, not mlx5_10."
     yield _devices(plan, where, "NCCL_IB_HCA", "=", reason)
@@ -194,7 +197,7 @@ POD_HEAD = """\
 INJECTED = f"# Spiderpool injects the rails and overwrites {POD_NETWORKS}: name no other networks there.\n"
 
 
-def _pods(plan: FabricPlan) -> list[dict[str, t.Any]]:
+def pod_templates(plan: FabricPlan) -> list[dict[str, t.Any]]:
     """Return a PodTemplate for each way in which nodes name the rails' interfaces."""
     fabric = plan.fabric
     made = []
@@ -233,12 +236,11 @@ def render_workload(plan: FabricPlan) -> dict[str, str]:
     by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"
     files = {}
     for where, users in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
-        files[f"nccl-{where}.env"] = _text(f"NCCL of {users}, {by}.", _nccl(plan, where))
+        files[f"nccl-{where}.env"] = _text(f"NCCL of {users}, {by}.", nccl(plan, where))
         files[f"ucx-{where}.env"] = _text(f"UCX of {users}, {by}.", _ucx(plan, where))
     return {
         **files,
-        "pod.yaml": documents(_pods(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
-        "nodelabels.json": json.dumps(topology_labels(plan), indent=1) + "\n",
+        "pod.yaml": documents(pod_templates(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
         "topology.conf": HEADING + slurm_conf(plan),
         "kueue-topology.yaml": documents([kueue_topology(plan)], HEADING),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.railops.rdma.plugins.filter.filters import sriov_losing
 
 LABEL = "fabric.railops.io/fabric"
-MARKS = {"label": LABEL, "nodes": {"node1": "a", "node2": "b"}}
+MARKS = [{"labels": {LABEL: value, "zone": "z"}, "nodes": [node]} for node, value in (("node1", "a"), ("node2", "b"))]
 
 
 def policy(value, *names):

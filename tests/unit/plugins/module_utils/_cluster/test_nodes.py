@@ -20,28 +20,27 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import
 
 NOTE = note_of("sriov")
 LABEL = "fabric.railops.io/fabric"
-FACTS = {"resources": {"declared": {"spidernet.io/rail1": 8}, "p0af3e1": {}}, "own_device": False}
+FACTS = {"resources": {"declared": {"spidernet.io/rail1": 8}, "p0af3e1": {}}, "own_device": False, "node_label": LABEL}
+GROUPS = [
+    {"labels": {LABEL: "declared"}, "nodes": ["node1"]},
+    {"labels": {LABEL: "p0af3e1", ZONE_LABEL: "su1"}, "nodes": ["node2"]},
+]
 
 SEATS = {"node1": {}, "node2": {}, "gone": {"retired": True}}
 
 
 def test_resources_are_wanted_by_the_profile_that_the_label_says():
-    labels_file = {"label": LABEL, "nodes": {"node1": "declared", "node2": "p0af3e1", "gone": "declared"}}
-    want = request_of(SEATS, labels_file, [], FACTS)
-    assert want.labels == {"node1": {LABEL: "declared"}, "node2": {LABEL: "p0af3e1"}}
+    facts = {**FACTS, "node_labels": GROUPS}
+    want = request_of(SEATS, facts)
+    assert want.labels == {"node1": {LABEL: "declared"}, "node2": {LABEL: "p0af3e1", ZONE_LABEL: "su1"}}
     assert want.resources == {"node1": {"spidernet.io/rail1": 8}}
     assert want.sriov == set()
-    assert request_of(SEATS, labels_file, [], {**FACTS, "own_device": True}).sriov == {"node1", "node2"}
+    assert request_of(SEATS, {**facts, "own_device": True}).sriov == {"node1", "node2"}
 
 
 def test_without_labels_all_nodes_have_the_declared_interfaces():
-    want = request_of({"node1": {}}, None, [], FACTS)
+    want = request_of({"node1": {}}, {**FACTS, "node_label": "", "node_labels": []})
     assert (want.label, want.labels, want.resources) == ("", {}, {"node1": {"spidernet.io/rail1": 8}})
-
-
-def test_what_goes_needs_no_facts():
-    want = request_of({"node1": {}}, {"label": LABEL, "nodes": {"node1": "declared"}}, [], None)
-    assert (want.labels, want.resources) == ({"node1": {LABEL: "declared"}}, {})
 
 
 def test_labels_go_on_planned_nodes_and_off_others():

@@ -39,7 +39,7 @@ def test_a_broken_file_is_told_by_name(tmp_path, text):
 def test_a_folder_without_values_and_labels(tmp_path):
     (tmp_path / "pools.yaml").write_text("apiVersion: v1\nkind: X\nmetadata: {name: a}\n")
     (tmp_path / "values.yaml").write_text("a: 1\n")
-    (tmp_path / "nodelabels.json").write_text("{}")
+    (tmp_path / "deviceplugin.json").write_text("{}")
     (tmp_path / "kustomization.yaml").write_text("resources: [pools.yaml]\n")
     assert [ref.name for ref in source.read([], [str(tmp_path)])] == ["a"]
 

@@ -70,8 +70,8 @@ def test_a_pool_of_a_rail_names_every_node_and_keeps_gateway_and_node_from_pods(
             "nodeSelectorTerms": [{"matchExpressions": [{"key": "fabric.railops.io/fabric", "operator": "Exists"}]}]
         },
     }
-    labels = json.loads(made.files["cluster/nodelabels.json"])
-    assert labels == {"label": "fabric.railops.io/fabric", "nodes": {"node1": "declared", "node2": "declared"}}
+    labels = {"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": ["node1", "node2"]}
+    assert json.loads(made.files["facts.json"])["node_labels"] == [labels]
 
 
 def test_what_is_above_the_pods_is_excluded_in_small_subnets_and_not_in_large_ones():

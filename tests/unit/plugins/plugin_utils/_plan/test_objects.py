@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import fnmatch
 import ipaddress
-import json
 import re
 
 import env
@@ -22,8 +21,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import 
     node_label,
     profiles,
 )
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import facts_of, node_labels
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import (
-    facts_of,
     object_warnings,
     render_cluster,
 )
@@ -338,7 +337,7 @@ def test_macvlan_config(rendered):
 
 
 def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(rendered):
-    _plan, files, objects = rendered("sriov-roce")
+    plan, _files, objects = rendered("sriov-roce")
     config, policy = of(objects, "SpiderMultusConfig")[0], of(objects, "SriovNetworkNodePolicy")[0]
     assert config["spec"]["sriov"]["rdmaIsolation"] is True
     assert config["spec"]["sriov"]["resourceName"] == "spidernet.io/fabric_rail1"
@@ -353,9 +352,7 @@ def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(render
         "priority": 99,
         "resourceName": "fabric_rail1",
     }
-    marks = json.loads(files["nodelabels.json"])
-    assert marks["label"] == "fabric.railops.io/fabric"
-    assert marks["nodes"] == dict.fromkeys(names(8), "declared")
+    assert node_labels(plan) == [{"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": names(8)}]
 
 
 def test_infiniband_has_rdma_and_no_pkey(rendered):
@@ -382,9 +379,10 @@ def test_other_names_get_configs_and_an_injection_value_of_their_own(rendered):
     values = {config["metadata"]["annotations"][INJECT["key"]] for config in configs}
     assert len(configs) == 16
     assert len(values) == 2
-    marks = json.loads(files["nodelabels.json"])["nodes"]
-    profile = marks["node4"]
-    assert marks == {"node1": "declared", "node2": "declared", "node4": profile}
+    declared, other = node_labels(plan)
+    assert (declared["nodes"], other["nodes"]) == (["node1", "node2"], ["node4"])
+    assert set(declared["labels"].values()) == {"declared"}
+    (profile,) = other["labels"].values()
     own = {config["metadata"]["name"]: config for config in configs}[f"fabric-rail1-{profile}"]
     assert own["spec"]["macvlan"]["master"] == ["eth100"]
     assert own["metadata"]["annotations"][INJECT["key"]] == f"rails-{profile}"

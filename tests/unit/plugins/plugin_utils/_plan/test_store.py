@@ -69,9 +69,7 @@ def test_the_second_run_writes_nothing(tmp_path, real_sync):
     assert {path: os.stat(tmp_path / path) for path in tree(tmp_path)} == before
 
 
-OTHERS = {"nodelabels.json", "deviceplugin.json"}.union(
-    *(backend.objects for name, backend in BACKENDS.items() if name != "spiderpool")
-)
+OTHERS = {"deviceplugin.json"}.union(*(backend.objects for name, backend in BACKENDS.items() if name != "spiderpool"))
 
 
 def test_the_layout_is_the_contracts(tmp_path):

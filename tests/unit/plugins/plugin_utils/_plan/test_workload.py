@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-import json
 import os
 import re
 import shutil
@@ -24,7 +23,8 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import node_labels
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value, topology_labels
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INFINIBAND,
@@ -247,15 +247,25 @@ def test_pods_ask_for_every_rail(sample):
 
 @pytest.mark.parametrize("sample", EACH)
 def test_labels_are_labels(sample):
-    plan, files = made_of(sample)
-    groups = json.loads(files["nodelabels.json"])["groups"]
-    for group in groups:
-        for key, value in group["labels"].items():
+    plan, _files = made_of(sample)
+    groups = [(labels, nodes) for labels, nodes in topology_labels(plan) if labels]
+    for labels, _nodes in groups:
+        for key, value in labels.items():
             assert re.fullmatch(r"fabric\.railops\.io/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", key)
             assert re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", value)
-    labelled = [node for group in groups for node in group["nodes"]]
+    labelled = [node for _labels, nodes in groups for node in nodes]
     leaves = plan.fabric.zones[0].leaves
     assert sorted(labelled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned or leaves else [])
+
+
+def test_nodes_with_the_same_labels_are_together():
+    leaf = "fabric.railops.io/leaf-rail"
+    assert node_labels(made_of("cables")[0]) == [
+        {"labels": {f"{leaf}1": "leaf1", f"{leaf}2": "leaf2"}, "nodes": ["node1", "node2"]},
+        {"labels": {f"{leaf}1": "leaf3", f"{leaf}2": "leaf4"}, "nodes": ["node3", "node4"]},
+    ]
+    (group,) = node_labels(made_of("sriov")[0])
+    assert group == {"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": names(3)}
 
 
 def test_values_of_labels():

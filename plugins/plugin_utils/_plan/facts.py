@@ -1,0 +1,70 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan to facts.json: what this collection itself reads of a plan in the cluster and on hosts."""
+
+from __future__ import annotations
+
+from ...module_utils._fabric.backends import SPIDER
+from ...module_utils._fabric.facts import Facts, LabelGroup
+from ...module_utils._fabric.labels import DECLARED
+from ...module_utils._fabric.numbers import vlan_interface
+from .._fabric.model import FabricPlan
+from .._fabric.names import interfaces_of, node_label, profiles
+from .configs import pod_networks
+from .objects import node_resources
+from .topology import topology_labels
+from .workload import PODS, nccl, pod_templates
+
+
+def facts_of(plan: FabricPlan) -> Facts:
+    """Return the content of facts.json."""
+    fabric = plan.fabric
+    own_device = fabric.attached.own_device
+    return {
+        "fabric": fabric.name,
+        "namespace": fabric.namespace,
+        "kinds": fabric.backend.kinds,
+        "own_device": own_device,
+        "networks": pod_networks(plan),
+        "resources": node_resources(plan),
+        "interfaces": sorted(
+            {
+                vlan_interface(interface, 0 if own_device else rail.vlan)
+                for nodes in profiles(plan).values()
+                for rail, interface in zip(fabric.rails, interfaces_of(fabric, nodes), strict=True)
+            }
+        ),
+        "prefixes": [
+            {
+                "zone": fabric.zones[block.zone].name,
+                "rail": fabric.rails[block.rail].name,
+                "leaf": fabric.zones[block.zone].leaf(block.rail),
+                "aggregate": str(block.aggregate),
+            }
+            for block in plan.blocks
+        ],
+        "node_label": profile_label(plan),
+        "node_labels": node_labels(plan),
+        "pod_templates": pod_templates(plan),
+        "pod_environment": {one.name: one.value for one in nccl(plan, PODS) if one.name},
+    }
+
+
+def profile_label(plan: FabricPlan) -> str:
+    """Return the label by which objects select nodes; empty where none does."""
+    fabric = plan.fabric
+    chosen = fabric.attached.own_device or list(profiles(plan)) != [DECLARED] or fabric.ipam != SPIDER
+    return node_label(fabric) if chosen else ""
+
+
+def node_labels(plan: FabricPlan) -> list[LabelGroup]:
+    """Return the labels of all nodes that have one, nodes with the same labels together."""
+    label = profile_label(plan)
+    own = {node.name: {label: name} for name, nodes in profiles(plan).items() for node in nodes} if label else {}
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for labels, nodes in topology_labels(plan):
+        for node in nodes:
+            groups.setdefault((*own.get(node, {}).items(), *labels.items()), []).append(node)
+    return [{"labels": dict(found), "nodes": nodes} for found, nodes in groups.items() if found]
