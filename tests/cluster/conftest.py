@@ -41,7 +41,7 @@ Json = dict[str, t.Any]
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
-# Beside that API nodes and kubelets are played (real_parts.py): node1 to node8, and pods that run at once.
+# Beside that API nodes and kubelets are played (played.py): node1 to node8, and pods that run at once.
 PLAYED = bool(os.environ.get("RAILOPS_TEST_PLAYED"))
 
 

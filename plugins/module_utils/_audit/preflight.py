@@ -41,7 +41,6 @@ from .groups import OWN, Checks, Facts, Look, Request, of_module, options_of, pl
 # The kernel's module for VLANs.
 VLANS = "8021q"
 CNI = ("/etc/cni/net.d", "/opt/cni/bin")
-# The run's own part of the settings: its `roles`, and whether it keeps files for the next boot (`persist`).
 
 
 def only(look: Look, *ids: str) -> Look:

@@ -4,8 +4,8 @@
 
 """Compares the test application's pods with the plan. Pure.
 
-Networks and addresses as Multus wrote them; what commands inside of a pod print is compared in _pod_inside. Every check
-names its node: the verdict puts it to the host of that node.
+Covers networks and addresses as Multus wrote them; `inside` covers what commands in a pod print. Every check names its
+node: the verdict puts it to the host of that node.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, Outcome, 
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
-# Until a step was made: three tasks on every host.
 
 Json = dict[str, t.Any]
 _TEST: Json = {"rail": str, "peer": str, **dict.fromkeys(("status", "cause", "fix", "output"), (None, str))}

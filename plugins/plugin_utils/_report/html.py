@@ -4,7 +4,8 @@
 
 """The plan as one HTML page: nothing in it leads outside of the file, and every text of the input is escaped.
 
-In the script, texts are only ever set as text. Where a verdict goes, the page has slots: see `verdict`.
+In the script, texts are only ever set as text. Where a verdict goes, the page has slots: see `verdict`. Nothing
+depends on the time, the machine or the collection's version.
 """
 
 from __future__ import annotations

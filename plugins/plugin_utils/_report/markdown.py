@@ -2,11 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report: report.md for a terminal and a code review, report.html for everybody else.
-
-The page is one file without any address outside of itself. Every text of the input is escaped; in the script it is only
-ever set as text. Nothing in it depends on the time, the machine or the collection's version.
-"""
+"""Renders report.md, for a terminal and a code review, and returns it with the page that `html` renders. Pure."""
 
 from __future__ import annotations
 
