@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Ended by SIGTERM, fixtures take down what they made: labs, namespaces.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 HERE = Path(__file__).resolve().parent
 # `ansible-test units` reads no pyproject.toml.
 sys.path.append(str(HERE / "tools"))

@@ -30,7 +30,7 @@ PROCESSOR = Path(__file__).with_name("processor.py")
 # A busy machine is slow, and that is no failure: a command is ended when it stands still, however long it has run.
 IDLE = 600  # seconds without a line of output and without a tenth of a second of a processor
 SILENT = 3600  # seconds without a line of output, whatever it does meanwhile
-GRACE = 30  # seconds for a command to end by itself when it is asked to
+GRACE = 60  # seconds for a command to end by itself when it is asked to
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
 ROOM = 4  # processes that work at a time on two cores: half of them wait for something else

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -220,6 +221,36 @@ def test_each_row_of_slow_txt_names_tests():
         if not path.is_file() or (f"def {test}(" if test else "def test_") not in path.read_text(encoding="utf-8"):
             wrong.append(row)
     assert wrong == []
+
+
+@pytest.mark.parametrize("words", [[], ["-n", "1"]], ids=["one process", "a worker"])
+def test_ended_from_outside_pytest_takes_down_what_its_fixtures_made(words):
+    folder = runner.env.CHECKOUT / f"tests/output/ended-{os.getpid()}"
+    folder.mkdir(parents=True)
+    made, file = folder / "made", folder / "test_it.py"
+    file.write_text(
+        f"""
+import pathlib, pytest, time
+MADE = pathlib.Path({str(made)!r})
+@pytest.fixture
+def lab():
+    MADE.touch()
+    yield
+    MADE.unlink()
+def test_it(lab):
+    time.sleep(600)
+""",
+        encoding="utf-8",
+    )
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(file)]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
+    until = time.monotonic() + 120
+    while not made.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    runner.end(process)
+    left = made.exists()
+    shutil.rmtree(folder)
+    assert not left
 
 
 class TestPackages:
