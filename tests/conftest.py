@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What holds for all tests: rare faults that take minutes, and draws by chance, are left to the check `long`."""
+"""What holds for all tests: SIGTERM takes down what they made; rare faults that take minutes, and draws by chance, are
+left to the check `long`.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Ended by SIGTERM, fixtures take down what they made: labs, namespaces.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
 HERE = Path(__file__).resolve().parent
 # `ansible-test units` reads no pyproject.toml.
 sys.path.append(str(HERE / "tools"))
@@ -48,6 +48,22 @@ LONG = bool(os.environ.get("RAILOPS_TEST_LONG"))
 settings.register_profile("push", derandomize=True)
 settings.register_profile("long", print_blob=True)
 settings.load_profile("long" if LONG else "push")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let SIGTERM end a run as Ctrl-C does, with the teardown of its fixtures, which no later signal cuts off."""
+    leads = bool(config.getoption("numprocesses", None)) and not hasattr(config, "workerinput")
+
+    def end(*_dummy: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_dummy: None)
+        if not leads:
+            raise KeyboardInterrupt
+        # Workers of xdist end first; their controller then ends by their answers.
+        for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+            os.kill(int(pid), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 @pytest.fixture

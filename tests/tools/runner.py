@@ -30,7 +30,7 @@ PROCESSOR = Path(__file__).with_name("processor.py")
 # A busy machine is slow, and that is no failure: a command is ended when it stands still, however long it has run.
 IDLE = 600  # seconds without a line of output and without a tenth of a second of a processor
 SILENT = 3600  # seconds without a line of output, whatever it does meanwhile
-GRACE = 60  # seconds for a command to end by itself when it is asked to
+GRACE = 60  # seconds for commands to take down what they made after SIGTERM
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
 ROOM = 4  # processes that work at a time on two cores: half of them wait for something else
@@ -211,8 +211,7 @@ class Runner:
     def end(self) -> None:
         """End what runs."""
         self.ending.set()
-        for process in list(self.processes.values()):
-            end(process)
+        end(*self.processes.values())
 
     def running(self) -> str:
         """Say what runs, for how long, and how far it is."""
@@ -226,7 +225,7 @@ class Runner:
             parts.append(f"{name} {now - begun:.0f} s{f' {found[-1]}' if found else ''}")
         return ", ".join(parts)
 
-    def all(self, steps: t.Sequence[Step]) -> t.Iterator[Result]:
+    def all(self, steps: t.Sequence[Step]) -> t.Generator[Result, None, None]:
         """Run the checks in this order, as many at a time as there is room for; give each as it ends."""
         waiting = list(steps)
         begun: dict[Future[Result], Step] = {}
@@ -284,14 +283,16 @@ def worked_for(pid: int) -> int:
     return sum(times.get(number, 0) for number in family)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a group of processes: politely, so that tests take down what they have made, then not."""
+def end(*processes: subprocess.Popen[bytes]) -> None:
+    """End groups of processes by SIGTERM, so that tests take down what they made, and after GRACE by SIGKILL."""
     for sent in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, sent)
-            process.wait(GRACE)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, sent)
+        deadline = time.monotonic() + GRACE
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0, deadline - time.monotonic()))
 
 
 def closing_line(log: Path) -> str:
@@ -381,12 +382,18 @@ def show_all(steps: t.Sequence[Step]) -> None:
         say(f"{step.name:13} {where:13} {step.about}")
 
 
+def ended(*_dummy: object) -> t.NoReturn:
+    """Exit on SIGTERM; a second one does not cut off the end of what runs."""
+    signal.signal(signal.SIGTERM, lambda *_dummy: None)
+    sys.exit(143)
+
+
 def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> None:
     """Run the checks that were asked for."""
     known = [step.name for step in steps]
     if unknown := [name for name in (*asked(), *required()) if name not in known]:
         sys.exit(f"No such check: {', '.join(unknown)}. See: check.py --list")
-    signal.signal(signal.SIGTERM, lambda *_dummy: sys.exit(143))
+    signal.signal(signal.SIGTERM, ended)
     todo = chosen(steps)
     env.stream = sys.stdout
     announce(todo)
@@ -402,9 +409,10 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
             if step.prepare and not needless(step) and not missing(step):
                 with contextlib.suppress(progress.Failure):
                     step.prepare()
-        for result in Runner(environ).all(todo):
-            results.append(result)
-            show(result)
+        with contextlib.closing(Runner(environ).all(todo)) as found:
+            for result in found:
+                results.append(result)
+                show(result)
     except progress.Failure as exc:
         sys.exit(f"\n{exc}")
     except KeyboardInterrupt:

@@ -236,6 +236,8 @@ MADE = pathlib.Path({str(made)!r})
 def lab():
     MADE.touch()
     yield
+    # Longer than execnet waits for a worker before it interrupts it.
+    time.sleep(7)
     MADE.unlink()
 def test_it(lab):
     time.sleep(600)
