@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import DEVIATION, Check
+from ...module_utils._check import DEVIATION, Check, skipped
 from ...module_utils._cluster.nodes import RESOURCES
 
 # The host's checks that explain why the plugin finds nothing, the first cause first.
@@ -36,3 +36,23 @@ def with_host(check: Check, own: t.Iterable[t.Mapping[str, t.Any]]) -> Check:
     bad = [row for row in own if row.get("status") == DEVIATION and row.get("rail") in (check.get("rail"), None)]
     why = next((row for name in HOST_CHECKS for row in bad if row.get("id") == name), None)
     return {**check, "cause": f"{why['id']}: {why.get('cause')}", "fix": str(why.get("fix") or "")} if why else check
+
+
+def short_names(names: t.Iterable[str | None]) -> frozenset[str]:
+    """Return names as LLDP is compared with them: in lower case, without a domain."""
+    return frozenset(name.lower().partition(".")[0] for name in names if name)
+
+
+def without_host_as_leaf(check: Check, hosts: t.Collection[str]) -> Check:
+    """Return `cable_leaf` as skipped where the neighbor heard is a host of the inventory.
+
+    A switch without LLDP of its own floods the frames of a host that bridges or routes.
+
+    :param hosts: the inventory's hosts, as `short_names` has them.
+    """
+    heard = str(check["observed"]).partition(" ")[0]
+    if check["id"] != "cable_leaf" or check["status"] != DEVIATION or not short_names([heard]) & frozenset(hosts):
+        return check
+    why = f"Not seen: the neighbor heard is {heard}, a host of the inventory, and no leaf."
+    fix = "Enable LLDP on the leaf, or disable it on that host."
+    return skipped("cable_leaf", why, fix, check["planned"], check["observed"], rail=check["rail"])

@@ -18,7 +18,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import count, natural
 from .._report.equal import entries, section_of, unseen_section
-from .causes import with_host
+from .causes import short_names, with_host, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
 from .require import Required
@@ -160,6 +160,7 @@ def merge(
     """
     hosts: dict[str, dict[str, t.Any]] = {}
     of_nodes, required, fleet = NodeChecks(nodes), Required(require), FleetPorts()
+    names = short_names((*expected, *expected.values()))
     for result in of_nodes.attach(result_in(result, rails) for result in results):
         name = result["host"]
         if result.get("plan_digest") != digest and not result.get("error"):
@@ -167,8 +168,9 @@ def merge(
                 "error", result.get("node"), "Its result is of another plan than the one at hand: verify again."
             )
         else:
-            missing = required.host(name, result["checks"])
-            hosts[name] = _host_entry({**result, "checks": [*result["checks"], *missing]}, rails)
+            checks = [without_host_as_leaf(check, names) for check in result["checks"]]
+            missing = required.host(name, checks)
+            hosts[name] = _host_entry({**result, "checks": [*checks, *missing]}, rails)
             fleet.add(name, result["facts"])
     for name, check in (*required.forgotten(), *fleet.outliers()):
         hosts[name] = added(hosts[name], [check])

@@ -132,3 +132,20 @@ def test_a_part_that_nobody_looked_at_does_not_pass():
 def test_the_begun_verdict_says_who_is_missing():
     verdict = merge.merge("d1", [], {"a": "a"}, rails=RAILS, lost="not yet")
     assert (verdict["hosts"]["a"]["status"], verdict["hosts"]["a"]["error"]) == ("unreachable", "not yet")
+
+
+@pytest.mark.parametrize(
+    ("heard", "status"),
+    [
+        ("node2 ens1np0", "pass"),
+        ("NODE2.dc.example p1", "pass"),
+        ("leaf9 swp1", "deviation"),
+        ("node20 p1", "deviation"),
+    ],
+)
+def test_no_cable_is_moved_for_the_word_of_a_host_of_the_inventory(heard, status):
+    wrong = check("deviation", id="cable_leaf", planned="leaf1", observed=heard)
+    verdict = merged(result("node1", wrong), result("node2", check()), expected={"node1": "node1", "node2": "node2"})
+    assert verdict["hosts"]["node1"]["status"] == status
+    (found,) = verdict["hosts"]["node1"]["checks"]
+    assert found["observed"] == heard
