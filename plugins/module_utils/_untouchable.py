@@ -10,6 +10,7 @@ packets), where Ansible's connection comes in and its answers leave, and all tha
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import json
 import os
@@ -17,10 +18,8 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ._errors import RdmaError
+from ._files import Sysfs
 from ._programs import ask
-
-if t.TYPE_CHECKING:
-    from ._files import Sysfs
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
 BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
@@ -88,10 +87,17 @@ def questions(ends: tuple[str, str] | None) -> t.Iterator[tuple[list[str], str]]
 
 
 def read_untouchable(sysfs: Sysfs) -> Untouchable:
-    """Ask the kernel, by iproute2.
+    """Query the kernel by iproute2, once per process: an audit needs the answer in several groups.
 
     :raises RdmaError: when there is no `ip`, or it does not answer: then nothing may be touched.
     """
+    return query(sysfs.root)
+
+
+@functools.lru_cache(maxsize=1)
+def query(root: str) -> Untouchable:
+    """Query the kernel. For `read_untouchable`, which describes it."""
+    sysfs = Sysfs(root)
     ends = connection_ends(sysfs)
     seen: list[list[list[Json]]] = []
     for argv, text in questions(ends):

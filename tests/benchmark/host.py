@@ -33,10 +33,11 @@ def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
     from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-    from ansible_collections.railops.rdma.plugins.module_utils._untouchable import read_untouchable
+    from ansible_collections.railops.rdma.plugins.module_utils._untouchable import query, read_untouchable
 
     times = []
     for _round in range(rounds):
+        query.cache_clear()
         began = time.perf_counter()
         converge(parse_want(params), read_untouchable(Sysfs()), check_mode=False)
         times.append(time.perf_counter() - began)

@@ -15,7 +15,7 @@ import pytest
 from module_args import module_args
 from returned import SEEN, missing, returned
 
-from ansible_collections.railops.rdma.plugins.module_utils import _check
+from ansible_collections.railops.rdma.plugins.module_utils import _check, _untouchable
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
 MODULES = "ansible_collections.railops.rdma.plugins.modules"
@@ -40,6 +40,12 @@ def pytest_sessionfinish(session, exitstatus):
     if whole and exitstatus == 0 and (found := missing()):
         print("\nRETURN of modules:", *found, sep="\n")
         session.exitstatus = 1
+
+
+@pytest.fixture(autouse=True)
+def host_of_its_own():
+    """Forget what the host of the test before said of its network."""
+    _untouchable.query.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +76,7 @@ def call(capsys, monkeypatch):
 
     def run(name, /, **params):
         module = importlib.import_module(f"{MODULES}.{name}")
+        _untouchable.query.cache_clear()
         with module_args(params), pytest.raises(SystemExit):
             module.main()
         return returned(name, json.loads(capsys.readouterr().out))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._fabric.numbers import MANAGER, TABLES
 from .._files import Sysfs
-from .._untouchable import Untouchable
+from .._untouchable import BEYOND, Untouchable
 from . import decode as rt
 from . import model
 from . import netlink as nl
@@ -24,8 +24,6 @@ from .netlink import Socket, attribute, u32
 from .retained import read_noted, read_retained
 from .want import Want, named
 
-# Reserved (RFC 1112 section 4) and discard-only (RFC 6666): whoever reaches them does so by the default route.
-BEYOND = {4: "240.0.0.1", 6: "100::1"}
 R = t.TypeVar("R", bound="Reader")
 
 

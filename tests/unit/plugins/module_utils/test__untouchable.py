@@ -39,6 +39,7 @@ def read(monkeypatch, tmp_path):
             return Ran(127, "", "") if said is None else Ran(int(bool(errors)), said[argv[1][1:]], errors)
 
         monkeypatch.setattr(_untouchable, "ask", ask)
+        _untouchable.query.cache_clear()
         return read_untouchable(Sysfs(str(tmp_path)))
 
     return look
@@ -79,6 +80,12 @@ def test_interfaces_that_stand_on_each_other_come_to_an_end():
 def test_what_an_interface_stands_on_can_be_asked():
     found = Untouchable(lower={"vlan7": frozenset({"bond0"}), "bond0": frozenset({"a", "b"})})
     assert found.under(["vlan7", "c"]) == {"vlan7", "bond0", "a", "b", "c"}
+
+
+def test_a_process_asks_ip_once_for_each_family(read, tmp_path, monkeypatch):
+    found = read(plain("eno1"))
+    monkeypatch.delattr(_untouchable, "ask")
+    assert read_untouchable(Sysfs(str(tmp_path))) is found
 
 
 def test_without_ip_nothing_may_be_touched(read):
