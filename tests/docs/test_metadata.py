@@ -73,13 +73,6 @@ def test_every_example_on_a_host_becomes_root():
     assert lacking == []
 
 
-def test_no_description_leans_on_the_one_before_it():
-    """ansible-doc sorts options by the alphabet: what "the same" is as is not the line above."""
-    paths = [*CHECKOUT.glob("plugins/modules/*.py"), *CHECKOUT.glob("roles/*/meta/argument_specs.yml")]
-    leaning = re.compile(r"^ *(?:description:|-) +(?:The same|Its checksum|As above)\b.*", re.MULTILINE)
-    assert [f"{path.name}: {found}" for path in paths for found in leaning.findall(path.read_text("utf-8"))] == []
-
-
 def test_what_went_is_in_the_changelog_and_says_what_takes_its_place():
     """FORMER of plugin_utils/_former.py is the one table of it; meta/runtime.yml has its modules."""
     said = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "changelogs").rglob("*.yml"))

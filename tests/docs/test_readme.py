@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import shutil
 
@@ -14,12 +13,11 @@ import build
 import known
 import pytest
 import yaml
-from blocks import CHECKOUT, HERE_DOCUMENT, read
+from blocks import CHECKOUT
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 AT = "https://git.example/railops/rdma"
 NOT_SET = "not set yet"
-DOCKER = ipaddress.ip_network("172.17.0.0/16")
 
 
 def prepared(tmp_path, repository):
@@ -62,22 +60,6 @@ def test_a_relative_link_ends_the_build(tmp_path, text):
 def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
     with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
         prepared(tmp_path, "git.example")
-
-
-def test_the_first_screen_says_what_was_not_tried():
-    first = README.splitlines()[:12]
-    assert any("Not yet tried on an RDMA card: help us." in line for line in first)
-
-
-def test_the_quick_start_can_be_pasted():
-    """At most 40 lines, with all that a real fleet wants, and no network of Docker's bridge."""
-    [block] = [block for block in read(CHECKOUT / "README.md").blocks if HERE_DOCUMENT in block.text]
-    assert len(block.text.splitlines()) <= 40
-    for word in ("ansible.cfg", "ansible_user=", "ansible_become=true", "fabric_kubeconfig:", "site --check --diff"):
-        assert word in block.text
-    values = yaml.safe_load(re.search(r"fabric\.yml <<'END'\n(.*?)END", block.text, re.DOTALL)[1])
-    networks = [ipaddress.ip_network(text) for text in values["fabric_supernets"]]
-    assert not any(network.overlaps(DOCKER) for network in networks)
 
 
 def test_what_only_the_owner_knows_is_not_made_up():
