@@ -1,3 +1,4 @@
+#!/usr/bin/python
 # Copyright (c) 2026 railops.rdma contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
