@@ -15,14 +15,14 @@ import hashlib
 import re
 import typing as t
 
-from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, short_name
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.names import Body, leaf_label, manifest
+from .._report.equal import joined
 from .check import LABEL_VALUE
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
-_NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8}|0[0-9]{1,8})")
+_NUMBERED = re.compile(r"(.*[^0-9])([0-9]{1,9})")
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -78,25 +78,14 @@ def topology_labels(plan: FabricPlan) -> t.Iterator[tuple[dict[str, str], list[s
 
 def hostlist(names: t.Iterable[str]) -> str:
     """Write names as Slurm does: `node[1-4,7],login1`. Numbers at the end are joined, with their leading zeros."""
-    groups: dict[tuple[str, int], list[int]] = {}
+    groups: dict[str, list[str]] = {}
     single = []
     for name in names:
-        match = _NUMBERED.fullmatch(name)
-        if match is None:
+        if match := _NUMBERED.fullmatch(name):
+            groups.setdefault(match[1], []).append(match[2])
+        else:
             single.append(name)
-            continue
-        digits = match[2]
-        width = len(digits) if digits.startswith("0") and len(digits) > 1 else 0
-        groups.setdefault((match[1], width), []).append(int(digits))
-    return ",".join([*(_range(head, width, found) for (head, width), found in groups.items()), *single])
-
-
-def _range(head: str, width: int, numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"{head}{numbers[0]:0{width}d}"
-    spans = intervals.merge((number, number) for number in numbers)
-    parts = [f"{low:0{width}d}" + (f"-{high:0{width}d}" if high > low else "") for low, high in spans]
-    return f"{head}[{','.join(parts)}]"
+    return ",".join([*(text for head, numbers in groups.items() for text in joined(head, "", numbers)), *single])
 
 
 def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:

@@ -105,11 +105,11 @@ def folded(names: t.Iterable[str], limit: int = 8) -> str:
     for name in dict.fromkeys(names):
         head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
         groups.setdefault((head, tail), []).append(number)
-    return shortened([text for key, numbers in groups.items() for text in _folded(*key, numbers)], limit)
+    return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
 
 
-def _folded(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
-    """Give the names of a group; numbers that are filled up with zeros are so in their range, by their width."""
+def joined(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
+    """Yield names that differ by a number as ranges; numbers with leading zeros keep their width."""
     filled = any(number.startswith("0") for number in numbers)
     for width in sorted({len(number) if filled else 1 for number in numbers}):
         own = [int(text) for text in numbers if text and (not filled or width == len(text))]
