@@ -22,7 +22,7 @@ if t.TYPE_CHECKING:
 # (__devlink_port_phys_port_name_get in the kernel's net/devlink/port.c). The function's own port is p0.
 REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 PCI = re.compile(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)")
-ETHERNET = 1  # ARPHRD_ETHER
+ETHERNET, INFINIBAND = 1, 32  # ARPHRD_ETHER, ARPHRD_INFINIBAND
 # The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
 MADE = (".wants", ".network.d")
 

@@ -21,7 +21,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
 from .._check import deviation, in_the_way
 from .._errors import Problem, RdmaError
-from .._files import Sysfs
+from .._files import ETHERNET, INFINIBAND, Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import options as route_options
@@ -172,7 +172,7 @@ def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
     driver, types = plays(request, "rdma_driver"), plays(request, "nic_mode")
     other = request.settings.get("rdma_driver", {}).get("source", "inbox") != "inbox"
     waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
-    wanted = "32" if request.params.get("network") == "infiniband" else "1"
+    wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET
     return any(
         (driver and not card.netdevs and card.driver != "vfio-pci")
         or (card.vendor == VENDOR_MELLANOX and driver and waits)
@@ -183,8 +183,8 @@ def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
     )
 
 
-def _types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[str | None]:
-    return {sysfs.text(f"/sys/class/net/{name}/type") for name in interfaces}
+def _types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[int | None]:
+    return {sysfs.number(f"/sys/class/net/{name}/type") for name in interfaces}
 
 
 # The role that would do harm, the module whose settings the look reads, and the look. One of the form

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._errors import RdmaError
+from .._files import ETHERNET, INFINIBAND
 from .model import Card, PlacedRail
 from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 from .port_roles import carried, serving, standing, used_vf
@@ -18,8 +19,7 @@ if t.TYPE_CHECKING:
     from .._programs import Machine
     from .._untouchable import Untouchable
 
-ARPHRD_INFINIBAND = "32"
-LAYER_OF_TYPE = {ARPHRD_INFINIBAND: "InfiniBand", "1": "Ethernet"}
+LAYER_OF_TYPE = {INFINIBAND: "InfiniBand", ETHERNET: "Ethernet"}
 # BlueField 2, 3 (with its Lx and SuperNIC models) and 4, and what their integrated controllers are called (pci.ids).
 BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 
@@ -74,7 +74,7 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> t.Iterator
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     homes = (f"/sys/class/infiniband/{device}/ports" for device in function.rdma)
     told = (sysfs.text(f"{home}/{port}/link_layer") for home in homes for port in sysfs.names(home))
-    kinds = (sysfs.text(f"/sys/class/net/{netdev}/type") or "" for netdev in function.netdevs)
+    kinds = (sysfs.number(f"/sys/class/net/{netdev}/type") or 0 for netdev in function.netdevs)
     return next(filter(None, (*told, *map(LAYER_OF_TYPE.get, kinds))), None)
 
 

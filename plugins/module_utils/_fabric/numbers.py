@@ -23,6 +23,10 @@ METRICS = range(101, 101 + MAX_RAILS)
 TEST_PORT = 18515
 """TCP port of a perftest server that is given none: the programs' own."""
 
+IPOIB_HEADER, IPOIB_DATAGRAM_MTU, IPOIB_CONNECTED_MTU = 4, 4092, 65520
+"""IP over InfiniBand: bytes of its header (RFC 4391), and the largest MTU of datagram mode (4096 less that) and of
+connected mode (the kernel's IPOIB_CM_MTU)."""
+
 IFNAME_MAX = 15
 """Characters of an interface's name (IFNAMSIZ 16 with its zero)."""
 

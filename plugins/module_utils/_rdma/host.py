@@ -12,6 +12,7 @@ import typing as t
 from .. import _systemd
 from .._card.pci import read_pci
 from .._errors import RdmaError
+from .._files import INFINIBAND
 from . import host_plan as planning
 from . import verbs
 from .host_model import Have, LinkFile, Netdev, Want
@@ -20,8 +21,6 @@ from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
-
-ARPHRD_INFINIBAND = "32"
 
 
 class Host:
@@ -120,7 +119,7 @@ class Host:
                     name=name,
                     pci=function.address,
                     altnames=altnames.get(name, ()),
-                    infiniband=self._files.text(f"{home}/type") == ARPHRD_INFINIBAND,
+                    infiniband=self._files.number(f"{home}/type") == INFINIBAND,
                     ipoib_mode=self._files.text(f"{home}/mode"),
                     port_mtu=port_mtu,
                     mac=self._files.text(f"{home}/address") or "",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from .._check import COSTS, Check, by_role, compared, deviation
 from .._errors import Problem
+from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, IPOIB_HEADER
 from .host_model import Have, LinkFile, Netdev, Rail, Want
 from .link_files import fits, kept, named_by_rule, settings_of
 
@@ -35,11 +36,6 @@ MODULES = {
 # rdma-core loads ib_umad by itself for InfiniBand only.
 SHARED = "shared"
 SHARED_DEVICE_MODULE = "ib_umad"
-
-# IPoIB: four bytes of header; datagram mode is bound by the port's MTU (at most 4096), connected mode by 64 KiB.
-IPOIB_HEADER = 4
-IPOIB_LARGEST_DATAGRAM = 4096 - IPOIB_HEADER
-IPOIB_LARGEST_CONNECTED = 65520
 
 
 @dataclass
@@ -105,8 +101,8 @@ def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
     :param port_mtu: the port's active MTU, when known.
     """
     if mode == "connected":
-        return IPOIB_LARGEST_CONNECTED
-    return IPOIB_LARGEST_DATAGRAM if port_mtu is None else port_mtu - IPOIB_HEADER
+        return IPOIB_CONNECTED_MTU
+    return IPOIB_DATAGRAM_MTU if port_mtu is None else port_mtu - IPOIB_HEADER
 
 
 def plan_host(want: Want, have: Have) -> Plan:

@@ -11,6 +11,7 @@ import re
 import typing as t
 
 from .. import _systemd
+from .._files import ETHERNET, INFINIBAND
 from .host_model import LinkFile, Netdev
 
 # On a merged /usr the last two are one folder.
@@ -59,7 +60,7 @@ def named_by_rule(rules: t.Mapping[str, str], device: Netdev) -> tuple[str, str]
         "KERNELS": device.pci,
         "DRIVERS": device.driver,
         "ATTR{address}": device.mac.lower(),
-        "ATTR{type}": "32" if device.infiniband else "1",
+        "ATTR{type}": str(INFINIBAND if device.infiniband else ETHERNET),
     }
     found = None
     for path, text in sorted(rules.items(), key=lambda item: item[0].rpartition("/")[2]):

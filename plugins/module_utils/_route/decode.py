@@ -19,7 +19,7 @@ import sys
 import typing as t
 
 from .._fabric.numbers import MANAGER
-from .._files import Sysfs
+from .._files import INFINIBAND, Sysfs
 from .._library import provide
 from . import netlink as nl
 from .devices import kind_of
@@ -34,7 +34,6 @@ RTAX_MTU = 2
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_F_PERMANENT = 0x02, 0x08, 0x40, 0x80
 FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
 RULE_ACTIONS = {3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
-ARPHRD_INFINIBAND = 32
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 NUMBERS = {value: key for key, value in FAMILIES.items()}
 
@@ -131,7 +130,7 @@ class Decoder:
     def _link(self, answer: bytes) -> Link:
         message = decoded("LINK", answer)
         name = message.get_attr("IFLA_IFNAME")
-        infiniband = message["ifi_type"] == ARPHRD_INFINIBAND
+        infiniband = message["ifi_type"] == INFINIBAND
         master, parent = message.get_attr("IFLA_MASTER"), message.get_attr("IFLA_LINK")
         elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
         info = message.get_attr("IFLA_LINKINFO")

@@ -11,11 +11,11 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import Problem
-from .._fabric.numbers import METRICS, PRIORITIES, TABLES
+from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, METRICS, PRIORITIES, TABLES
 from .._words import shortened
 from . import model
 from .own import Mine, in_metrics
-from .want import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, Want, WantRail, untouchable_problem
+from .want import Want, WantRail, untouchable_problem
 from .wanted import covers, inside
 
 MOST_NAMES = 5

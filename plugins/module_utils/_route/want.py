@@ -12,12 +12,8 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import InputError, Problem
-from .._fabric.numbers import IFNAME_MAX, PRIORITIES, TABLES, vlan_interface
+from .._fabric.numbers import IFNAME_MAX, IPOIB_DATAGRAM_MTU, PRIORITIES, TABLES, vlan_interface
 
-# IP over InfiniBand, datagram mode: the largest InfiniBand MTU (4096) less the encapsulation header (RFC 4391).
-IPOIB_DATAGRAM_MTU = 4092
-# Connected mode's limit in the kernel (IPOIB_CM_MTU).
-IPOIB_CONNECTED_MTU = 65520
 IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
     " what the group has as fabric_mtu. [ipoib_group]"

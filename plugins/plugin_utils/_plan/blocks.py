@@ -15,6 +15,7 @@ import itertools
 import typing as t
 
 from ...module_utils import _intervals as intervals
+from ...module_utils._fabric.numbers import IPOIB_DATAGRAM_MTU
 from .._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, Zone
 from .._fabric.totals import pool_count
 
@@ -23,9 +24,6 @@ DEFAULT_PODS = 28
 
 MANY_POOLS = 4000
 """From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
-
-DATAGRAM_MTU = 4092
-"""IPoIB in datagram mode on a subnet with an MTU of 4096."""
 
 HOURLY_SQUARE = 16_000_000
 """4,000 pools took an hour on two cores, and the time grows with the square of their number."""
@@ -226,10 +224,10 @@ def build_plan(
     """
     blocks = build_blocks(fabric)
     found = list(warnings)
-    if fabric.network == "infiniband" and fabric.mtu > DATAGRAM_MTU:
+    if fabric.network == "infiniband" and fabric.mtu > IPOIB_DATAGRAM_MTU:
         found.append(
             f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
-            f"drivers; datagram mode goes up to {DATAGRAM_MTU}."
+            f"drivers; datagram mode goes up to {IPOIB_DATAGRAM_MTU}."
         )
     if (pools := pool_count(fabric, nodes, blocks)) > MANY_POOLS:
         hours = max(1, round(pools * pools / HOURLY_SQUARE))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import names_of
+from ...module_utils._fabric.numbers import IPOIB_CONNECTED_MTU
 from ...module_utils._intake import LABEL
 from .._fabric.model import Fabric, Lossless, Prefix
 from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
@@ -31,7 +32,7 @@ MAX_PODS = 1_000_000
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.get("default"), bool))
 # Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
 MOST_VFS = 127
-MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, 65520, 2044)}
+MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, IPOIB_CONNECTED_MTU, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
 
