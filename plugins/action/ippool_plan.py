@@ -16,7 +16,6 @@ from ..module_utils._words import shortened
 from ..plugin_utils._arguments import kept
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._module_action import refuse_gone
 from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS, read_fabric
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
@@ -92,7 +91,6 @@ class ActionModule(FabricAction):
         return LockCopy(found["resources"], fabric, namespace)
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
-        refuse_gone("option ippool_plan", raw)
         if unknown := sorted(set(raw) - set(DEFAULTS)):
             fix = "Take it out; ansible-doc lists them. [unknown_parameter]"
             raise InputError(Problem(key, "It is no parameter of ippool_plan.", fix) for key in unknown)

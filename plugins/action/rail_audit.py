@@ -29,7 +29,6 @@ from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import (
     ModuleAction,
     lossless_options,
-    refuse_gone,
     refuse_two_declarations,
     torn_options,
 )
@@ -69,11 +68,10 @@ class ActionModule(ModuleAction):
         return {**super().options(have, args), "settings": settings}
 
     def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
-        leaves = leaves_of(self._folder)
         if "cables" not in have:
             return {}
         zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
-        return {"cables": have["cables"], "leaves": leaves, "zone": zone}
+        return {"cables": have["cables"], "leaves": leaves_of(self._folder), "zone": zone}
 
     def _gathered(self, subset: list[str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return what core's facts say of a host, as data.
@@ -104,8 +102,6 @@ class ActionModule(ModuleAction):
             for module, variables in {**of_roles, **named}.items():
                 settings[module] = {**self._named(variables, task_vars), **settings.get(module, {})}
             args = {**settings.pop(OWN, {}), **args}
-        for module, options in settings.items():
-            refuse_gone(f"option {module}", options)
         gather = settings.get("preflight", {}).pop("gather", None)
         args |= {"settings": settings} if settings else {}
         verify_dir = args.pop("verify_dir", None)

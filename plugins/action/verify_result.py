@@ -11,7 +11,6 @@ import typing as t
 from ..modules.verify_result import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._module_action import refuse_gone
 from ..plugin_utils._verdict.result import write_result
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
@@ -24,7 +23,6 @@ class ActionModule(FabricAction):
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect the checks and write the file."""
-        refuse_gone("option verify_result", args)
         args = arguments(args, ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         return write_result(args, host, args["results"], args["error"] or None, {})

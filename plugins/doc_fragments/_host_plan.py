@@ -44,7 +44,6 @@ options:
           - ID of the VLAN that the rail's addresses are in, on an interface C(INTERFACE.VLAN) that is made where it is
             missing. V(0), the default, is untagged.
         type: int
-        version_added: 1.0.0
       table:
         description: The routing table of the rail, 1001 to 1099. By default 1000 and its index.
         type: int

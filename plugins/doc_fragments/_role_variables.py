@@ -17,5 +17,4 @@ options:
       - The role whose variables give what the task does not - for an option C(NAME) the host's variable C(ROLE_NAME),
         where that is set. The roles of this collection call their modules so. The controller reads the variables.
     type: str
-    version_added: 1.0.0
 """

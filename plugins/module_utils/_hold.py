@@ -37,7 +37,6 @@ def hold(run: str, path: str = "") -> None:
     except OSError:
         return  # Whoever may not write there changes no host.
     try:
-        os.fchmod(file, 0o600)  # One of an earlier version lets everybody read, and so lock.
         while True:
             _lock(file, path)
             other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns

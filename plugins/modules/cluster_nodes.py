@@ -10,7 +10,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_nodes
 short_description: Label a fabric's nodes in a Kubernetes cluster and compare what they offer with the plan
-version_added: 0.1.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Puts the plan's node label on nodes, by which SR-IOV policies choose them, and takes it off others. Nodes are never
@@ -47,7 +47,6 @@ options:
         another module.
       - V(end) makes O(nodes) that carry the note as they were, and takes it off.
       - Nothing else is done with them then. Nodes that the cluster does not have are left out.
-    version_added: 1.0.0
     type: str
     choices: [begin, end]
   purpose:
@@ -55,7 +54,6 @@ options:
     type: str
     choices: [sriov, reboot, upgrade]
     default: sriov
-    version_added: 1.0.0
   hosts:
     description:
       - The hosts that say who they are, as M(railops.rdma.host_work_info) returns it. Refused is a host with a kubelet
@@ -64,7 +62,6 @@ options:
         are only looked at.
     type: list
     elements: dict
-    version_added: 1.0.0
     suboptions:
       host:
         description: The host's name in the inventory.
@@ -93,7 +90,6 @@ options:
     default: 0
   progress_file:
     description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
-    version_added: 1.0.0
     type: path
 extends_documentation_fragment:
   - railops.rdma._attributes

@@ -10,7 +10,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_objects
 short_description: Bring many objects of a Kubernetes cluster to their declared state in one call
-version_added: 0.1.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Applies a list or folder of manifests by server-side apply with the field manager C(railops.rdma), eight at a time.
@@ -72,7 +72,6 @@ options:
         as they go with the pools.
     type: str
     default: ""
-    version_added: 1.0.0
   retry_seconds:
     description: Seconds for which one request is tried again.
     type: int

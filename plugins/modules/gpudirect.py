@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gpudirect
 short_description: Check and prepare GPUDirect RDMA on a host
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Tells by which way GPU memory reaches the NICs, DMA-BUF or nvidia-peermem, and what is missing when neither is
     open. A host is not wrong merely because nvidia-peermem is not loaded.

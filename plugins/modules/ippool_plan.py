@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: ippool_plan
 short_description: Plan the addresses of a multi-rail RDMA fabric
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Turns the declaration of a fabric into a plan, a folder with every host's addresses, Spiderpool's objects, the
     switches' prefixes and a report. It touches no host and no cluster.
@@ -96,11 +96,9 @@ options:
       vlan:
         description: The rail's VLAN, instead of O(vlan).
         type: int
-        version_added: 1.0.0
       device:
         description:
           - Name of the NIC's RDMA device on every node, such as V(mlx5_0), for the environment of NCCL and UCX.
-        version_added: 1.0.0
         type: str
   max_nodes:
     description:
@@ -181,7 +179,6 @@ options:
         elements: str
   leaves:
     description: Names of the leaf switches of a fabric without O(zones), as in O(zones[].leaves).
-    version_added: 1.0.0
     type: list
     elements: str
     default: []
@@ -240,12 +237,10 @@ options:
     type: str
     choices: [spiderpool, nv-ipam]
     default: spiderpool
-    version_added: 1.0.0
   lossless:
     description:
       - What the site's switches have for lossless RoCE. The role lossless_roce sets it on the hosts, and the
         environment of NCCL and UCX gets its traffic class from it; without it none is written.
-    version_added: 1.0.0
     type: dict
     suboptions:
       priority:
@@ -264,7 +259,6 @@ options:
     description:
       - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. Without it they do where the rails
         have a gateway; of InfiniBand nothing is said.
-    version_added: 1.0.0
     type: bool
   retire:
     description:
@@ -284,7 +278,6 @@ options:
       - A line that was done already does nothing, and may stay until the cluster was brought to that plan.
     type: dict
     default: {}
-    version_added: 1.0.0
   allow_renumber:
     description:
       - Allow a change that gives nodes other addresses. Without it such a change is refused with the list of them.
@@ -308,7 +301,6 @@ options:
       - Refused where the plan that is here knows nodes or slots that the copy does not have.
     type: bool
     default: false
-    version_added: 1.0.0
   plan_dir:
     description: Parent of the plan's folder, relative to the working directory.
     type: path
@@ -336,7 +328,6 @@ options:
         type: dict
       cables:
         description: C(leaf) and C(port) of the switch that each cable ends in, by rail name.
-        version_added: 1.0.0
         type: dict
       slot:
         description: Its slot, to adopt what exists.

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nic_link_type
 short_description: Set link type and SR-IOV in the firmware of NVIDIA (Mellanox) network cards
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Sets Ethernet or InfiniBand for single ports of a card, and the number of virtual functions, in the card's own
     configuration, by C(mstconfig) (package mstflint) or C(mlxconfig) (MFT), whichever is installed.
@@ -43,12 +43,10 @@ options:
   plan_dir:
     description: The fabric's plan folder on the controller. The host's rails are read from it.
     type: path
-    version_added: 1.0.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
     elements: dict
-    version_added: 1.0.0
     suboptions:
       name:
         description: The name of the rail.
@@ -65,7 +63,6 @@ options:
     description: The networks of the fabric. Addresses inside of them are no reason to leave a card alone.
     type: list
     elements: str
-    version_added: 1.0.0
   cards:
     description:
       - Which cards, and what they shall be. A selection by address counts more than the one by rails. Two selections of

@@ -33,7 +33,6 @@ options:
     description: The test application's namespace. One elsewhere with the fabric's labels is somebody else's.
     type: str
     default: default
-    version_added: 1.0.0
   depth:
     description:
       - V(none) looks at nothing, and reports that as a check that is V(skipped).

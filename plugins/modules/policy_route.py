@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: policy_route
 short_description: Set addresses, policy routes and sysctls of all rails of a host in one transaction
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Brings every rail of a host to its planned state in one call, for both address families. That is the link up with
     its MTU, the address, a routing table of the rail's own, the rule that sends what comes from the address by that
@@ -62,7 +62,6 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 1.0.0
   confirm_timeout:
     description:
       - Seconds until a rollback timer on the host takes the change back, unless O(confirm) comes before. V(0) is
@@ -87,7 +86,6 @@ options:
       - The token of the last change of the host, confirmed before. What was before it is put back, under a rollback
         timer of its own (O(confirm_timeout), 60 seconds without), and nothing else is done.
     type: str
-    version_added: 1.0.0
   gateways:
     description:
       - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rail_discover
 short_description: Propose the rails of a fleet from what is wired
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Runs on the controller, over what M(railops.rdma.rdma_info) registered on the hosts of the play.
   - Writes an inventory file with C(fabric_rails), and with C(fabric_interfaces) for hosts whose names differ, and a

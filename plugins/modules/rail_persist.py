@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rail_persist
 short_description: Write the host network of the rails for the host's own network manager
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Writes what M(railops.rdma.policy_route) sets live as files of the host's own means, so that a reboot brings it
     back. That is one owned file per interface for netplan, NetworkManager or systemd-networkd, whichever manages the
@@ -56,7 +56,6 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 1.0.0
   take_over:
     description:
       - Ports of rails on which settings of others give way. A file that outranks ours is moved to
@@ -65,14 +64,12 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 1.0.0
   stage:
     description:
       - Do all but give the files their names. They lie beside their places, so that a later call without it needs no
         room; whatever is in the way shows before anything is changed.
     type: bool
     default: false
-    version_added: 1.0.0
   on_problem:
     description:
       - What to do in check mode about something that is in the way. V(report) returns it in RV(checks) instead of

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_driver
 short_description: Install RDMA drivers and tools
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Installs what RDMA needs, from the distribution (Debian, Ubuntu and the RHEL family) or as DOCA-OFED from one
     repository package that is pinned by its checksum.
@@ -71,19 +71,16 @@ options:
         O(upgrade) alone.
     type: dict
     default: {}
-    version_added: 1.0.0
   upgrade:
     description:
       - Replace packages that have another version than O(versions) or O(doca_version), by a newer or an older one.
       - The host must be free of work; P(railops.rdma.upgrade#role) sees to that.
     type: bool
     default: false
-    version_added: 1.0.0
   container_timeout:
     description: How many seconds a driver container may take; it builds the driver for the host's kernel.
     type: int
     default: 1800
-    version_added: 1.0.0
   refresh:
     description: Whether to refresh the package lists before something is installed.
     type: bool

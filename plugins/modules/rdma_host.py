@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_host
 short_description: Load the RDMA kernel modules and give the rails stable names
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Loads the kernel modules that RDMA applications need, now and at every boot, from one owned file of modules-load.d.
   - Gives each rail that the plan knows by its PCI address the interface name that the plan has for it, by one owned
@@ -48,7 +48,6 @@ options:
         in.
     type: str
     choices: [shared, exclusive]
-    version_added: 1.0.0
   rails:
     description: The rails, in the form of the plan's host files. O(plan_dir) fills it in.
     type: list
@@ -96,13 +95,11 @@ options:
     description: The networks of the fabric. Addresses inside of them are no reason to leave an interface its name.
     type: list
     elements: str
-    version_added: 1.0.0
   take_over:
     description: Interfaces that get their name although they have addresses of others, which are lost with the old one.
     type: list
     elements: str
     default: []
-    version_added: 1.0.0
   state:
     description: V(absent) removes the owned files and alternative names. Modules stay loaded until the next boot.
     type: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_info
 short_description: Tell what RDMA hardware a host has
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Lists the RDMA devices of a host with their ports, link layers, states, interfaces, PCI and NUMA places,
     virtual functions, GID tables, firmware and part numbers, and their distance from every GPU.
@@ -66,7 +66,6 @@ options:
         in.
     type: str
     choices: [shared, exclusive]
-    version_added: 1.0.0
   gids:
     description: Whether to return the GID tables. They grow with the pods of a node.
     type: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_netns
 short_description: Set the RDMA network namespace mode, now and for every boot
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Sets the network namespace mode of the kernel's RDMA subsystem. In mode V(shared) every namespace sees every RDMA
     device (macvlan, ipvlan, ipoib); in mode V(exclusive) a device belongs to one namespace (SR-IOV).

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_probe
 short_description: Run one end of bounded RDMA tests over the rails of a host
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Runs C(ib_read_lat) and C(ib_write_bw) of perftest over the rails of a host, and returns what they measured as data.
   - One call handles one end of all tests of a host. Servers start in the background and end by themselves after
@@ -72,18 +72,15 @@ options:
       slot:
         description: Tests of one slot run at the same time. Without, tests run one after the other.
         type: int
-        version_added: 1.0.0
       gpu:
         description: The number of the GPU whose memory is used. Needs a perftest that is built with CUDA.
         type: int
-        version_added: 1.0.0
       argv:
         description:
           - A command that a client runs in place of perftest, such as C(mpirun). Its C(output) and exit C(code) are
             returned.
         type: list
         elements: str
-        version_added: 1.0.0
   plan_dir:
     description: The plan folder of the fabric on the controller. Its host plans give O(tests) and O(network).
     type: path
@@ -140,7 +137,6 @@ options:
     description: Seconds that a bandwidth test sends, in place of O(bandwidth_iterations) when it is not V(0).
     type: int
     default: 0
-    version_added: 1.0.0
   traffic_class:
     description: The traffic class (DSCP times 4) of the tests' packets. Not set when it is absent.
     type: int

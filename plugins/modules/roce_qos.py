@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: roce_qos
 short_description: Make RoCE lossless on the host side
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Sets trust, priority flow control, the DSCP map, the traffic class of RDMA connections and the values of congestion
     notifications on the fabric's interfaces, and on no other.
@@ -123,12 +123,10 @@ options:
       - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
         congestion notifications go strictly first. Without it, ETS stays as it is.
     type: int
-    version_added: 1.0.0
   replace:
     description: Whether to take over interfaces that have flow control on another priority, set by somebody else.
     type: bool
     default: false
-    version_added: 1.0.0
   force:
     description: Whether to change interfaces that carry a default route or Ansible's connection, too.
     type: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: verdict
 short_description: Merge what verification found on all hosts and in the cluster into one verdict
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Writes C(verdict.json) (machine-readable), C(verdict.md) (a table), C(verdict.txt) (the terminal picture)
     and C(report.html) (the plan's report with red and green rails) into O(verify_dir), and shows the picture. Runs on
@@ -39,7 +39,6 @@ options:
     description: The folders of the runs to merge, as paths or patterns.
     type: list
     elements: str
-    version_added: 1.0.0
   phase:
     description:
       - V(begin) forgets the results of O(present) and writes a verdict that says V(incomplete), so that a run that
@@ -56,7 +55,6 @@ options:
     description: Whether a host that the plan does not have is an error, which is for what comes before a change.
     type: bool
     default: false
-    version_added: 1.0.0
   cluster:
     description:
       - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
@@ -66,7 +64,6 @@ options:
       - Results of modules that asked the cluster about nodes. Each check in them names its C(node) and is put to that
         node's host. What is of no such host is put to the cluster.
     type: raw
-    version_added: 1.0.0
   cluster_reason:
     description: Why the cluster was not looked at.
     type: str
@@ -82,7 +79,6 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 1.0.0
   plan:
     description: Results of modules that compared the plan with the inventory, as O(cluster).
     type: raw
@@ -96,7 +92,6 @@ options:
         has. For what looks at hosts again, as M(railops.rdma.acceptance) does.
     type: bool
     default: false
-    version_added: 1.0.0
   plan_error:
     description: Why the plan could not be compared with the inventory.
     type: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: verify_result
 short_description: Write what verification found on one host to a file on the controller
-version_added: 0.1.0
+version_added: 1.0.0
 description:
   - Collects the C(checks) of the results of this collection's modules, and writes them to
     RV(path), one file a host. Runs on the controller only; the host is not contacted.
@@ -32,7 +32,6 @@ options:
     default: ""
   add:
     description: Whether to add to what was written for this host in the same verification, instead of replacing it.
-    version_added: 1.0.0
     type: bool
     default: false
 extends_documentation_fragment:

@@ -13,7 +13,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: webhook_tls
 short_description: Make the certificate of an admission webhook once and keep it in a Secret
-version_added: 0.1.0
+version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Makes a certificate authority and a server certificate for a service when the Secret is missing, or when its

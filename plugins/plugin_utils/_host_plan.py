@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf
-from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, OLDER, digest_of, load_lock, paths_of
+from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
 from ..module_utils._intake import excerpt
 from ._refusal import Refusal, fail
@@ -118,12 +118,12 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
 def leaves_of(plan_dir: str) -> list[Leaf]:
     """Return the leaves of all zones: each of a zone and rail once, without those that nobody named.
 
-    :raises Refusal: when an older version made the plan.
+    :raises Refusal: the plan has no facts.
     """
     try:
         rows = _parse(os.path.join(plan_dir, FACTS))["prefixes"]
     except FileNotFoundError:
-        fail(OLDER % plan_dir, AGAIN)
+        fail(f"The plan in {plan_dir!r} is incomplete: {FACTS} does not exist.", AGAIN)
     leaves = {(row["zone"], row["rail"]): Leaf(zone=row["zone"], rail=row["rail"], leaf=row["leaf"]) for row in rows}
     return [leaf for leaf in leaves.values() if leaf["leaf"]]
 

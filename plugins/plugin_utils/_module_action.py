@@ -18,7 +18,6 @@ from ..module_utils import _library
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._words import shortened
 from ._arguments import kept
-from ._former import former
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail
@@ -49,15 +48,6 @@ PLAIN = re.compile(r"\{\{ (\w+) \| default\((\d+|\{\}|\[[\w', ]*\]|'\w*')\) \}\}
 SAFE_PATH = re.compile(r"[\w./~-]+")
 WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
 """The library that travels with the collection. No variable names it: a host's could name any file here."""
-
-
-def refuse_gone(kind: str, names: t.Iterable[str]) -> None:
-    """Refuse names that went.
-
-    :raises AnsibleActionFail: naming the first of them.
-    """
-    for gone in former(kind, names):
-        fail(gone.problem, gone.fix)
 
 
 def lossless_options(have: HostPlan) -> dict[str, int]:
@@ -144,14 +134,12 @@ class ModuleAction(FabricAction):
         """Return the arguments with those of the role's variables that the task names by variables_of."""
         args = dict(args)
         if role := args.pop("variables_of", None):
-            refuse_gone("variable", [name for name in task_vars if name.startswith(f"{role}_")])
             args = {**self._named(variables_of(self.name, role=role), task_vars), **args}
         return args
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
         args = self.given(args, task_vars)
-        refuse_gone(f"option {self.name}", args)
         if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))

@@ -19,7 +19,6 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ._former import former
 from ._report.equal import folded
 from ._verdict.require import unknown
 
@@ -146,9 +145,9 @@ def known_variables() -> dict[str, set[str]]:
 
 
 def name_problems(names: t.Iterable[str]) -> list[str]:
-    """Return a line for each name that went, or is a slip of one of ours; any other is the site's own."""
+    """Return a line for each name that is a slip of one of ours; any other is the site's own."""
     known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
-    found = [f"{row.problem} {row.fix}" for row in former("variable", sorted(names))]
+    found = []
     for name in sorted(set(names) - known):
         if name.startswith(("ansible_", "_")):
             continue

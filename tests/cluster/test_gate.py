@@ -76,7 +76,7 @@ class Site:
         for name in lost:
             hosts[name]["status"] = "unreachable"
         self.time = max(self.time + 0.001, time.time())
-        made = {"schema": 2, "plan_digest": self.digest, "hosts": hosts, "time": self.time}
+        made = {"schema": 1, "plan_digest": self.digest, "hosts": hosts, "time": self.time}
         (self.folder / "verdict.json").write_text(json.dumps(made), encoding="utf-8")
 
     def gate(self, check: bool = False, **more: t.Any) -> Json:
@@ -366,7 +366,7 @@ def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str]
         status = "deviation" if node["host"] == "node6" else "ok"
         found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2}
         found.update(cause="c", fix="f")
-        result = {"schema": 2, "host": node["host"], "node": node["host"], "plan_digest": site.digest, "error": None}
+        result = {"schema": 1, "host": node["host"], "node": node["host"], "plan_digest": site.digest, "error": None}
         result["checks"] = [found]
         (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
 

@@ -426,7 +426,7 @@ def test_a_gated_node_recovers_by_itself(
         for name in ("node1", "node2"):
             status = "deviation" if broken and name == "node2" else "ok"
             row = {"id": "network_link", "rail": "rail3", "planned": "up", "observed": "down", "cause": "c", "fix": "f"}
-            result = {"schema": 2, "host": name, "node": name, "plan_digest": digest, "error": None}
+            result = {"schema": 1, "host": name, "node": name, "plan_digest": digest, "error": None}
             result["checks"] = [{**row, "status": status}]
             (folder / f"verify/fabric/hosts/{name}.json").write_text(json.dumps(result), encoding="utf-8")
         done = subprocess.run(

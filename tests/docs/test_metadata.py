@@ -16,8 +16,7 @@ import pytest
 import yaml
 from blocks import CHECKOUT
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME, former
-from ansible_collections.railops.rdma.plugins.plugin_utils._settings import OTHERS, PATTERNS, PLAYBOOKS, name_problems
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import OTHERS, PATTERNS, PLAYBOOKS
 
 RUNTIME = known.load(CHECKOUT / "meta/runtime.yml")
 GROUPS = RUNTIME["action_groups"]
@@ -71,21 +70,6 @@ def test_every_example_on_a_host_becomes_root():
         tasks = [task for entry in examples for task in entry.get("tasks", [entry])]
         lacking += [f"{name}: {task['name']}" for task in tasks if not task.get("become")]
     assert lacking == []
-
-
-def test_what_went_is_in_the_changelog_and_says_what_takes_its_place():
-    """FORMER of plugin_utils/_former.py is the one table of it; meta/runtime.yml has its modules."""
-    said = "".join(path.read_text(encoding="utf-8") for path in (CHECKOUT / "changelogs").rglob("*.yml"))
-    said += (CHECKOUT / "changelogs/changelog.yaml").read_text(encoding="utf-8")
-    assert [name for name in BY_NAME if not re.search(rf"{re.escape(name.split()[-1])}\b", said)] == []
-    routing = RUNTIME["plugin_routing"]["modules"]
-    buried = {name: row["tombstone"]["warning_text"] for name, row in routing.items() if "tombstone" in row}
-    modules = {name: row.fix for name, row in BY_NAME.items() if name.startswith("module ")}
-    assert modules == {f"module {name}": text for name, text in buried.items()}
-    variables = [name.split()[1] for name in BY_NAME if name.startswith("variable ")]
-    refused = [f"{row.problem} {row.fix}" for row in former("variable", sorted(variables))]
-    assert name_problems(variables) == refused
-    assert len(refused) == len(variables) > 5
 
 
 def test_roles_name_only_platforms_that_were_seen():

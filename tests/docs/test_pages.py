@@ -112,8 +112,7 @@ def test_a_declaration_can_be_planned(block: Block, tmp_path: Path):
 def test_every_variable_that_a_page_names_exists():
     problems = []
     for page in PAGES:
-        # This page has the names that are gone.
-        for line, span in () if page.path.endswith("porting.md") else page.spans:
+        for line, span in page.spans:
             found = re.fullmatch(rf"({VARIABLE.pattern})(?::\s+(.+)|=(\S+))?", span.replace("-e ", "", 1))
             if not found or found.group(1) in SYSCTLS or found.group(1) in IDS or found.group(1) in known.modules():
                 continue
@@ -169,9 +168,9 @@ def test_every_page_is_reached_from_the_readme():
     assert [name for name in pages if f"docs/{name}" not in text] == []
 
 
-@pytest.mark.parametrize("program", ["docs/porting_doc.py", "site/checks_doc.py", "site/errors_doc.py"])
+@pytest.mark.parametrize("program", ["site/checks_doc.py", "site/errors_doc.py"])
 def test_what_a_program_makes_of_the_code_is_as_the_code_has_it(program):
-    """Run the program after a message, tests/site/checks.yml or the table of what went was changed."""
+    """Run the program after a message, or tests/site/checks.yml was changed."""
     argv = [sys.executable, str(CHECKOUT / "tests" / program), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -17,32 +17,18 @@ VERSION: str = known.load(CHECKOUT / "galaxy.yml")["version"]
 SAID = re.compile(r"^( *)version_added: *[\"']?([\d.]+)", re.MULTILINE)
 
 
-def released(name: str, kind: str) -> list[str]:
-    """Return the names that a release brought, of the kind `modules`, `filter` or `role`."""
-    release = RELEASES[name]
-    places = (release, release.get("plugins", {}), release.get("objects", {}))
-    return [entry["name"] for place in places for entry in place.get(kind, [])]
+def added() -> t.Iterator[tuple[str, list[str]]]:
+    """Yield each plugin and role with the versions that it says, its own one first."""
+    patterns = ("plugins/modules/*.py", "plugins/filter/*.yml", "roles/*/meta/argument_specs.yml")
+    for path in sorted(path for pattern in patterns for path in CHECKOUT.glob(pattern)):
+        if not path.name.startswith("_"):
+            found = SAID.findall(path.read_text(encoding="utf-8"))
+            yield str(path.relative_to(CHECKOUT)), [version for _indent, version in found]
 
 
-def added() -> t.Iterator[tuple[str, str, list[str]]]:
-    """Yield kind, name and the versions that each plugin and role says, its own one first."""
-    for kind, pattern in (("modules", "plugins/modules/*.py"), ("filter", "plugins/filter/*.yml")):
-        for path in sorted(CHECKOUT.glob(pattern)):
-            said = [version for _indent, version in SAID.findall(path.read_text(encoding="utf-8"))]
-            if not path.name.startswith("_"):
-                yield kind, path.stem, said
-    for path in sorted(CHECKOUT.glob("roles/*/meta/argument_specs.yml")):
-        yield "role", path.parts[-3], [found[1] for found in SAID.findall(path.read_text(encoding="utf-8"))]
-
-
-def test_every_plugin_and_role_says_the_release_that_brought_it():
-    wrong = []
-    for kind, name, said in added():
-        own = next((release for release in RELEASES if name in released(release, kind)), VERSION)
-        if said[:1] != [own]:
-            wrong.append(f"{kind} {name} says {said[:1]}, it came with {own}")
-        wrong += [f"{kind} {name}: {version}" for version in said if version not in {*RELEASES, VERSION}]
-    assert wrong == []
+def test_every_plugin_and_role_says_a_release_that_brought_it():
+    """A new plugin comes with the version of galaxy.yml; one without a version has no documentation."""
+    assert [name for name, said in added() if not said or not {*said} <= {*RELEASES, VERSION}] == []
 
 
 def test_every_file_that_names_the_version_names_this_one():

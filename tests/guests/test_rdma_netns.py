@@ -144,12 +144,12 @@ def host_plan_of(folder, interface):
     digest = hashlib.sha256(json.dumps(frozen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     (folder / "plan/fabric/hosts").mkdir(parents=True)
     nodes = {HOST: {"zone": 0, "slot": 0, "retired": False}}
-    plan = {"schema": 1, "digest": digest, "frozen": frozen, "nodes": nodes}
+    plan = {"format": 1, "digest": digest, "frozen": frozen, "nodes": nodes}
     (folder / "plan/fabric/plan.json").write_text(json.dumps(plan))
     (folder / "plan/fabric/facts.json").write_text(json.dumps({"prefixes": []}))
     pci = guest(f"basename $(dirname $(readlink -f /sys/class/net/{interface}/device))")
     host = {
-        "schema": 2,
+        "schema": 1,
         "frozen_digest": digest,
         "fabric": "fabric",
         "node": HOST,

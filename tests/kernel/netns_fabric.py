@@ -315,7 +315,7 @@ class Fabric:
             name = f"node{number + 1}"
             nodes[name] = {"zone": "", "slot": number, "retired": False}
             data = {
-                "schema": 2,
+                "schema": 1,
                 "frozen_digest": digest,
                 "fabric": "fabric",
                 "node": name,
@@ -328,7 +328,7 @@ class Fabric:
             wrapper.write_text(f'#!/bin/sh\nexec ip netns exec {host.name} {sys.executable} "$@"\n')
             wrapper.chmod(0o755)
             lines.append(f"{name} ansible_python_interpreter={wrapper}\n")
-        plan = {"schema": 1, "digest": "x", "frozen": frozen, "nodes": nodes}
+        plan = {"format": 1, "digest": "x", "frozen": frozen, "nodes": nodes}
         (folder / "plan" / "plan.json").write_text(json.dumps(plan))
         (folder / "plan" / "facts.json").write_text(json.dumps({"prefixes": []}))
         (folder / "inventory").write_text("".join(lines))

@@ -4,7 +4,7 @@
 
 """What plain installs write for a port that nobody has configured by hand, as their installers write it.
 
-For each: the manager, the files, and the verdict that b0302bd gave to a rail of MTU 4200 on the port ens1np0
+For each: the manager, the files, and the verdict of a rail of MTU 4200 on the port ens1np0
 (persist_wins, persist_foreign).
 """
 
@@ -17,9 +17,9 @@ PROFILES = "/etc/NetworkManager/system-connections"
 
 
 class Plain(t.NamedTuple):
-    """An install: who manages its network, its files, and what b0302bd said of persist_wins and persist_foreign.
+    """An install: who manages its network, its files, and what persist_wins and persist_foreign say.
 
-    Where it refused, `wins` is empty and `foreign` what it says is lost.
+    Where it is refused, `wins` is empty and `foreign` what it says is lost.
     """
 
     manager: str

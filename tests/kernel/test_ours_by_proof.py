@@ -91,8 +91,8 @@ def test_a_planned_address_that_stood_there_before_us_stays(host, own_files, man
     assert not [line for line in host.dump()["addresses"] if "172.17.0.2/" in line]
 
 
-def test_an_address_of_a_version_without_notes_is_ours_where_a_rule_of_ours_says_so(host):
-    """As b0302bd and older left it where the kernel knows no numbers of addresses (before 5.18)."""
+def test_an_address_without_protocol_is_ours_where_a_rule_of_ours_says_so(host):
+    """Kernels before 5.18 keep no protocol of an address."""
     want = want_of(0, RAILS)
     host.apply(want)
     for rail in want["rails"]:

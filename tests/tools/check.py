@@ -279,9 +279,7 @@ def long() -> t.Iterator[Argv]:
     whole = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q"]
     marked = [*whole, "-m", "long"]
     # The data of tests are others' files, as they were: some hold several documents.
-    yield from sanity(
-        "--exclude playbooks/collections/ --exclude tests/cluster/foreign/ --exclude tests/site/taken_along/"
-    )
+    yield from sanity("--exclude playbooks/collections/ --exclude tests/cluster/foreign/")
     if env.interpreter("3.13"):
         yield [
             *whole[:2],

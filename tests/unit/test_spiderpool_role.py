@@ -94,7 +94,7 @@ NEW = {**release("", ""), "__spiderpool_current": {}}
 def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, needs: list[str], on: t.Any) -> None:
     given = {**NEW, **planned(tmp_path, kind)}
     values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
-    assert values == {"installCNI": False, **{name: name in on for name in SWITCHES}}, "also for a plan of b0302bd"
+    assert values == {"installCNI": False, **{name: name in on for name in SWITCHES}}
     assert value("{{ __spiderpool_needs }}", **given) == needs
     brought = value("{{ __spiderpool_programs }}", **given)
     assert "macvlan" not in brought
@@ -120,7 +120,7 @@ def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked(
     given = {**installed(**live), **planned(tmp_path, "macvlan"), "spiderpool_install_cni": asked}
     values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
     assert values["installCNI"] is replaced
-    # A release of b0302bd says nothing of the other switches, and the chart's are on: no agent restarts for that.
+    # A release may say nothing of the other switches, and the chart's are on: no agent restarts for that.
     assert {values[name] for name in SWITCHES} == {True}
     others = {**installed("", **live), **planned(tmp_path, "macvlan")}
     assert value("{{ __spiderpool_plugins }}", **others)["installCNI"] is False, "a release of others is no reason"

@@ -14,7 +14,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from .._fabric.lock import FORMER, KUSTOMIZATION, LOCK, verified
+from .._fabric.lock import KUSTOMIZATION, LOCK, verified
 from .model import Json, Ref
 
 YAML_ERROR: str | None = None
@@ -28,7 +28,7 @@ except ImportError:
 
 
 # What is in a plan's folder beside objects: values for Helm and a list of the files.
-NOT_OBJECTS = ("values.yaml", "values.yml", *FORMER["cluster"], "deviceplugin.json", KUSTOMIZATION)
+NOT_OBJECTS = ("values.yaml", "values.yml", "deviceplugin.json", KUSTOMIZATION)
 
 
 def check_plan(folder: str) -> None:

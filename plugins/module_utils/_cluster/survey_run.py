@@ -301,7 +301,7 @@ def manifests(folder: str, name: str) -> list[Json]:
 def planned_facts(cluster_dir: str) -> Facts:
     """Return the facts of the plan whose folder `cluster/` this is; nothing of a folder that is no plan's.
 
-    :raises RdmaError: when an older version made the plan, or its files were changed.
+    :raises RdmaError: when its files were changed.
     """
     folder = os.path.dirname(os.path.abspath(cluster_dir))
     if cluster_dir and os.path.exists(os.path.join(folder, LOCK)):

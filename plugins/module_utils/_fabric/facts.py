@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._errors import RdmaError
 from .._intake import Nonsense, fitting, measured, parsed
 from .labels import DECLARED, POD_STATUS, profile_name
-from .lock import AGAIN, FACTS, OLDER, verified
+from .lock import FACTS, verified
 
 
 class PodNetwork(t.TypedDict):
@@ -95,12 +94,9 @@ def read_facts(folder: str) -> Facts:
     """Return the facts of a plan.
 
     :param folder: the plan's folder.
-    :raises RdmaError: as `verified` does, and when an older version made the plan.
+    :raises RdmaError: as `verified` does.
     """
-    texts = verified(folder, "facts")[1]
-    if FACTS not in texts:
-        raise RdmaError(OLDER % folder, AGAIN)
-    return t.cast("Facts", json.loads(texts[FACTS]))
+    return t.cast("Facts", json.loads(verified(folder, "facts")[1][FACTS]))
 
 
 _STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), "default": (None, bool)}

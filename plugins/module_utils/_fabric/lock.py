@@ -23,11 +23,11 @@ LOCK = "plan.json"
 FACTS = "facts.json"
 KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
-"""Version of plan.json. It was called `schema` while readers still computed with keys that they did not know."""
+"""Version of plan.json."""
 RESTORE = "Restore it from version control (git log shows its history); never write it by hand. [plan_damaged]"
 NEWER = "A newer version of railops.rdma wrote this; install that or newer. [plan_newer]"
-HOST_PLAN_SCHEMA = 2
-"""Version of hosts/*.json; 1 had the attachment in place of the RDMA namespace mode that follows from it."""
+HOST_PLAN_SCHEMA = 1
+"""Version of hosts/*.json."""
 PARTS = ("cluster", "hosts", "switch", "workload")
 """Folders of the layout; what is in none of them is the part `facts` or `report`."""
 
@@ -50,11 +50,8 @@ NAMES = {
     "report": ("report.md", "report.html", ".gitattributes"),
 }
 """The files of each part; `hosts` has one for each host."""
-FORMER = {"cluster": ("networks.json",), "workload": ("topology.yaml",)}
-"""Files of earlier versions: of their plans they are a part, and the next `plan` removes them."""
 
 AGAIN = "Run the playbook railops.rdma.plan again; it finishes or repairs the plan. [plan_unfinished]"
-OLDER = f"The plan in %r was made by an older version: it has no {FACTS}."
 
 
 def sha256(text: str) -> str:
@@ -99,7 +96,7 @@ def paths_of(folder: str, part: str) -> t.Iterator[str]:
                 if name.endswith(".json") and not name.startswith("."):
                     yield f"{part}/{name}"
         return
-    for name in (*NAMES[part], *FORMER.get(part, ())):
+    for name in NAMES[part]:
         yield f"{part}/{name}" if part in PARTS else name
 
 
@@ -128,8 +125,7 @@ def parsed_lock(text: str, place: str) -> PlanFile:
         raise InputError([Problem(place, problem, RESTORE)]) from None
     if not isinstance(data, dict):
         raise InputError([Problem(place, "It is not a JSON object.", RESTORE)])
-    # Before there was a format it had `schema: 1`.
-    if (version := data.get("format", data.get("schema"))) != FORMAT:
+    if (version := data.get("format")) != FORMAT:
         problem = f"It has format {version!r:.80}, and this collection reads format {FORMAT}."
         raise InputError([Problem(f"{place}: format", problem, NEWER)])
     return t.cast("PlanFile", data)

@@ -21,8 +21,6 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 NOTE = "Written by the module railops.rdma.gpudirect: change the inventory instead."
-# What earlier versions ran at boot.
-PROGRAM = "/usr/local/lib/railops-rdma/acs.py"
 SETTINGS = "/etc/railops-rdma/acs.json"
 UNIT = "/etc/systemd/system/railops-acs.service"
 LINK = "/etc/systemd/system/multi-user.target.wants/railops-acs.service"
@@ -102,7 +100,7 @@ def wanted_files(plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, 
     :param recorded: the access control bits of bridges before the first change.
     """
     files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if plan.keep_peermem else None}
-    files.update(dict.fromkeys((PROGRAM, SETTINGS, UNIT)))
+    files.update(dict.fromkeys((SETTINGS, UNIT)))
     if plan.bridges:
         original = {address: recorded.get(address, host.acs[address]) for address in plan.bridges}
         settings = {"note": NOTE, "original": original}

@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
 FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
 OURS = f"{FOLDER}/zz-railops-{{}}.yaml"
-OWN = re.compile(r"^(90|zz)-railops-.+\.yaml$")
+OWN = re.compile(r"^zz-railops-.+\.yaml$")
 GENERATED = re.compile(
     r"^(/usr)?/(lib|etc|run)/netplan/|^/run/.+/(10-)?netplan[-.]|^/run/NetworkManager/conf.d/10-globally-managed-devices"
 )

@@ -21,7 +21,7 @@ if t.TYPE_CHECKING:
 FOLDER = FOLDERS[0]
 # The first file by name that matches is used: ours sorts before 00-*.
 OURS = f"{FOLDER}/0-railops-{{}}.network"
-OWN = re.compile(r"^(05|0)-railops-.+\.(network(\.d)?|netdev)$")
+OWN = re.compile(r"^0-railops-.+\.(network(\.d)?|netdev)$")
 # What stands on an interface is made when the interface's own file says so.
 STACKED = ("VLAN", "Bridge", "Bond", "VRF", "MACVLAN", "MACVTAP", "IPVLAN", "IPVTAP", "VXLAN", "Tunnel", "Xfrm")
 # What ours leave out without a loss: when the boot is done, what DHCP asks for, and what networkd does by itself.

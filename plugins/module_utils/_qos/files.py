@@ -62,13 +62,9 @@ class QosFiles(Machine):
     def settings(self) -> dict[str, t.Any]:
         """Return the settings by interface that are recorded; none when there is no readable file."""
         try:
-            found = dict(json.loads(self.read(SETTINGS) or "")["interfaces"])
-            for entry in found.values():
-                # Earlier versions set the cable's length too.
-                entry["operations"] = [row for row in entry.get("operations", ()) if row[0] != "cable_length"]
+            return dict(json.loads(self.read(SETTINGS) or "")["interfaces"])
         except (ValueError, KeyError, TypeError):
             return {}
-        return found
 
     def record(self, interfaces: t.Mapping[str, t.Any]) -> None:
         """Write down what was there, beside what is recorded, while it still is there.

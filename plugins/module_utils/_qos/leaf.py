@@ -55,37 +55,9 @@ def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tu
 def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
     """Return the parameters by which an earlier run set a host; None when there is nothing.
 
-    Earlier versions wrote down no options: those are told by the writes.
-
     :param settings: the recorded settings by interface; all interfaces of a host have the same.
     """
-    for entry in settings.values():
-        if "options" in entry:
-            return dict(entry["options"])
-        values = dict(entry.get("operations", ()))
-        entries = {int(value[0]): int(value[1]) for kind, value in entry.get("operations", ()) if kind == "dscp"}
-        pfc = values.get("pfc")
-        if not pfc or not entries:
-            continue
-        traffic_class = values.get("traffic_class", values.get("forced_traffic_class"))
-        paused = [dscp for dscp, priority in sorted(entries.items()) if priority in pfc]
-        dscp = traffic_class >> 2 if traffic_class is not None else next(iter(paused), None)
-        if dscp not in entries:
-            continue
-        others = {one: two for one, two in entries.items() if one != dscp}
-        cnp_dscp = values.get("cnp_dscp") or next((one for one, two in sorted(others.items()) if two not in pfc), None)
-        found = {
-            "priority": entries[dscp],
-            "dscp": dscp,
-            "pfc_priorities": list(pfc),
-            "ecn": traffic_class is None or bool(traffic_class & ECT),
-            "host_dcbx": "dcbx" in values,
-            "dscp_map": {one: two for one, two in others.items() if one != cnp_dscp},
-        }
-        if cnp_dscp is not None:
-            found.update(cnp_dscp=cnp_dscp, cnp_priority=others.get(cnp_dscp, values.get("cnp_priority")))
-        return found
-    return None
+    return next((dict(entry["options"]) for entry in settings.values() if "options" in entry), None)
 
 
 def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: str) -> Check:

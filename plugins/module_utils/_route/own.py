@@ -32,7 +32,7 @@ class Mine:
         self.rules = {rule for rule in here.rules if rule.protocol == PROTOCOL or rule in rules}
         self.routes = {route for route in here.routes if route.protocol == PROTOCOL or exactly(route) in routes}
         own = {(item.interface, item.address) for item in kept.addresses}
-        # Hosts of earlier versions have no note of what stood there before: an address with a rule of ours is ours.
+        # Kernels before 5.18 keep no protocol of an address: one with a rule of ours is ours.
         sources = {rule.source.partition("/")[0] for rule in self.rules if rule.source}
         own |= {(name, address) for name in self.interfaces for address in sources}
         own -= host.noted

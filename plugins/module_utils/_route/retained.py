@@ -5,7 +5,7 @@
 """What our own files for the next boot name, and which addresses stood on the rails before us.
 
 After a reboot the network manager makes rules and routes with a protocol number of its own, so that these files are
-the proof of what is ours. They are read as any version since 0.1.0 wrote them, of every manager.
+the proof of what is ours, with every manager.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _netplan(_name: str, text: str) -> Found:
 
 # Folders, the names of our files there with the interface's, and who reads them.
 FILES: tuple[tuple[str, str, t.Callable[[str, str], Found]], ...] = (
-    ("/etc/netplan", r"(?:90|zz)-railops-(.+)\.yaml", _netplan),
-    ("/etc/systemd/network", r"(?:05|0)-railops-(.+)\.network", _networkd),
+    ("/etc/netplan", r"zz-railops-(.+)\.yaml", _netplan),
+    ("/etc/systemd/network", r"0-railops-(.+)\.network", _networkd),
     ("/etc/systemd/network", r"10-netplan-(.+)\.network\.d", _networkd),
     ("/etc/NetworkManager/system-connections", r"railops-(.+)\.nmconnection", _keyfile),
 )

@@ -163,8 +163,7 @@ class AcceptState:
                 StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
             ]
             have["step"] = Step(step["stage"], step["kind"], tuple(entries))
-        # Those of earlier versions have more.
-        return cls(**{key: have[key] for key in (one.name for one in fields(cls)) if key in have})
+        return cls(**{one.name: have[one.name] for one in fields(cls)})
 
     def write(self, verify_dir: str) -> None:
         """Replace the file."""

@@ -9,7 +9,7 @@ for each part of the folder; `frozen`, what decides addresses; `nodes`, each wit
 Canonical JSON: sorted keys, no blanks, as json.dumps(value, sort_keys=True, separators=(",", ":")).
 
 What is frozen decides addresses for the whole life of a fabric. So whoever does not know a key of it, or a value,
-refuses the lock (docs/growth.md), and every version reads what an earlier one wrote (tests/unit/data/locks).
+refuses the lock (docs/growth.md).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
         "rail_prefix": by_family(fabric.rail_prefix),
         "host_addresses": fabric.host_addresses,
     }
-    # Where the key is missing it is the default: locks of before it stay as they are.
+    # Where the key is missing it is the default.
     named = {} if fabric.ipam == DEFAULTS["ipam"] else {"ipam": fabric.ipam}
     return {**{key: frozen[key] for key in BY_MODE[fabric.mode]}, **named}
 
@@ -143,9 +143,6 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
     )
     nets = [net for one in zones for net in one.supernets] + [net for rail in rails for net in rail.subnets]
     families = {name: family for name, family in FAMILIES.items() if any(net.family == family for net in nets)}
-    if isinstance(given.get("gateway"), (str, int)):
-        # Before `format` one was frozen for all families.
-        given["gateway"] = dict.fromkeys(families, given["gateway"])
     return Fabric(
         name=DEFAULTS["name"],
         mode=mode,

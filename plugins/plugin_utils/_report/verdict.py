@@ -262,7 +262,7 @@ def _findings_html(verdict: Verdict) -> str:
 
 
 def _left_out(verdict: Verdict) -> str:
-    """Return what was not looked at, a line a reason; verdicts before schema 2 do not say it together."""
+    """Return what was not looked at, a line a reason."""
     rows = [
         f"<li>{e(', '.join(row['checks']))} on {row['hosts']:,}: {e(row['reason'])}</li>"
         for row in (verdict.get("skipped") or ())[:SHOWN_PLACES]

@@ -15,7 +15,6 @@ from numbers import Real
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, Check
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
-from .._former import BY_NAME
 from .ids import IDS
 from .outliers import COMPARED
 
@@ -36,10 +35,6 @@ _WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
 _SHORT = re.compile(r"[ -~]{0,100}")
 _PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
 _FACTS: Json = {STRANGE: (None, [str])}
-# Parts of earlier versions hold checks that are gone.
-KNOWN = IDS | {name.split()[1] for name in BY_NAME if name.startswith("check ")}
-# Schema 1 had ids of its own.
-_OLD_ID = re.compile(r"[a-z0-9_.]{1,80}")
 _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
 _BRIEF = 300
 
@@ -58,14 +53,13 @@ class Answer(t.NamedTuple):
         return f"The answer is refused: {self.wrong[0]}{more}. {FIX}" if self.wrong else ""
 
 
-def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None, hosts: int = 0) -> Answer:
+def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int = 0) -> Answer:
     """Return the checks and facts in an answer.
 
     A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
 
     :param nested: results of modules, lists and dictionaries of them, lists of checks.
     :param rails: the plan's; without them checks may be of any rail, and facts are of none.
-    :param schema: 1 has ids of its own.
     :param hosts: that it is about: what the cluster says of its nodes grows with them.
     """
     answer, left = Answer([], {}, []), [VALUES + 1000 * hosts, LETTERS + 40_000 * hosts]
@@ -78,7 +72,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), schema: t.Any = None
         elif "checks" in value:
             inner = (value["checks"],)
         elif "id" in value and "status" in value:
-            answer.checks.append(_check(value, rails, left, schema))
+            answer.checks.append(_check(value, rails, left))
             return
         else:
             inner = value.values()
@@ -124,7 +118,7 @@ def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[i
             return False
         letters += len(value)
     name = row.get("id")
-    if not isinstance(name, str) or name not in KNOWN or row.get("status") not in KINDS:
+    if not isinstance(name, str) or name not in IDS or row.get("status") not in KINDS:
         return False
     if len(row) != len(KEYS) or not _is_rail(row.get("rail", 0), rails):
         return False
@@ -137,13 +131,13 @@ def _is_rail(rail: t.Any, rails: t.Collection[str]) -> bool:
     return rail is None or (isinstance(rail, str) and bool(rail in rails if rails else LABEL.fullmatch(rail)))
 
 
-def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int], schema: t.Any) -> Check:
+def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]) -> Check:
     """Return a check with the contract's keys.
 
     :raises Nonsense: it is none, by id and rail as far as these are known.
     """
     name, rail = row["id"], row.get("rail")
-    if not isinstance(name, str) or (name not in KNOWN and not (schema == 1 and _OLD_ID.fullmatch(name))):
+    if not isinstance(name, str) or name not in IDS:
         raise Nonsense(f"{excerpt(name)} is no id of a check")
     if not _is_rail(rail, rails):
         raise Nonsense(f"{excerpt(rail)} is no rail (check {name})")
@@ -162,7 +156,7 @@ def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> J
     :param rails: the plan's.
     """
     parts = {"checks": result.get("checks"), "facts": result.get("facts")}
-    checks, facts, wrong = answer = answer_in(parts, rails, result.get("schema"))
+    checks, facts, wrong = answer = answer_in(parts, rails)
     head = dict.fromkeys(_RESULT)
     try:
         head = fitting(measured({key: result.get(key) for key in head}), _RESULT, "the result")

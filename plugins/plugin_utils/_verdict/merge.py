@@ -23,7 +23,7 @@ from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
 from .require import Required
 
-SCHEMA = 2
+SCHEMA = 1
 MORE_KEYS = ("family", "object", "peers")
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)

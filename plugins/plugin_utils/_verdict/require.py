@@ -14,7 +14,6 @@ import typing as t
 from itertools import accumulate
 
 from ...module_utils._check import OK, SKIPPED, Check, deviation
-from .._former import former
 from .ids import IDS
 
 ID = "verify_require"
@@ -29,9 +28,8 @@ def unknown(words: t.Iterable[str], *, whole: bool) -> t.Iterator[str]:
     """Yield a sentence for each word that is no id of a check and, unless `whole`, begins none in whole words."""
     known = IDS if whole else {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
     for word in sorted({*words} - known):
-        gone = [f"{row.problem} {row.fix}" for row in former("check", [word])]
         (near,) = difflib.get_close_matches(word, sorted(known), 1, 0)
-        yield f"{word}: {gone[0] if gone else f'no check is called so. Write {near}. [check_unknown]'}"
+        yield f"{word}: no check is called so. Write {near}. [check_unknown]"
 
 
 class Required:

@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import re
-
 import ansible.template
 import pytest
 from ansible.errors import AnsibleActionFail
@@ -17,7 +14,6 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
-from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 # Before 2.19 every text is a template.
@@ -177,21 +173,6 @@ def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
         library_sent(policy_route, [{"library_missing": True}], tmpdir="/tmp/{{ lookup('pipe', 'id') }}")
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name.startswith("option ")])
-@pytest.mark.parametrize("value", ["x", False])
-def test_each_option_that_went_is_refused_by_name(name, value):
-    """An audit and the look before the first change refuse it too."""
-    _option, module, option = name.split()
-    path = f"ansible_collections.railops.rdma.plugins.action.{module}"
-    action = action_of(importlib.import_module(path) if importlib.util.find_spec(path) else module, {option: value})
-    action._connection.transport = "ssh"
-    told = re.escape(f"{BY_NAME[name].problem} {BY_NAME[name].fix} [gone]")
-    with pytest.raises(AnsibleActionFail, match=f"^{told}$"):
-        action.run(task_vars=dict(HOST))
-    with pytest.raises(AnsibleActionFail, match=f"^{told}$"):
-        run(rail_audit, {"settings": {module: {option: value}}})
-
-
 def with_variables(module, args, variables, **more):
     known = {**HOST, **variables}
     return run(module, args, variables=known, templar=Templar(loader=DataLoader(), variables=known), **more)
@@ -223,9 +204,7 @@ def test_what_a_variable_omits_is_not_given(omitted):
     assert {key: value for key, value in card.items() if value is not None} == {"select": "rails", "link_type": "eth"}
 
 
-def test_a_variable_that_is_gone_is_refused_and_the_plans_declaration_held(plan):
-    with pytest.raises(AnsibleActionFail, match="gpudirect_values_dest is gone"):
-        with_variables("gpudirect", {"variables_of": "gpudirect"}, {"gpudirect_values_dest": "values.yaml"})
+def test_a_variable_is_held_to_the_plans_declaration(plan):
     have = {"node": "node1", "network": "roce", "rails": [], "lossless": {"priority": 3, "dscp": 26, "cnp": 48}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_module_action, "read_host_plan", lambda folder, host: have)

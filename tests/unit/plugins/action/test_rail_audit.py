@@ -50,12 +50,12 @@ def plan(tmp_path):
     nodes = {name: {"zone": zone, "slot": slot, "retired": False} for name, (zone, slot) in SEATS.items()}
     nodes["gone"] = {"zone": "su1", "slot": 2, "retired": True}
     (tmp_path / "hosts").mkdir()
-    data = {"schema": 1, "digest": "x", "frozen": FROZEN, "nodes": nodes}
+    data = {"format": 1, "digest": "x", "frozen": FROZEN, "nodes": nodes}
     (tmp_path / "plan.json").write_text(json.dumps(data))
     (tmp_path / "facts.json").write_text(json.dumps({"prefixes": []}))
     for name, (_zone, slot) in SEATS.items():
         rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": f"192.0.2.{slot + 2}"}]}
-        have = {"schema": 2, "frozen_digest": digest_of(FROZEN), "node": name, "slot": slot, "rails": [rail]}
+        have = {"schema": 1, "frozen_digest": digest_of(FROZEN), "node": name, "slot": slot, "rails": [rail]}
         have |= {"rdma_mode": "shared", "network": "roce", "cables": {"rail1": {"leaf": "leaf1", "port": None}}}
         (tmp_path / f"hosts/{name}.json").write_text(json.dumps(have))
     return str(tmp_path)

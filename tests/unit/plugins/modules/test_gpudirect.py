@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -130,17 +129,6 @@ def test_without_its_program_access_control_is_not_known(run_module, refused, ma
         refused("no program setpci", fix="pciutils", acs=state)
         check = one(run_module(acs=state, _ansible_check_mode=True), "gpudirect_acs")
         assert (check["status"], "no program setpci" in check["cause"]) == ("skipped", True)
-
-
-def test_what_an_earlier_version_ran_at_boot_goes_and_its_record_stays_known(run_module, machine):
-    run_module(acs="relax")
-    settings = json.loads((machine.root / "etc/railops-rdma/acs.json").read_text())
-    settings["bridges"] = sorted(settings["original"])
-    machines.put(machine.root, "/etc/railops-rdma/acs.json", json.dumps(settings, indent=1, sort_keys=True) + "\n")
-    machines.put(machine.root, work.PROGRAM, "# of an earlier version\n")
-    assert run_module(acs="keep")["changed"] is True
-    assert set(machine.control.values()) == {BLOCKED}
-    assert [path for path in (work.PROGRAM, work.SETTINGS, work.UNIT) if (machine.root / path[1:]).exists()] == []
 
 
 def test_a_virtual_machine_is_left_alone(run_module, machine):

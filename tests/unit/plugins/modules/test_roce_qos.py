@@ -506,17 +506,8 @@ def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
     assert dcb.writes == []
 
 
-@pytest.mark.parametrize("earlier", [False, True], ids=["options recorded", "of a version that recorded the writes"])
-def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root, earlier):
+def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root):
     run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
-    if earlier:
-        record = json.loads((root / SETTINGS).read_text())
-        for entry in record["interfaces"].values():
-            del entry["options"]
-            entry["operations"].append(["cable_length", 40])
-        (root / SETTINGS).write_text(json.dumps(record))
-        assert run_module(**UNDECLARED)["changes"] == [f"write /{SETTINGS}"]
-        assert "cable_length" not in (root / SETTINGS).read_text()
     files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
     writes = list(dcb.writes)
     result = run_module(**UNDECLARED)

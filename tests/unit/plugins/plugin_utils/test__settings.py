@@ -66,11 +66,6 @@ def test_near_is_one_edit():
     assert [near("abcd", [other]) for other in ("abcd", "badc", "ab", "dbca")] == ["", "", "", ""]
 
 
-def test_what_a_role_refused_itself_is_refused_before_it():
-    (said,) = name_problems(["spiderpool_host_pid"])
-    assert said.startswith("spiderpool_host_pid is gone: the agent needs hostPID for matchMasterSubnet alone")
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -85,7 +80,6 @@ def test_what_a_role_refused_itself_is_refused_before_it():
         ({"teardown_in_use": "perhaps"}, "teardown_in_use"),
         ({"audit_gate_ignore": ["roce_trust", "roce_trusst"]}, "audit_gate_ignore has roce_trusst: no check is called"),
         ({"audit_gate_ignore": "traffic"}, "audit_gate_ignore has traffic: no check is called so. Write traffic_"),
-        ({"audit_gate_ignore": ["roce_cable_length"]}, "Take it out of the inventory; docs/lossless.md has"),
         ({"verify_gate_ignore": ["port_eror"]}, "verify_gate_ignore has port_eror: no check is called so."),
         ({"verify_require": ["traffic", "trafic"]}, "verify_require has trafic: no check is called so. Write traffic."),
     ],

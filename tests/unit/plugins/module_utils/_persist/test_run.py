@@ -101,7 +101,7 @@ def test_what_a_killed_run_has_left_is_taken_by_the_next_one_and_by_teardown(tmp
         root = tmp_path / str(number)
         shutil.copytree(tmp_path / "old", root)
         assert broken(root, NEW, call, number, lambda: os._exit(9)) == 9
-        # As earlier versions called theirs.
+        # Of a file that is no more of the plan.
         (root / "etc/sysctl.d/.railops-x9ab_c.tmp").write_text("half", encoding="utf-8")
         twin = tmp_path / f"twin{number}"
         shutil.copytree(root, twin)

@@ -2,14 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What our own files name is what is planned: of every manager, and as earlier versions wrote them."""
+"""What our own files name is what is planned: of every manager."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +19,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.own import exa
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.module_utils._route.wanted import wanted
 
-TAKEN_ALONG = Path(__file__).parents[4] / "site/taken_along"
-LATER = TAKEN_ALONG / "b0302bd"
 PARAMS = {
     "rails": [
         {
@@ -38,8 +33,6 @@ PARAMS = {
     ],
     "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"],
 }
-HOSTS = [(TAKEN_ALONG, TAKEN_ALONG / f"etc/node{number}") for number in (1, 2, 3)]
-HOSTS += [(LATER / name, LATER / f"{name}/etc/node{n}") for name in ("prefixes", "default_route") for n in (1, 2, 3)]
 NETPLAN = 'network:\n  ethernets:\n    "ens1np0":\n      addresses:\n        - x\n'
 
 
@@ -65,15 +58,7 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
     for file in files_of(want, {rail.name: rail.interface for rail in want.rails}, manager):
         files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
     assert named(tmp_path) == planned(want)
-
-
-@pytest.mark.parametrize(("plan", "etc"), HOSTS)
-def test_the_files_of_earlier_versions_name_what_their_plans_have(tmp_path, plan, etc):
-    shutil.copytree(etc, tmp_path / "etc", symlinks=True)
-    want = parse_want(json.loads((plan / f"plan/fabric/hosts/{etc.name}.json").read_bytes()))
-    assert named(tmp_path) == planned(want)
-    one = dataclasses.replace(want, rails=want.rails[1:])
-    assert named(tmp_path) != planned(one)
+    assert named(tmp_path) != planned(dataclasses.replace(want, rails=want.rails[1:]))
 
 
 @pytest.mark.parametrize(

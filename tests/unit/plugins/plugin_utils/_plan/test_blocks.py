@@ -53,7 +53,7 @@ def test_exclusive_host_plan_is_complete():
     data = plan(exclusive(), hosts(8)).slice("node3")
 
     assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "rdma_mode", "policy")} == {
-        "schema": 2,
+        "schema": 1,
         "fabric": "fabric",
         "node": "node3",
         "slot": 2,

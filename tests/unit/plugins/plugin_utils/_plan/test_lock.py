@@ -4,8 +4,8 @@
 
 """What is promised of plan.json: all of 1.x reads it, and nobody computes with a lock that it does not know whole.
 
-tests/unit/data/locks has a lock of each feature, as `schema: 1` (version 0.1.0) and as `format: 1`, and the addresses
-that each gives. They are read by every later version: never replace one, and add one with each new key.
+tests/unit/data/locks has a lock of each feature, and the addresses that each gives. They are read by every later
+version: never replace one, and add one with each new key.
 """
 
 from __future__ import annotations
@@ -16,25 +16,21 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import lock_digest, read_lock
+from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import lock_digest
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan
 
 LOCKS = Path(__file__).parents[3] / "data/locks"
 ADDRESSES = json.loads((LOCKS / "addresses.json").read_text())
-SINCE_FORMAT = {"nv-ipam"}
-"""Features that version 0.1.0 did not have."""
-LOCKS_OF = [("format-1", name) for name in ADDRESSES]
-LOCKS_OF += [("schema-1", name) for name in ADDRESSES if name not in SINCE_FORMAT]
 NEWER = "A newer version of railops.rdma wrote this; install that or newer. [plan_newer]"
 
 
-def golden(form, name):
-    return (LOCKS / form / f"{name}.json").read_text()
+def golden(name):
+    return (LOCKS / f"{name}.json").read_text()
 
 
 def addresses(lock):
@@ -57,40 +53,24 @@ def addresses(lock):
 # --- what was written stays readable ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "name"), LOCKS_OF)
-def test_a_lock_of_each_feature_gives_the_addresses_that_it_always_gave(form, name):
-    assert addresses(locks.parse_lock(golden(form, name), "plan.json")) == ADDRESSES[name]
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_lock_of_each_feature_gives_the_addresses_that_it_always_gave(name):
+    assert addresses(locks.parse_lock(golden(name), "plan.json")) == ADDRESSES[name]
 
 
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_a_lock_is_written_as_it_was_read(name):
-    text = golden("format-1", name)
+    text = golden(name)
     lock, data = locks.parse_lock(text, "plan.json"), json.loads(text)
     if name == "unfinished":
         assert locks.unfinished_lock(lock) == text
         return
     assert locks.write_lock(locks.freeze(lock.fabric), lock.nodes, data["files"]) == (text, data["digest"])
-    if name not in SINCE_FORMAT:
-        assert locks.freeze(locks.parse_lock(golden("schema-1", name), "plan.json").fabric) == data["frozen"]
 
 
 def test_there_is_a_lock_of_each_frozen_key():
-    frozen = [json.loads(golden("format-1", name))["frozen"] for name in ADDRESSES]
+    frozen = [json.loads(golden(name))["frozen"] for name in ADDRESSES]
     assert {key for one in frozen for key in one} == {*sum(locks.BY_MODE.values(), ()), *locks.OPTIONAL, "unfinished"}
-
-
-def test_a_plan_of_0_1_0_keeps_its_numbers_and_says_so(tmp_path):
-    fabric = {**exclusive(rails=rails(2)), "plan_dir": str(tmp_path)}
-    run(fabric, hosts(2), check_mode=False)
-    path = tmp_path / "fabric/plan.json"
-    old = json.loads(golden("schema-1", "exclusive"))
-    path.write_text(json.dumps({**old, "files": {}, "digest": lock_digest({**old, "files": {}})}))
-
-    assert read_lock(str(tmp_path / "fabric"))["nodes"]["node2"]["slot"] == 1
-    with pytest.raises(RdmaError, match="no number changes, only files do"):
-        run({**fabric, "plan_locked": True}, hosts(2), check_mode=False)
-    assert run(fabric, hosts(2), check_mode=False)["summary"]["written"] == 1
-    assert json.loads(path.read_text())["format"] == 1
 
 
 # --- who does not know it whole refuses it ----------------------------------------------------------------------------
@@ -98,7 +78,7 @@ def test_a_plan_of_0_1_0_keeps_its_numbers_and_says_so(tmp_path):
 
 def frozen_with(change):
     """A lock that is whole, with its digest, of which one frozen thing is another."""
-    data = json.loads(golden("format-1", "zones"))
+    data = json.loads(golden("zones"))
     change(data["frozen"])
     data["digest"] = lock_digest(data)
     return json.dumps(data)

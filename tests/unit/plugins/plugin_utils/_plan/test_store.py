@@ -24,7 +24,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import FORMER, NAMES, part_digests, verified
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES, part_digests, verified
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import store as store_module
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
@@ -118,15 +118,6 @@ def test_only_what_differs_is_replaced(tmp_path):
     kept = {path for path, inode in old.items() if os.stat(tmp_path / path).st_ino == inode}
     assert {"fabric/hosts/node1.json", "fabric/hosts/node2.json", "fabric/hosts/node3.json"} <= kept
     assert "fabric/plan.json" not in kept
-
-
-@pytest.mark.parametrize("path", [f"{part}/{name}" for part, names in FORMER.items() for name in names])
-def test_files_of_earlier_versions_go(tmp_path, path):
-    make(tmp_path)
-    (tmp_path / "fabric" / path).write_text("old")
-
-    assert make(tmp_path)["changed"]
-    assert not (tmp_path / "fabric" / path).exists()
 
 
 def test_stale_files_go_and_strangers_stay(tmp_path):

@@ -40,7 +40,7 @@ def nested(depth):
 
 
 def result(host, *checks, **more):
-    head = {"schema": 2, "host": host, "node": host, "plan_digest": "d", "error": None}
+    head = {"schema": 1, "host": host, "node": host, "plan_digest": "d", "error": None}
     return {**head, "checks": list(checks), **more}
 
 

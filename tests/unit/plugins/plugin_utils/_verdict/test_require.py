@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
-from ansible_collections.railops.rdma.plugins.plugin_utils._former import BY_NAME
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import Required, has, unknown
 
@@ -93,12 +92,6 @@ def test_groups_are_beginnings_in_whole_words():
 )
 def test_a_word_that_is_no_checks_is_told_with_the_nearest(words, whole, said):
     assert list(unknown(words, whole=whole)) == [said]
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_of_a_check_that_went_its_own_sentence_is_told(whole):
-    row = BY_NAME["check roce_cable_length"]
-    assert list(unknown(["roce_cable_length"], whole=whole)) == [f"roce_cable_length: {row.problem} {row.fix} [gone]"]
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
