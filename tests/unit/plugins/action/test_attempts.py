@@ -26,7 +26,6 @@ ARGS: dict[str, dict[str, t.Any]] = {
     "cluster_nodes": {"nodes": ["node1"], "drain": "begin"},
     "cluster_objects": {"variables_of": "", "objects": []},
     "fabric_lease": {"state": "held"},
-    "host_record_info": {},
     "ippool_plan": {**exclusive(), "plan_dir": ".", "nodes": hosts(2)},
     "node_cni": {"state": "noted"},
     "notice": {"heading": "Look", "lines": ["here"]},
