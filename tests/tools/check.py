@@ -74,7 +74,10 @@ def mypy() -> t.Iterator[Argv]:
 
 def yamllint() -> t.Iterator[Argv]:
     yield [tool("yamllint"), "--strict", "."]
-    yield [tool("python"), str(CHECKOUT / "tests/tools/workflows.py")]
+    schema = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    workflows = sorted(str(path) for path in (CHECKOUT / ".github/workflows").glob("*.yml"))
+    checker = env.apart("workflows", "check-jsonschema==0.39.0")
+    yield ["env", f"PYTHONPATH={checker}", tool("python"), *schema, *workflows]
 
 
 def docs() -> t.Iterator[Argv]:
@@ -99,16 +102,19 @@ def newest_environment() -> Path:
 
 def sanity(*words: str) -> t.Iterator[Argv]:
     version = newest()
+    # A home of its own: the developer's ~/.ansible/test/cache stays as it is. pip keeps the settings of the user.
+    home = env.cache() / "ansible-test"
+    settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    (home / ".ansible/test/cache").mkdir(parents=True, exist_ok=True)
     for name in GET_PIP_NAMES:
-        path = Path.home() / ".ansible/test/cache" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(GET_PIP, encoding="utf-8")
+        (home / ".ansible/test/cache" / name).write_text(GET_PIP, encoding="utf-8")
     copy = env.copy(env.cache() / f"sanity-{env.digest(str(CHECKOUT))}")
     subprocess.run(["git", "init", "-q", str(copy)], check=True)
     command = f"{tool('ansible-test', version)} sanity --venv --python {version} --color no {' '.join(words)}"
     interpreter = env.interpreter(version)
     folder = str(Path(interpreter).parent) if interpreter else ""
-    yield [*("env", "-C", str(copy), f"PATH={folder}:{environ(version)['PATH']}", "sh", "-c", command)]
+    environment = (f"HOME={home}", f"XDG_CONFIG_HOME={settings}", f"PATH={folder}:{environ(version)['PATH']}")
+    yield ["env", "-C", str(copy), *environment, "sh", "-c", command]
 
 
 def sanity_of_plugins() -> t.Iterator[Argv]:

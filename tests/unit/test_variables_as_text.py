@@ -13,7 +13,6 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-import pytest
 import yaml
 from jinja2 import Environment, nodes
 
@@ -124,27 +123,3 @@ def test_no_expression_takes_a_number_or_a_switch_as_it_was_given() -> None:
         }
     )
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "decides", "wrong"),
-    [
-        ("{{ [n // 5, 1] | max }}", False, True),
-        ("{{ [n | int // 5, 1] | max }}", False, False),
-        ("{{ [n, 90] | min }}", False, True),
-        ("{{ a > n }}", True, True),
-        ("{{ a > n | int }}", True, False),
-        ("{{ b }}", True, True),
-        ("{{ b }}", False, False),
-        ("{{ b | bool }}", True, False),
-        ("{{ x if b else y }}", False, True),
-        ("{{ a and not b }}", True, True),
-        ("{{ n ~ 's' }}", False, False),
-        ("{{ other | default(0) > 3 }}", True, True),
-        ("{{ other | default(false) }}", True, True),
-        ("{{ other | default('') }}", True, False),
-        ("{% if b %}x{% endif %}", False, True),
-    ],
-)
-def test_what_is_found(text: str, decides: bool, wrong: bool) -> None:
-    assert bool(list(faults(text, decides, {"n": "int", "b": "bool"}))) == wrong

@@ -73,51 +73,6 @@ def run(tmp_path, monkeypatch, capsys):
         runner.LOGS.rmdir()
 
 
-def test_skips_do_not_fail_a_run_and_are_counted_in_its_last_line(run):
-    code, said = run(GOOD, UNABLE)
-    assert code == 0
-    last = "checks: 1 passed, 0 failed, 1 skipped (unable: no such thing here), and 2 tests within those that passed"
-    assert said.splitlines()[-1] == f"{last} (2: no root)"
-    assert "no such thing here; run: apt-get install thing" in said
-    assert "2 checks, about a minute on two cores" in said.splitlines()[0]
-
-
-def test_a_required_check_that_is_skipped_is_red(run):
-    code, said = run(GOOD, UNABLE, require="good unable")
-    assert code == 1
-    assert "RAILOPS_REQUIRE names it, and it was skipped: no such thing here" in said
-    assert said.splitlines()[-1].startswith("checks: 1 passed, 1 failed, 0 skipped")
-
-
-def test_a_failure_ends_with_what_why_what_to_do_and_the_log(run):
-    code, said = run(GOOD, BAD)
-    assert code == 1
-    what, why, fix, log, empty, count = said.splitlines()[-6:]
-    assert what == "what:  The check bad failed: exit code 3."
-    assert why == "why:   FAILED a.py::b - it broke"
-    assert fix == "to do: Mend it, then: make test CHECK=bad"
-    assert Path(log.removeprefix("log:   ")).name == "bad.log"
-    assert empty == ""
-    assert count.startswith("checks: 1 passed, 1 failed, 0 skipped")
-
-
-@pytest.mark.parametrize("more", [{"words": ["nonsense"]}, {"require": "nonsense"}])
-def test_an_unknown_check_is_refused(run, more):
-    code, _said = run(GOOD, **more)
-    assert str(code).startswith("No such check: nonsense.")
-
-
-def test_the_rest_is_a_command_of_its_own(run):
-    late = Step("late", "", runs(python("pass")), 1, rest=True)
-    said = run(GOOD, late, RARE)[1]
-    assert ("late" in said, "rare" in said) == (False, False)
-    code, said = run(GOOD, late, RARE, words=["--rest"])
-    assert (code, "passed   late" in said, "good" in said, "rare" in said) == (0, True, False, False)
-    assert "passed   late" in run(GOOD, late, words=["late"])[1]
-    both = run(GOOD, late, RARE, words=["--all"])[1]
-    assert ("passed   late" in both, "passed   good" in both, "rare" in both) == (True, True, False)
-
-
 def test_a_weekly_check_is_counted_as_skipped_on_a_push(run, monkeypatch):
     weekly = Step("rare", "", runs(python("pass")), 1, weekly=True)
     code, said = run(GOOD, weekly)
