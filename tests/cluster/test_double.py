@@ -13,7 +13,6 @@ from pathlib import Path
 import played
 import pytest
 from kubernetes.client.exceptions import ApiException
-from recording import APPLY, MAPS
 
 if t.TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,21 +32,6 @@ def refused(call: Callable[[], object]) -> tuple[int, Json]:
     with pytest.raises(ApiException) as caught:
         call()
     return caught.value.status, json.loads(caught.value.body)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "query", "told"),
-    [
-        pytest.param({"bogus": 1}, {"fieldValidation": "Ignore"}, "not declared in schema", id="row-08-unknown-field"),
-        pytest.param({"bogus": 1}, {"fieldValidation": "Strict"}, "not declared in schema", id="row-08-and-strict"),
-        pytest.param({"data": ["no", "map"]}, {}, "", id="row-12-wrong-type"),
-    ],
-)
-def test_what_cannot_be_typed_is_a_500(api: played.Api, wrong: Json, query: dict[str, str], told: str) -> None:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {}, **wrong}
-    code, status = refused(lambda: api.raw("PATCH", f"{MAPS}/x", body, APPLY, fieldManager="one", **query))
-    assert (code, "failed to create typed patch object" in status["message"]) == (500, True)
-    assert told in status["message"]
 
 
 @pytest.mark.parametrize(

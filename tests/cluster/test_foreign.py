@@ -205,12 +205,6 @@ def backends() -> list[Json]:
     return read_crds(HERE / "foreign")
 
 
-def test_what_the_network_operators_case_stands_on() -> None:
-    if not BACKENDS.is_dir():
-        pytest.skip("stub CRDs of NVIDIA's: upstream's are not beside the checkout")
-    assert {row["spec"]["names"]["kind"] for row in backends()} >= {"NicClusterPolicy", "NicNodePolicy"}
-
-
 @pytest.mark.long
 def test_nvidias_network_operator(case: Case) -> None:
     define(case.live, [networks_crd(), *backends()])

@@ -9,8 +9,6 @@ Each test begins from a host as such a script would find it, and shows what this
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
@@ -33,14 +31,6 @@ def routed(host, source, target):
     return host.ip("route", "get", target, "from", source)
 
 
-def test_defect_01_tables_are_fixed_numbers_and_never_reach_the_systems_own(host):
-    for table in (*range(151, 180), 252):
-        host.ip("rule", "add", "from", "10.9.9.9", "lookup", str(table))
-    host.apply(want_of(0, RAILS))
-    ours = {line[1].split("lookup ")[1].split()[0] for line in rules(host) if line[0].startswith("1000")}
-    assert ours == {"1001", "1002"}
-
-
 def test_defect_02_routes_without_a_rule_and_ipv6_are_seen(host):
     host.ip("-6", "route", "add", "2001:db8::/32", "dev", "eth0", "table", "1001")
     assert "table 1001" in host.module(policy_route, want_of(0, RAILS))["msg"]
@@ -52,32 +42,6 @@ def test_defect_04_peers_in_the_same_subnet_are_reached_directly(host):
     assert "dev ens2np0" in said
     assert "via" not in said
     assert "via 172.17.1.1" in routed(host, "172.17.1.2", "172.17.0.99")
-
-
-@pytest.mark.parametrize("policy", ["prefixes", "default_route"])
-def test_defect_06_the_default_route_of_the_host_stays_its_own(host, policy):
-    before = host.ip("route", "show", "default")
-    host.apply(want_of(0, RAILS, policy=policy))
-    assert host.ip("route", "show", "default") == before
-    assert "dev eth0" in host.ip("route", "get", "203.0.113.1")
-
-
-def test_defect_11_every_rule_has_its_priority_whatever_was_there_before(host):
-    host.ip("rule", "add", "priority", "1000", "lookup", "500")
-    host.ip("rule", "add", "priority", "1999", "from", "10.9.9.9", "lookup", "77")
-    host.apply(want_of(0, RAILS))
-    priorities = [int(line[0][:-1]) for line in rules(host)]
-    assert priorities == [0, 1000, 1999, 10001, 10002, 32766, 32767]
-
-
-def test_defect_19_the_rdma_prefix_is_in_main_once_per_rail(host):
-    host.apply(want_of(0, RAILS))
-    lines = host.ip("route", "show", "172.17.0.0/16").splitlines()
-    assert [re.search(r"dev (\S+).* metric (\d+)", line).groups() for line in lines] == [
-        ("ens1np0", "101"),
-        ("ens2np0", "102"),
-    ]
-    assert "dev ens1np0" in host.ip("route", "get", "172.17.200.1")
 
 
 # --- setRdmaRule.sh ---------------------------------------------------------------------------------------------------

@@ -111,74 +111,46 @@ def refused(pool: Json) -> list[str]:
     """Return what makes the controller empty the status of the whole pool."""
     name, spec = pool["metadata"]["name"], pool["spec"]
     found = [] if NAME.fullmatch(name) else ["metadata.name: should be compatible with CNI network name"]
-    network = _network(spec["cidr"])
-    found += _refused_cidr(spec, network)
+    found += _refused_cidr(spec)
     found += [f"spec.{key}: not written by the collection" for key in sorted(spec.keys() - FIELDS)]
     if "nodeSelector" in spec and _label(spec["nodeSelector"]) is None:
         found.append("spec.nodeSelector: not written so by the collection")
     return [f"{name}: {text}" for text in found]
 
 
-def _refused_cidr(spec: Json, network: Network | None) -> list[str]:
-    if network is None:
-        return ["spec.cidr: is invalid cidr"]
+def _refused_cidr(spec: Json) -> list[str]:
     length, index = spec["perNodeNetworkPrefix"], spec.get("gatewayIndex")
-    if _host_bits(spec["cidr"], network):
-        return ["spec.cidr: network prefix has host bits set"]
-    if index is not None and index < 0:
-        return ["spec.gatewayIndex: must not be negative"]
-    if length <= 0 or not network.prefixlen <= length <= network.max_prefixlen:
-        return ['spec.perNodeNetworkPrefix: must be less or equal than network prefix size in the "cidr" field']
+    try:
+        network = ipaddress.ip_network(spec["cidr"])
+        first = next(network.subnets(new_prefix=length))
+    except ValueError as exc:
+        return [f"spec.cidr and spec.perNodeNetworkPrefix: {exc}"]
     found = []
-    if index is not None and not gateway_of(next(network.subnets(new_prefix=length)), index):
+    if index is not None and (index < 0 or not gateway_of(first, index)):
         found.append("spec.gatewayIndex: gateway index is outside of the node prefix")
     for row in spec.get("exclusions", ()):
         low, high = _address(row["startIP"]), _address(row["endIP"])
-        if low is None or high is None:
-            found.append(f"spec.exclusions: {row} is invalid IP address")
-        elif low not in network or high not in network:
-            found.append(f"spec.exclusions: {row} is not part of the {network} subnet")
-        elif high < low:
-            found.append(f"spec.exclusions: {row}: endIP should be equal or greater than startIP")
-    most = min(INT32, (1 << network.max_prefixlen - length) - 1)
+        if low is None or high is None or low not in network or high not in network or high < low:
+            found.append(f"spec.exclusions: {row} is no range of {network}")
+    most = min(INT32, first.num_addresses - 1)
     for row in spec.get("perNodeExclusions", ()):
-        low, high = row["startIndex"], row["endIndex"]
-        if low < 0 or high < low:
-            found.append(f"spec.perNodeExclusions: {row}: endIndex must be greater than or equal to startIndex")
-        if max(low, high) > most:
-            found.append(f"spec.perNodeExclusions: {row}: index is outside of the per-node subnet range (max: {most})")
-    return found + _refused_static(spec, network)
-
-
-def _refused_static(spec: Json, network: Network) -> list[str]:
-    found = []
-    names: Counter[str] = Counter()
-    prefixes: Counter[str] = Counter()
-    for row in spec.get("staticAllocations", ()):
-        text, prefix = row["prefix"], _network(row["prefix"])
-        if row.get("nodeName"):
-            names[row["nodeName"]] += 1
-        if prefix is None:
-            problem = "is not a valid network prefix"
-        elif _host_bits(text, prefix):
-            problem = "network prefix has host bits set"
-        else:
-            prefixes[str(prefix)] += 1
-            if prefix.network_address not in network:
-                problem = "prefix is not part of the pool cidr"
-            elif prefix.prefixlen != spec["perNodeNetworkPrefix"]:
-                problem = "prefix size doesn't match spec.perNodeNetworkPrefix"
-            elif row.keys() - {"nodeName", "prefix"}:
-                problem = "has more than the collection writes"
-            else:
-                continue
-        found.append(f"spec.staticAllocations: {text} {problem}")
-    for what, counts in (("node", names), ("prefix", prefixes)):
-        found += [
-            f"spec.staticAllocations: contains multiple entries for {what} {key}"
-            for key, count in counts.items()
-            if count > 1
-        ]
+        if not 0 <= row["startIndex"] <= row["endIndex"] <= most:
+            found.append(f"spec.perNodeExclusions: {row} is no range of the per-node subnet (max: {most})")
+    static = spec.get("staticAllocations", ())
+    for row in static:
+        prefix = _network(row["prefix"])
+        if (
+            prefix is None
+            or _host_bits(row["prefix"], prefix)
+            or prefix.network_address not in network
+            or prefix.prefixlen != length
+            or row.keys() - {"nodeName", "prefix"}
+        ):
+            found.append(f"spec.staticAllocations: {row} is no prefix of a node as the collection writes it")
+    for key in ("nodeName", "prefix"):
+        counts = Counter(str(_network(row[key]) or row[key]) for row in static if row.get(key))
+        twice = [value for value, count in counts.items() if count > 1]
+        found += [f"spec.staticAllocations: contains multiple entries for {key} {value}" for value in twice]
     return found
 
 

@@ -198,11 +198,11 @@ def addresses(rows):
     return joined
 
 
-@pytest.mark.parametrize("sample", ALL)
+@pytest.mark.parametrize("sample", [sample for sample in ALL if sample != "lid only"])
 def test_each_config_finds_the_pools_of_its_rail_on_every_node(sample, rendered):
     plan, _files, objects = rendered(sample)
-    if not plan.fabric.families or not plan.nodes:
-        return
+    assert plan.fabric.families
+    assert plan.nodes
     pools = of(objects, "SpiderIPPool")
     for config in of(objects, "SpiderMultusConfig"):
         spec = config["spec"]
