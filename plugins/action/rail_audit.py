@@ -52,8 +52,8 @@ with contextlib.suppress(KeyError):
 class ActionModule(ModuleAction):
     """Give rail_audit the host plan, and keep its result where the verdict reads it."""
 
-    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Return the options that the host plan gives, the namespace mode among the settings."""
+    def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options that the host plan gives, with the neighbours, and the namespace mode in the settings."""
         qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
         refuse_other_node(run.get("node"), self._host, have["node"])
         self._node = {"host": self._host, "node": have["node"]}
@@ -62,16 +62,21 @@ class ActionModule(ModuleAction):
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
-            "cabling": {**self._cabling(have), **self._settings.get("cabling", {})},
+            "cabling": {**self._cabling(have, folder), **self._settings.get("cabling", {})},
             "preflight": {**run, **self._node},
         }
-        return {**super().options(have, args), "settings": settings}
+        options = {**super().options(have, folder, args), "settings": settings}
+        options["neighbours"] = proving_neighbours(folder, self._host)
+        if "paths" in args.get("checks", ["paths"]):
+            options["addresses"] = drawn_addresses(folder, self._host, self._settings.get("ping", {}).get("seed", 0))
+        return options
 
-    def _cabling(self, have: HostPlan) -> dict[str, t.Any]:
+    @staticmethod
+    def _cabling(have: HostPlan, folder: str) -> dict[str, t.Any]:
         if "cables" not in have:
             return {}
-        zone = read_plan(self._folder)["nodes"][have["node"]]["zone"]
-        return {"cables": have["cables"], "leaves": leaves_of(self._folder), "zone": zone}
+        zone = read_plan(folder)["nodes"][have["node"]]["zone"]
+        return {"cables": have["cables"], "leaves": leaves_of(folder), "zone": zone}
 
     def _gathered(self, subset: list[str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return what core's facts say of a host, as data.
@@ -84,39 +89,31 @@ class ActionModule(ModuleAction):
         facts = found.get("ansible_facts") or {}
         return {key: facts.get(f"ansible_{key}") for key in GATHERED}
 
-    def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
-        """Add the neighbours."""
-        self._settings, self._folder, self._host = args.pop("settings", None) or {}, plan_dir, host
-        if args.get("neighbours") is None:
-            args["neighbours"] = proving_neighbours(plan_dir, host)
-        if args.get("addresses") is None and "paths" in args.get("checks", ["paths"]):
-            args["addresses"] = drawn_addresses(plan_dir, host, self._settings.get("ping", {}).get("seed", 0))
-
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        self._node = {}
-        host = task_vars["inventory_hostname"]
-        settings = copy.deepcopy(args.pop("settings", None) or {})
+        self._node, settings = {}, copy.deepcopy(args.pop("settings", None) or {})
+        self._settings: dict[str, dict[str, t.Any]] = settings
+        self._host: str = task_vars["inventory_hostname"]
         if named := args.pop("variables", None):
             of_roles = ASKED if args.get("checks") == ["preflight"] else AUDITED
             for module, variables in {**of_roles, **named}.items():
                 settings[module] = {**self._named(variables, task_vars), **settings.get(module, {})}
             args = {**settings.pop(OWN, {}), **args}
         gather = settings.get("preflight", {}).pop("gather", None)
-        args |= {"settings": settings} if settings else {}
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
         said = {key: args.pop(key, value) for key, value in SCOPE.items()}
         if said["roles"] is not None:
             # Here, as a condition of the task would cost more than all that this does.
             group = self._value("fabric_group", task_vars) or "gpu_nodes"
-            if host not in task_vars["groups"][group]:
-                return {"changed": False, "skipped": True, "skip_reason": f"{host} is not in the group {group}"}
+            if self._host not in task_vars["groups"][group]:
+                return {"changed": False, "skipped": True, "skip_reason": f"{self._host} is not in the group {group}"}
             flags = {key: boolean(said[key]) for key in ("devices", "persist")}
             args["checks"], left_out = scope(said["roles"], traffic=said["traffic"], **flags)
         if verify_dir and "since" not in args:
-            args["since"] = read_json(last_path(verify_dir, host)) or None
+            args["since"] = read_json(last_path(verify_dir, self._host)) or None
         plan_dir = str(args.get("plan_dir") or "")
+        args |= {"settings": settings} if settings and not plan_dir else {}
         try:
             result = once(self._task, super().act(args, task_vars))
         except AnsibleActionFail as exc:
@@ -135,6 +132,6 @@ class ActionModule(ModuleAction):
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         where = {"plan_dir": plan_dir, "verify_dir": verify_dir}
-        made = write_result(where, host, {"checks": None, **result}, error, left_out, NOT_LOOKED_AT)
+        made = write_result(where, self._host, {"checks": None, **result}, error, left_out, NOT_LOOKED_AT)
         del made["checks"]
         return made | {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}

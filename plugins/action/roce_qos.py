@@ -19,7 +19,7 @@ class ActionModule(ModuleAction):
 
     _declared: t.Mapping[str, t.Any]
 
-    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options that the host plan gives.
 
         :raises AnsibleActionFail: when the task says otherwise than the plan.
@@ -27,7 +27,7 @@ class ActionModule(ModuleAction):
         if args.get("state") != "absent":
             refuse_two_declarations({row: [have["node"]] for row in torn_options(have, args)})
         self._declared = {"network": have["network"], **lossless_options(have)}
-        return {**super().options(have, args), **lossless_options(have)}
+        return {**super().options(have, folder, args), **lossless_options(have)}
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and say by what was declared, and not by a host's word, what the switches need."""

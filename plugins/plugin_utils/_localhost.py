@@ -4,11 +4,11 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""What decides on the controller or in the cluster is what localhost has: the controller believes no host.
+"""Keep hosts from deciding for the run: paths on the controller, the cluster, the gate.
 
-localhost, the implicit one too, has what stands in group_vars/all and what -e gives, whatever --limit says. A task over
-the fabric's hosts is rendered with a host's variables, and some of these may be another's: of the host itself (facts,
-where inject_facts_as_vars is on), of its host_vars and groups, of a caller's vars. So each action compares them first.
+localhost, the implicit one too, has what is in group_vars/all and what -e sets, whatever --limit is. The check of the
+settings, with which the playbooks begin, compares every host with it, and a task that runs once compares its own
+variables: it uses those of one host for all. No host's facts set one of these variables.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ GATE = {"_taint": "false", "_bad": 2, "_good": 3, "_max_out": "'10%'", "_keep": 
 INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
+)
+DECIDED = (
+    "Set it in group_vars/all or with -e, where localhost sees it, and remove it from hosts, other groups and the vars "
+    "of plays and roles. [localhost_decides]"
 )
 ABSENT: t.Any = object()
 ODD = re.compile(
@@ -67,25 +71,32 @@ DECIDING: dict[str, tuple[t.Any, ...]] = {
 
 
 def differing(
-    mine: t.Mapping[str, t.Any], theirs: t.Mapping[str, t.Any], template: t.Callable[[t.Any], t.Any]
-) -> dict[str, str]:
-    """Return what is wrong with the variables of a host that are not localhost's, by their names.
+    mine: t.Mapping[str, t.Any], theirs: t.Mapping[str, t.Any], resolved: t.Callable[[str], t.Any]
+) -> list[str]:
+    """Return a line for each variable of a host that decides and is not localhost's.
 
-    :param mine: the host's variables as its task has them, templates as they are.
+    :param mine: the host's variables, templates as they are.
     :param theirs: those of localhost, rendered.
-    :param template: renders a value of the host.
+    :param resolved: returns the value of a variable of the host.
     """
-    found = {}
+    found = []
     for name, given in DECIDING.items():
         own, other = mine.get(name, ABSENT), theirs.get(name, ABSENT)
-        if any(own == text for text in (given if other is ABSENT else given[1:])) or own is other:
+        if own is other or any(own == text for text in (given if other is ABSENT else (other, *given[1:]))):
             continue
         if own is ABSENT and not name.startswith("fabric_"):
             continue  # of a role that is not this task's
-        if own is ABSENT or other is ABSENT or template(own) != other:
+        if own is ABSENT or other is ABSENT or resolved(name) != other:
             place = "not set" if own is ABSENT else excerpt(str(own))
-            found[name] = f"{name} is {place}, and localhost has {'none' if other is ABSENT else excerpt(str(other))}"
+            found.append(f"{name} is {place}, and localhost has {'none' if other is ABSENT else excerpt(str(other))}")
     return found
+
+
+def answered(mine: t.Mapping[str, t.Any]) -> list[str]:
+    """Return the variables that decide and that a host set by its facts."""
+    facts = mine.get("ansible_facts") or ()
+    injected = constants.config.get_config_value("INJECT_FACTS_AS_VARS")
+    return [name for name in DECIDING if name in facts] if injected else []
 
 
 def _spelled(found: re.Match[str]) -> str:
@@ -99,15 +110,19 @@ class FabricAction(ActionBase):
     """The action in front of every module of the collection."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Refuse variables that decide and are not localhost's, and do what the task asks.
+        """Refuse a host that decides, and do what the task asks.
 
         :raises Refusal: naming each; or with what is in the way, where that has a sentence of ours.
         """
         super().run(tmp, task_vars)
         mine = task_vars or {}
         host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
-        if host != "localhost" and "localhost" in hostvars:
-            self._refuse(host, differing(mine, hostvars["localhost"], self._templar.template), mine)
+        if host != "localhost" and (facts := answered(mine)):
+            fail(f"{host} set {', '.join(facts)} by its facts.", INJECTED)
+        if host != "localhost" and self._task.run_once and "localhost" in hostvars:
+            template = self._templar.template
+            if found := differing(mine, hostvars["localhost"], lambda name: template(mine[name])):
+                fail(f"Variables of {host} differ from localhost's: {'; '.join(found)}.", DECIDED)
         try:
             return once(self._task, self.act(dict(self._task.args), mine))
         except RdmaError as exc:
@@ -122,21 +137,6 @@ class FabricAction(ActionBase):
         :raises RdmaError: with what is in the way.
         """
         raise NotImplementedError
-
-    @staticmethod
-    def _refuse(host: str, found: t.Mapping[str, str], mine: t.Mapping[str, t.Any]) -> None:
-        if not found:
-            return
-        told = (
-            f"What decides on the controller or in the cluster is localhost's. For {host} {'; '.join(found.values())}."
-        )
-        if answered := [name for name in found if name in mine.get("ansible_facts", ())]:
-            fail(f"{host} itself answered {', '.join(answered)} as facts. {told}", INJECTED)
-        fail(
-            told,
-            f"Write {', '.join(found)} into group_vars/all (or give them with -e), where localhost sees them, and take "
-            "them out of hosts, other groups and the vars of plays and roles. [localhost_decides]",
-        )
 
     def _execute_module(self, *args: t.Any, **more: t.Any) -> dict[str, t.Any]:
         """Run a module; what it answers sets no variable of anybody."""

@@ -98,8 +98,8 @@ class ModuleAction(FabricAction):
         """The module's name."""
         return str(self._task.action).rpartition(".")[2]
 
-    def options(self, have: HostPlan, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Return the options of the module that the host plan `have` gives, beside the arguments `args`."""
+    def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """Return the options of the module that the host plan `have` in `folder` gives, beside the arguments `args`."""
         keys, of_rails = GIVEN[self.name]
         options = {OPTIONS.get((self.name, key), key): have.get(key) for key in keys}
         if options.get("rails") is not None:
@@ -127,9 +127,6 @@ class ModuleAction(FabricAction):
         found = {option: self._value(name, task_vars) for option, name in names.items()}
         return {option: value for option, value in found.items() if value is not None}
 
-    def more_args(self, args: dict[str, t.Any], plan_dir: str, host: str) -> None:
-        """Add what else the module takes from the plan."""
-
     def given(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return the arguments with those of the role's variables that the task names by variables_of."""
         args = dict(args)
@@ -143,10 +140,8 @@ class ModuleAction(FabricAction):
         if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
-            host = task_vars["inventory_hostname"]
-            have = read_host_plan(folder, host)
-            self.more_args(args, folder, host)
-            args |= {key: value for key, value in self.options(have, args).items() if args.get(key) in (None, "")}
+            options = self.options(read_host_plan(folder, task_vars["inventory_hostname"]), folder, args)
+            args |= {key: value for key, value in options.items() if args.get(key) in (None, "")}
         name = f"railops.rdma.{self.name}"
         module: dict[str, t.Any] = {"module_name": name, "module_args": args, "task_vars": task_vars}
         result: dict[str, t.Any] = self._execute_module(**module)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 import typing as t
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import yaml
@@ -19,6 +19,7 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ._localhost import DECIDED, DECIDING, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown
 
@@ -178,28 +179,46 @@ def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
     return found
 
 
+def _deciding(own: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the variables of a host that decide, and those that their templates name; none of its facts."""
+    facts = answered(own)
+    names = [name for name in DECIDING if name in own and name not in facts]
+    for name in names:
+        words = re.findall(r"\w+", text) if "{{" in (text := str(own[name])) else ()
+        names += [word for word in dict.fromkeys(words) if word in own and word not in (*names, "groups")]
+    return {name: own[name] for name in names}
+
+
 def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[[str, str], t.Any]) -> list[str]:
     """Return all that is wrong with the variables of hosts, equal sentences once with the folded names of their hosts.
 
-    :param hosts: the variables of each host, templates as they are.
+    :param hosts: the variables of each host, localhost too, templates as they are.
     :param resolved: gives a variable of a host by host and name.
     """
+
+    def value(host: str, name: str) -> t.Any:
+        try:
+            return resolved(host, name)
+        except AnsibleError:
+            return hosts[host][name]
+
     known = [*specs(), *PATTERNS]
     alike: dict[str, list[str]] = {}
     for host, own in hosts.items():
-        alike.setdefault(repr([(name, own[name]) for name in known if name in own]), []).append(host)
+        key = repr([[(name, own[name]) for name in known if name in own], _deciding(own)])
+        alike.setdefault(key, []).append(host)
+    theirs = {name: value("localhost", name) for name in DECIDING if name in hosts["localhost"]}
     said: dict[str, list[str]] = {}
-    for members in alike.values():
-        values = {}
-        for name in (name for name in known if name in hosts[members[0]]):
-            try:
-                value = resolved(members[0], name)
-            except AnsibleError:
-                continue
-            # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
-            if isinstance(value, PLAIN) and not (isinstance(value, str) and ("{{" in value or "omit" in value)):
-                values[name] = value
-        for text in value_problems(values):
-            said.setdefault(text, []).extend(members)
+    for first, *others in alike.values():
+        values = {name: value(first, name) for name in known if name in hosts[first]}
+        # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
+        found = value_problems({name: item for name, item in values.items() if _is_plain(item)})
+        found += [f"{line}. {DECIDED}" for line in differing(_deciding(hosts[first]), theirs, partial(value, first))]
+        for text in found:
+            said.setdefault(text, []).extend([first, *others])
     lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in said.items()]
     return [*name_problems({name for own in hosts.values() for name in own}), *lines]
+
+
+def _is_plain(value: t.Any) -> bool:
+    return isinstance(value, PLAIN) and "{{" not in str(value) and not (isinstance(value, str) and "omit" in value)

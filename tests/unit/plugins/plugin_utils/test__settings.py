@@ -121,6 +121,28 @@ def test_equal_values_are_said_once_with_folded_names_and_what_is_not_known_yet_
     assert [line.partition(":")[0] for line in found[1:]] == ["gpu-[00-03]"]
 
 
+def decided(hosts):
+    """Return the problems with variables that decide; a template is a name in braces."""
+    return problems(hosts, lambda host, name: hosts[host].get(str(hosts[host][name]).strip("{ }")))
+
+
+def test_a_variable_that_decides_is_compared_once_for_all_hosts_that_have_it_so():
+    hosts = {f"gpu-{number}": {"fabric_name": "{{ cluster }}", "cluster": "a", "a": "A"} for number in range(9)}
+    assert decided({**hosts, "localhost": hosts["gpu-0"]}) == []
+    hosts["gpu-7"] = hosts["gpu-8"] = {**hosts["gpu-0"], "cluster": "b"}
+    (said,) = decided({**hosts, "localhost": hosts["gpu-0"]})
+    assert said.startswith("gpu-[7-8]: fabric_name is '{{ cluster }}', and localhost has 'a'. Set it in ")
+
+
+def test_a_fact_of_a_host_does_not_stop_the_others(monkeypatch):
+    """The host's own first task is refused."""
+    hosts = {"node1": {"fabric_name": "other", "ansible_facts": {"fabric_name": "other"}}, "localhost": {}}
+    monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", "true")
+    assert decided(hosts) == []
+    monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", "false")
+    assert len(decided(hosts)) == 1
+
+
 def test_every_variable_that_a_playbook_reads_is_known():
     paths = [*(CHECKOUT / "playbooks").glob("*.yml"), *CHECKOUT.glob("roles/*/defaults/main.yml")]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
