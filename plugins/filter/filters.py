@@ -292,10 +292,13 @@ Json = dict[str, t.Any]
 def sriov_losing(states: t.Iterable[Json], policies: t.Sequence[Json], groups: t.Iterable[Json]) -> list[str]:
     """Return the cards that would lose their virtual functions."""
     found = []
-    labels = {node: group["labels"].items() for group in groups for node in group["nodes"]}
+    # Sets: the items of a templated mapping are a generator.
+    labels = {node: set(group["labels"].items()) for group in groups for node in group["nodes"]}
     for state in states:
         node = state["metadata"]["name"]
-        chosen = [row["spec"] for row in policies if row["spec"]["nodeSelector"].items() <= labels.get(node, set())]
+        chosen = [
+            row["spec"] for row in policies if labels.get(node, set()).issuperset(row["spec"]["nodeSelector"].items())
+        ]
         if not chosen:
             continue
         named = {

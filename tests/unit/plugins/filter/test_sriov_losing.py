@@ -37,3 +37,18 @@ def test_cards_without_functions_of_others_or_named_by_address_are_not_meant():
         card("c", "0000:03:00.0", 8, externallyManaged=True),
     ]
     assert sriov_losing([state("node1", *cards)], [policy("a", "ens1np0")], MARKS) == []
+
+
+class Templated(dict):
+    """A mapping as ansible-core 2.19 gives one of a template: its items are a generator."""
+
+    def items(self):
+        yield from super().items()
+
+
+def test_mappings_of_templates_are_compared():
+    groups = [{"labels": Templated(row["labels"]), "nodes": row["nodes"]} for row in MARKS]
+    chosen = policy("b")
+    chosen["spec"]["nodeSelector"] = Templated(chosen["spec"]["nodeSelector"])
+    states = [state("node2", card("ens20f0np0", "0000:5a:00.0", 16))]
+    assert sriov_losing(states, [chosen], groups) == ["node2: ens20f0np0 (0000:5a:00.0, 16 functions)"]
