@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.mlxconfig import (
+    Configuration,
+    Parameter,
     failure,
     needs_power_cycle,
     number,
@@ -69,6 +71,17 @@ def test_the_header_is_read_and_columns_are_not_counted(text, current):
 def test_an_answer_without_a_table_is_refused():
     with pytest.raises(RdmaError, match="Configurations"):
         parse_text(HEAD)
+
+
+@pytest.mark.parametrize(
+    ("name", "dpu"),
+    [("ECPF_PAGE_SUPPLIER", True), ("ECPF_ESWITCH_MANAGER", True), ("ECPF_IB_VPORT0", True), ("OTHER_OWNER", False)],
+)
+def test_only_the_owners_of_its_ports_put_a_bluefield_in_dpu_mode(name, dpu):
+    """Of a card whose firmware does not tell INTERNAL_CPU_OFFLOAD_ENGINE."""
+    cores = Parameter("INTERNAL_CPU_MODEL", current="EMBEDDED_CPU(1)")
+    rows = {"INTERNAL_CPU_MODEL": cores, name: Parameter(name, current="ECPF(0)")}
+    assert Configuration(parameters=rows).dpu is dpu
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ STARTED = [event("Pulled", "image is there", 7, "Normal"), event("Started", "Sta
         ),
         pytest.param([*STARTED, event("Unhealthy", "probe failed", 9)], "Unhealthy: probe failed", id="later-stage"),
         pytest.param([event("FailedMount", "old", 1), event("FailedMount", "new", 2)], "FailedMount: new", id="newest"),
+        pytest.param(
+            [event("FailedMount", "no disk", 1), event("SuccessfulAttachVolume", "other", 2, "Normal")],
+            "FailedMount: no disk",
+            id="of-the-same-stage",
+        ),
     ],
 )
 def test_of_the_warnings_counts_the_newest_that_nothing_has_overtaken(events, wanted):

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import types
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Patience
+from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.place import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     Part,
@@ -329,3 +332,11 @@ def test_a_command_that_lost_the_api_says_so(line):
 )
 def test_a_command_that_failed_for_another_reason_does_not(said):
     assert api_lost(said) is None
+
+
+def test_what_a_command_printed_and_its_code_are_returned(monkeypatch):
+    monkeypatch.setattr(wait_run, "PodCluster", lambda _params: contextlib.nullcontext())
+    argv = [sys.executable, "-c", "import sys; print(sys.stdin.read()); sys.exit('no chart')"]
+    params = {"argv": argv, "stdin": "values", "parts": [], "timeout": 60, "progress_file": None}
+    found = wait_run.run(types.SimpleNamespace(params=params, check_mode=False))
+    assert (found["changed"], found["rc"], found["stdout"], found["stderr"]) == (True, 1, "values\n", "no chart\n")

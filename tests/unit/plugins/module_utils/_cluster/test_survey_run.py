@@ -1,0 +1,48 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which CRDs go with a release, and which the chart's own hook must not take along."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import SRIOV_OPERATOR, Release
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.survey_run import PROOFS, removable
+
+PROOF = PROOFS[SRIOV_OPERATOR]
+OURS = [{"manager": FIELD_MANAGER, "operation": "Apply"}]
+
+
+class Api:
+    """An API with these CRDs and no object of them."""
+
+    def __init__(self, *crds):
+        self.crds = {crd["metadata"]["name"]: crd for crd in crds}
+
+    def one(self, _version, _kind, name):
+        return self.crds.get(name)
+
+    def listed(self, *_kind):
+        return []
+
+
+def crd(name, fields):
+    names = {"kind": "SriovNetworkNodePolicy"}
+    spec = {"group": name.partition(".")[2], "names": names, "versions": [{"name": "v1"}]}
+    return {"metadata": {"name": name, "managedFields": fields}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("there", "foreign", "goes"),
+    [
+        pytest.param([], [], [], id="not-there"),
+        pytest.param([crd(PROOF, OURS)], [], [PROOF], id="ours"),
+        pytest.param([crd(PROOF, [{"manager": "helm"}])], [PROOF], [], id="of-another"),
+    ],
+)
+def test_the_crd_of_an_operator_of_others_is_named(there, foreign, goes):
+    found = removable(Api(*there), [crd(PROOF, [])], Release("spiderpool", "spiderpool"))
+    assert (found["foreign"], found["crds"]) == (foreign, goes)
