@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What no webhook refuses and pods suffer from: pools that give out nothing, two rails on one pool, names nobody has.
+"""What no webhook refuses and pods suffer from: two rails on one pool, pools for every node, names without an object.
+
+The addresses themselves are for plan_checker.
 
 Source: what Spiderpool's admission leaves unchecked, and what its allocation does with it (pkg/ipam/allocate.go,
 pkg/ippoolmanager/ippool_manager.go): an address is looked up by the pod's UID per pool, so two interfaces of one pod on
@@ -15,23 +17,15 @@ import fnmatch
 import re
 import typing as t
 
-from ansible_collections.railops.rdma.plugins.module_utils._intervals import merge, size, subtract
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import WIDTH
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 
 from .mutate import BLOCKS, AdmissionError, key_of, mutate
-from .pools import effective_ranges
-from .ranges import parse_cidr, parse_range, ranges_text
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ansible_collections.railops.rdma.plugins.module_utils._intervals import Interval, Intervals
-
     from .mutate import Json
 
-MAX_ALLOCATED = 5000
-"""Addresses that Spiderpool's agent allocates from one pool at most (SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS)."""
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -51,13 +45,13 @@ def strict(objects: Iterable[Json], nodes: Collection[str] | None = None) -> lis
     by_kind: dict[str, list[Json]] = {}
     for obj, new in made:
         by_kind.setdefault(str(obj.get("kind")), []).append(new)
-        if obj.get("kind") == "SpiderIPPool":
-            _pool(found, obj)
+        # As it was written: the webhook's mutation hides it.
+        if obj.get("kind") == "SpiderIPPool" and obj["spec"].get("nodeName") == []:
+            found.add(obj, "spec.nodeName", "An empty list opens the pool to every node.")
     pools = by_kind.get("SpiderIPPool", [])
     configs = by_kind.get("SpiderMultusConfig", [])
-    reserved = _reserved(by_kind.get("SpiderReservedIP", ()))
     for pool in pools:
-        _pool_among_others(found, pool, reserved, configs, nodes)
+        _pool_among_others(found, pool, configs, nodes)
     for config in configs:
         _config(found, config)
     _pools_of_configs(found, configs, {pool["metadata"]["name"]: pool for pool in pools})
@@ -72,83 +66,16 @@ class _Findings:
         self.problems.append(f"{obj['kind']}/{obj['metadata']['name']} {place}: {problem}")
 
 
-def _pool(found: _Findings, pool: Json) -> None:
-    """Check one pool as it was written: the webhook's mutation hides some of it."""
-    spec = pool.get("spec") or {}
-    if spec.get("nodeName") == []:
-        found.add(pool, "spec.nodeName", "An empty list opens the pool to every node.")
-    cidr = parse_cidr(spec.get("subnet"))
-    if cidr is None:
-        return
-    entries = [parse_range(text) for text in spec.get("ips") or ()]
-    spans = [(item.first, item.last) for item in entries if item is not None]
-    if any(first > last for first, last in spans):
-        found.add(
-            pool,
-            "spec.ips",
-            "A range ends before it begins: the webhook takes a single one so, and nothing can be allocated.",
-        )
-    elif size(merge(spans)) < size(spans):
-        found.add(pool, "spec.ips", "Its entries overlap each other.")
-    ranges = effective_ranges(spec)
-    if not ranges:
-        found.add(pool, "spec.ips", "The pool has no address to give.")
-    if size(ranges) > MAX_ALLOCATED:
-        found.add(
-            pool,
-            "spec.ips",
-            f"{size(ranges)} addresses are more than the {MAX_ALLOCATED} that one pool can hand out.",
-        )
-    _ends(found, pool, ranges)
-
-
-def _ends(found: _Findings, pool: Json, ranges: Intervals) -> None:
-    """Check the first and last address: network and broadcast, or IPv6's subnet-router anycast, are nobody's."""
-    cidr = parse_cidr(pool["spec"]["subnet"])
-    if cidr is None or cidr.length > WIDTH[cidr.family] - 2:
-        return
-    for address in [cidr.first] if cidr.family == 6 else [cidr.first, cidr.last]:
-        text = ranges_text(((address, address),), cidr.family)[0]
-        if any(first <= address <= last for first, last in ranges):
-            found.add(pool, "spec.ips", f"{text} is an end of the subnet: no pod can use it.")
-        if parse_range(pool["spec"].get("gateway")) == (cidr.family, address, address):
-            found.add(pool, "spec.gateway", f"{text} is an end of the subnet.")
-
-
-def _reserved(objects: Iterable[Json]) -> dict[int, Intervals]:
-    spans: dict[int, list[Interval]] = {4: [], 6: []}
-    for obj in objects:
-        for text in obj["spec"].get("ips") or ():
-            if (parsed := parse_range(text)) is not None:
-                spans[parsed.family].append((parsed.first, parsed.last))
-    return {family: merge(found) for family, found in spans.items()}
-
-
-def _pool_among_others(
-    found: _Findings,
-    pool: Json,
-    reserved: dict[int, Intervals],
-    configs: list[Json],
-    nodes: Collection[str] | None,
-) -> None:
+def _pool_among_others(found: _Findings, pool: Json, configs: list[Json], nodes: Collection[str] | None) -> None:
     spec = pool["spec"]
-    ranges = effective_ranges(spec)
-    if (taken := reserved.get(spec["ipVersion"], ())) and size(subtract(ranges, taken)) < size(ranges):
-        found.add(
-            pool,
-            "spec.ips",
-            "It has addresses that a SpiderReservedIP keeps from everybody: they count and are never given.",
-        )
     if nodes is not None:
         for name in spec.get("nodeName") or ():
             if name not in nodes:
                 found.add(pool, "spec.nodeName", f"There is no node {name!r}.")
-    if spec.get("multusName"):
-        known = {"/".join(key_of(config)[1:]): config for config in configs}
-        for name in spec["multusName"]:
-            config = known.get(name)
-            if "/" in name and config is None:
-                found.add(pool, "spec.multusName", f"There is no config {name!r}.")
+    known = {"/".join(key_of(config)[1:]) for config in configs}
+    for name in spec.get("multusName") or ():
+        if "/" in name and name not in known:
+            found.add(pool, "spec.multusName", f"There is no config {name!r}.")
 
 
 def _block(config: Json) -> Json:

@@ -30,6 +30,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import blo
 from ansible_collections.railops.rdma.tests.admission.admission import check
 from ansible_collections.railops.rdma.tests.admission.mutate import mutate
 from ansible_collections.railops.rdma.tests.admission.strict import strict
+from ansible_collections.railops.rdma.tests.unit import plan_checker
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INJECT,
     OTHER,
@@ -41,6 +42,7 @@ from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     rails,
     raw_of,
 )
+from ansible_collections.railops.rdma.tests.unit.fabrics import plan as planned
 from ansible_collections.railops.rdma.tests.unit.schemas import server
 from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
 
@@ -135,6 +137,14 @@ def test_nothing_that_no_webhook_checks_is_wrong_either(sample, rendered):
 
 
 @pytest.mark.parametrize("sample", ALL)
+def test_no_address_is_wrong_or_given_twice(sample):
+    raw, names = SAMPLES[sample]
+    nodes = [node if isinstance(node, dict) else {"host": node} for node in names]
+    files, kept = planned(raw, nodes, report=False).files, (raw.get("reserved", []), raw.get("foreign_networks", []))
+    assert plan_checker.check(files, mode=raw["mode"], reserved=kept[0], foreign=kept[1]) == []
+
+
+@pytest.mark.parametrize("sample", ALL)
 def test_objects_are_in_the_servers_normal_form(sample, rendered):
     for obj in rendered(sample)[2]:
         assert server_fields_removed(mutate(obj)) == obj
@@ -198,7 +208,7 @@ def addresses(rows):
     return joined
 
 
-@pytest.mark.parametrize("sample", [sample for sample in ALL if sample != "lid only"])
+@pytest.mark.parametrize("sample", [sample for sample in ALL if sample.id != "lid only"])
 def test_each_config_finds_the_pools_of_its_rail_on_every_node(sample, rendered):
     plan, _files, objects = rendered(sample)
     assert plan.fabric.families
