@@ -104,7 +104,7 @@ def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
         raise Nonsense(f"no JSON: {line(str(exc))}") from None
 
 
-def fitting(value: t.Any, shape: t.Any, what: str) -> t.Any:
+def fitting(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
     """Return a value that has a shape, as it is.
 
     :param shape: a type, a pattern or a set of texts; a list with the shape of its items; a dictionary with those of
@@ -114,23 +114,32 @@ def fitting(value: t.Any, shape: t.Any, what: str) -> t.Any:
     :raises Nonsense: it has another.
     """
     if isinstance(shape, tuple):
-        return None if value is None else fitting(value, shape[1], what)
-    if isinstance(shape, list):
+        if value is None:
+            return None
+        shape = shape[1]
+    if isinstance(shape, type):
+        good = isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
+    elif isinstance(shape, list):
         good = isinstance(value, (list, tuple))
         for item in value if good else ():
-            fitting(item, shape[0], f"an item of {what}")
+            fitting(item, shape[0], ("an item of ", what))
     elif isinstance(shape, dict):
         good = isinstance(value, dict)
         for key, inner in shape.items() if good else ():
-            for name in () if isinstance(key, str) else value:
-                fitting(value[fitting(name, key, f"a name in {what}")], inner, f"{what} of {name}")
             if isinstance(key, str):
-                fitting(value.get(key), inner, f"{key} of {what}")
-    elif isinstance(shape, type):
-        good = isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
+                fitting(value.get(key), inner, (key, " of ", what))
+                continue
+            for name, item in value.items():
+                fitting(name, key, ("a name in ", what))
+                fitting(item, inner, (what, " of ", name))
     else:
         held = shape.fullmatch if isinstance(shape, re.Pattern) else shape.__contains__
         good = isinstance(value, str) and bool(held(value))
     if not good:
-        raise Nonsense(f"{what} is {excerpt(value)}")
+        raise Nonsense(f"{_joined(what)} is {excerpt(value)}")
     return value
+
+
+def _joined(what: t.Any) -> str:
+    """Return the name of a value, which is put together only where it is refused."""
+    return what if isinstance(what, str) else "".join(map(_joined, what))

@@ -184,13 +184,14 @@ def verdicts() -> t.Iterator[dict[str, Pair]]:
     """The step that merges all results and writes the pages, of one run and of ten parts."""
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import result_path, write_json
     from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
+    from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import compared
 
     with Fleet(10_000) as all_of_it:
         folder = all_of_it.folder
         names = [f"node{number}" for number in range(1, all_of_it.hosts + 1)]
         digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
         for number, name in enumerate(names):
-            made = host_result(name, name, digest, checks(number % BAD == 0), facts=facts(number))
+            made = host_result(name, name, digest, checks(number % BAD == 0), facts=compared(facts(number)))
             write_json(result_path(str(folder / "verify/fabric"), name), made)
         (folder / "hosts.json").write_text(json.dumps(names), encoding="utf-8")
         (folder / "book.yml").write_text(VERDICT_BOOK, encoding="utf-8")

@@ -38,6 +38,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text 
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import compared
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import folders_of, read_part, together
 
 ALL = int(os.environ.get("RAILOPS_ANSWERS") or (100_000 if os.environ.get("RAILOPS_TEST_LONG") else 2_000))
@@ -162,7 +163,7 @@ def test_results_of_hosts(results, nodes):
     outputs(with_places(verdict, {}))
     for row in rows:
         answer = answer_in([row, {"results": [row]}], RAILS)
-        files.without_counters(answer.facts)
+        compared(answer.facts)
         printable(answer.error)
         printable(files.json_lines(merge.host_result("a", "a", "d", answer.checks, answer.error, answer.facts), 2))
 

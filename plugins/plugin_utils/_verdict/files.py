@@ -64,20 +64,10 @@ def last_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
 
 
-def without_counters(facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return a host's facts as a verdict of a large fleet bears them: counters are for the next audit alone."""
-    health = facts.get("health") or {}
-    rails = {
-        name: {key: value for key, value in seen.items() if key != "counters"}
-        for name, seen in (health.get("rails") or {}).items()
-    }
-    return {**facts, "health": {**health, "rails": rails}} if rails else dict(facts)
-
-
 def read_json(path: str) -> dict[str, t.Any]:
     """Return what a JSON file holds; empty when it is not there, broken, or no object."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             result = parsed(file.read(FILE + 1), FILE)
     except (OSError, ValueError):
         return {}

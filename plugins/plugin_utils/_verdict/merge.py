@@ -97,9 +97,9 @@ def status_of(result: t.Mapping[str, t.Any]) -> str:
 def rail_statuses(checks: t.Iterable[Check], before: t.Mapping[str, str]) -> dict[str, str]:
     """Return a status for each rail: its worst check, or what it was before where that is worse."""
     found = dict(before)
-    for check in checks:
-        if (rail := check["rail"]) is not None:
-            found[rail] = min(found.get(rail, SKIPPED), check["status"], key=WORST.index)
+    for rail, status in {(check["rail"], check["status"]) for check in checks}:
+        if rail is not None:
+            found[rail] = min(found.get(rail, SKIPPED), status, key=WORST.index)
     return found
 
 

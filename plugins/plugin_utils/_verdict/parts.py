@@ -78,7 +78,7 @@ def read_part(folder: str, digest: str | None) -> Part:
     """
     path = os.path.join(folder, SECTIONS_FILE)
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             data = fitting(parsed(file.read(FILE + 1), FILE), _SHAPE, "it")
     except OSError as exc:
         raise InputError([Problem(path, f"it cannot be read: {exc.strerror}.", FIX_FOLDER)]) from None

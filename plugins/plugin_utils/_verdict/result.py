@@ -13,9 +13,10 @@ from ansible.errors import AnsibleActionFail
 from ...module_utils._check import skipped
 from ...module_utils._intake import line
 from .._host_plan import read_host_plan, read_plan
-from .files import last_path, read_result, result_path, without_counters, write_json
+from .files import last_path, read_result, result_path, write_json
 from .intake import answer_in
 from .merge import host_result, status_of
+from .outliers import compared
 
 
 def write_result(
@@ -48,7 +49,7 @@ def write_result(
     path = result_path(args["verify_dir"], host)
     have = read_result(path) if args.get("add") else {}
     error = line(have.get("error"), error, answer.error)
-    facts = {**have.get("facts", {}), **without_counters(facts)}
+    facts = {**have.get("facts", {}), **compared(facts)}
     made = host_result(host, node, digest, [*have.get("checks", []), *checks], error, facts)
     write_json(path, made)
     return {"changed": False, "path": path, "status": status_of(made), "checks": made["checks"]}
