@@ -417,7 +417,12 @@ STEPS = (
         2,
         rest=True,
     ),
-    Step("package", "build the tarball, install it, run it installed, create the image's context", package, 36),
+    Step(
+        "package",
+        "build the tarball, install it, run it installed, create the image's context; a plain clone",
+        package,
+        46,
+    ),
     Step(
         "molecule",
         "the scenario on the API double; weekly also that on namespace hosts",
