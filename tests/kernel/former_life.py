@@ -51,17 +51,57 @@ KEPT = {
     "networkmanager": {f"{PROFILES}/user.nmconnection": PROFILE.format("") + "[ipv4]\nmethod=auto\n"},
 }
 
+# What other programs have beside the rails, in nobody's way: one in turn.
+BESIDE_RAILS = {
+    "next hop groups of BGP": """
+        nexthop add id 7 via {router} dev {side} proto bgp
+        nexthop add id 70 group 7 proto bgp
+        route add 203.0.113.0/24 nhid 70 proto bgp metric 20
+    """,
+    "rules of Cilium": """
+        rule add fwmark 0x200/0xf00 lookup 2004 priority 9
+        route add local default dev lo table 2004
+        rule add from all lookup local priority 100
+    """,
+    "rules of a VPN, a VRF and of forwarded packets": """
+        rule add iif tun0 lookup 51 priority 500
+        rule add l3mdev priority 1000
+        rule add iif {side} lookup 300 priority 501
+        route add default via {router} dev {side} table 300
+    """,
+    "a deprecated address": "address add 2001:db8:5::5/64 dev {side} preferred_lft 0",
+    "a second address with a neighbour that is set": """
+        address add 203.0.113.77/24 dev {side}
+        neighbour add 203.0.113.78 lladdr 02:00:00:00:00:78 dev {side} nud permanent
+    """,
+    "VXLAN": """
+        link add vxlan42 type vxlan id 42 dev {side} dstport 4789
+        address add 10.42.0.1/16 dev vxlan42
+        link set vxlan42 up
+    """,
+    "wider and deeper routes": """
+        route add 172.16.0.0/12 via {router}
+        route add 172.17.200.0/24 via {router} advmss 1400
+        route add 203.0.113.128/25 via {router} metric 150
+    """,
+    "a rail's port in promiscuous mode, with another name": """
+        link set ens1np0 promisc on
+        link property add dev ens1np0 altname storage0
+    """,
+}
+
 
 class Life:
     """What a host had before us.
 
-    :param addresses: the planned one of each rail with its length, IPv4.
+    :param addresses: the planned one of each rail with its length, IPv4; `side` the management interface, with its
+        router.
     :ivar lines: of ip, each made for itself.
     :ivar named: what a run's refusal must name; empty when it must not refuse.
     :ivar files: texts by their paths, and `lost` what the refusal of one of them must name, or nothing.
     """
 
-    def __init__(self, seed: int, addresses: t.Sequence[str]) -> None:
+    def __init__(self, seed: int, addresses: t.Sequence[str], side: str, router: str) -> None:
         self.draw = random.Random(seed)
         self.addresses = [ipaddress.IPv4Interface(text) for text in addresses]
         self.lines: list[str] = []
@@ -76,6 +116,8 @@ class Life:
         for rail in range(1, RAILS + 1):
             self.lines.append(f"address add 10.66.{rail}.5/24 dev ens{rail}np0")
             self.lines.append(f"address add 2001:db8:66:{rail}::5/64 dev ens{rail}np0 nodad")
+        beside = [*BESIDE_RAILS.values()][seed % len(BESIDE_RAILS)].format(side=side, router=router)
+        self.lines += [line.strip() for line in beside.strip().splitlines()]
         for _number in range(self.draw.randint(2, 7)):
             self.draw.choice([self.rule, self.route, self.address])()
         self.files = {path: text for path, text in NEVER_TOUCHED.items() if self.draw.random() < 0.5}
@@ -240,4 +282,8 @@ def having(host: Host) -> set[str]:
     dump = host.dump()
     rows = {row.partition(" [")[0] for row in dump["addresses"]}
     rows |= {" ".join(row.split()) for row in dump["rules"]}
+    rows |= {f"nexthop {row.strip()}" for row in host.ip("nexthop").splitlines()}
+    rows |= {f"neighbour {row.strip()}" for row in host.ip("neighbour", "show", "nud", "permanent").splitlines()}
+    links = host.ip("link").splitlines()
+    rows |= {line.partition(" mtu")[0].strip() for line in links if "PROMISC" in line or "altname" in line}
     return rows | {row for row in dump["routes"] if "proto kernel" not in row and not row.startswith(("local", "unre"))}

@@ -23,7 +23,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
 
-PORT, TCP_PORT, TCP_FROM, USER, SIZE, TOS = 4791, 18515, 30000, 1000, 4000, 0x68
+PORT, TCP_PORT, TCP_FROM, USER, SIZE = 4791, 18515, 30000, 1000, 4000
 # linux/if_packet.h, linux/in.h, linux/in6.h, asm-generic/socket.h
 ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_BINDTODEVICE, SO_RCVBUFFORCE = 3, 263, 23, 25, 33
 MTU_DISCOVER = {socket.AF_INET: (0, 10), socket.AF_INET6: (41, 23)}
@@ -85,9 +85,9 @@ def ways_of(
 class Judge:
     """Sends from and to the hosts of a fabric."""
 
-    def __init__(self, spaces: dict[str, str], core: str, rounds: int = 6) -> None:
-        """Remember the namespace of each host, that of the leaves and the packets per way."""
-        self.spaces, self.core, self.rounds = {**spaces, "": core}, core, rounds
+    def __init__(self, spaces: dict[str, str], core: str, rounds: int = 6, tos: int = 0) -> None:
+        """Remember the namespace of each host, that of the leaves, the packets per way and the planned TOS."""
+        self.spaces, self.core, self.rounds, self.tos = {**spaces, "": core}, core, rounds, tos
 
     def lost(self, ways: t.Sequence[Way]) -> dict[Way, str]:
         """Return the ways on which something was lost or left by another port, each with what came."""
@@ -156,7 +156,7 @@ class Judge:
             if how == "bound":
                 sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, end.interface.encode() + b"\0")
             if how != "user":
-                sock.setsockopt(*TRAFFIC_CLASS[end.kind], TOS)
+                sock.setsockopt(*TRAFFIC_CLASS[end.kind], self.tos)
             sock.bind((end.address, sport))
         except OSError:
             return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist
+from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit, rail_persist
 from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, Lived
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
@@ -35,7 +35,7 @@ def alike(host, module, params):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_not_ours_outlives_us_or_is_refused_by_name(own_files, seed):
-    life = Life(seed, [f"172.17.{rail}.2/27" for rail in range(RAILS)])
+    life = Life(seed, [f"172.17.{rail}.2/27" for rail in range(RAILS)], "eth0", "198.51.100.254")
     want = want_of(0, RAILS, policy=life.policy)
     keep = {"root": str(own_files), "manager": life.manager}
     with Fabric("lives", 1, RAILS) as fabric:
@@ -48,6 +48,14 @@ def test_what_is_not_ours_outlives_us_or_is_refused_by_name(own_files, seed):
             if life.draw.random() < 0.5:
                 host.reboot()
         lived.live()
+        settings = {"preflight": {"roles": ["rail_network"], "persist": False}}
+        asked = host.module(rail_audit, {**want, "checks": ["preflight"], "settings": settings}, diff=False)
+        # An earlier plan's addresses are a reason to ask, which policy_route does not.
+        assert life.earlier or (bool(asked["checks"]), asked["errors"]) == (bool(life.named), []), (
+            life.lines,
+            life.named,
+            asked,
+        )
         done = alike(host, policy_route, want)
         assert bool(done.get("failed")) == bool(life.named), (life.lines, life.named, done)
         assert [what for what in life.named if what not in done["msg"]] == []

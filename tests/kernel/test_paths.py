@@ -18,10 +18,10 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import OF_PATHS, Break, Breaks
-from ansible_collections.railops.rdma.tests.kernel.judge import PORT, TOS, End, Judge, Way, ways_of
+from ansible_collections.railops.rdma.tests.kernel.judge import PORT, End, Judge, Way, ways_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
 
-RAILS, HOSTS = 3, 3
+RAILS, HOSTS, TOS = 3, 3, 0x68
 # A planted default route on a rail is no reason to stop here.
 QOS = {"priority": 3, "dscp": TOS >> 2, "force": True}
 CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
@@ -99,7 +99,7 @@ def test_random_deviations_are_found_where_the_judge_finds_them(fabric, seed):
     spaces = {f"node{host.number}": host.name for host in fabric.hosts}
     plans = dict(zip(spaces, WANTS, strict=True))
     breaks = Breaks(first, spaces, fabric.core, plans, "h{}r{}", ("eth0", "198.51.100.254"))
-    judge = Judge(spaces, fabric.core, rounds=1)
+    judge = Judge(spaces, fabric.core, rounds=1, tos=TOS)
     plain = [host.dump() for host in fabric.hosts]
     for number in range(HOSTS):
         assert wrong_of(audit(fabric, number)) == {}

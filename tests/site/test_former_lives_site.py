@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import state as lab_state
+from topology import MANAGEMENT, Lab
 from topology import Host as LabHost
-from topology import Lab
 
 from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, Lived
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
@@ -27,6 +27,7 @@ from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run, sta
 LONG, NODES = 30, 5
 # What is in the way, of all hosts at once: at the end of the preview, and where the run stops.
 SAID = re.compile(r"(?:The run would stop at this:|In the way of this run:)(.*?)\n(?:TASK|PLAY)", re.DOTALL)
+ASIDE = ("mgmt0", str(MANAGEMENT[1]))
 WATCHED = ("systemd", "NetworkManager", "netplan", "sysctl.d", "iproute2", "network", "udev", "modprobe.d")
 
 
@@ -79,7 +80,10 @@ def world(request, tmp_path):
 
 def lived(world: World, first: int) -> list[Node]:
     lab = lab_state.load(world.fleet.name)
-    hosts = [Node(lab, host, Life(first * lab.nodes + host.number, world.addresses(host.number))) for host in lab.hosts]
+    hosts = [
+        Node(lab, host, Life(first * lab.nodes + host.number, world.addresses(host.number), *ASIDE))
+        for host in lab.hosts
+    ]
     values = {host.name: {"rail_network_manager": host.life.manager} for host in hosts}
     inventory = {"all": {"children": {"gpu_nodes": {"hosts": values}}}}
     world.fleet.extra.write_text(json.dumps(inventory), encoding="utf-8")
