@@ -69,7 +69,7 @@ BESIDE_RAILS = {
         rule add iif {side} lookup 300 priority 501
         route add default via {router} dev {side} table 300
     """,
-    "a deprecated address": "address add 2001:db8:5::5/64 dev {side} preferred_lft 0",
+    "a deprecated address": "address add 2001:db8:5::5/64 dev {side} nodad preferred_lft 0",
     "a second address with a neighbour that is set": """
         address add 203.0.113.77/24 dev {side}
         neighbour add 203.0.113.78 lladdr 02:00:00:00:00:78 dev {side} nud permanent
