@@ -110,7 +110,8 @@ def in_the_way(name: str, problem: Problem) -> Check:
 
     :param name: the check's id.
     """
-    cause = f"{problem.place} {problem.problem}" if problem.place.startswith("/") else problem.problem
+    named = not problem.place.startswith("/") or problem.place in problem.problem
+    cause = problem.problem if named else f"{problem.place} {problem.problem}"
     return deviation(name, problem.place, problem.problem, cause, problem.fix)
 
 
