@@ -28,7 +28,7 @@ from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet
 
 NODES, RAILS = 6, 3
 # A push plays five of them, from the seed that its commit chooses: together these play all kinds.
-PUSHED, LONG, SEEDS = 5, 300, (0, 1, 2, 3, 37, 38, 6)
+PUSHED, LONG, SEEDS = 5, 300, (0, 1, 2, 3, 4, 5, 6)
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
 
 
