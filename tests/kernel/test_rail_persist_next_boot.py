@@ -16,7 +16,7 @@ import re
 import pytest
 
 from ansible_collections.railops.rdma.tests.kernel import managers
-from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, needs_managers, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, mac, needs_managers, wrote
 from ansible_collections.railops.rdma.tests.kernel.plain_installs import PLAIN, PROFILES
 
 pytestmark = needs_managers
@@ -198,6 +198,20 @@ def test_what_netplan_would_do_with_the_port_beside_ours_is_refused(life):
     for (_sections, word, _upper), result in zip(NETPLAN.values(), life(*steps)[1::2], strict=True):
         assert f"{path} outranks" in result.get("failed", ""), word
         assert word in result["failed"]
+
+
+def test_a_replaced_card_behind_the_mac_address_of_the_old_one_is_named(life):
+    """cloud-init, MAAS and installers write the entry by MAC address, and our file merges into it."""
+    path, old = "/etc/netplan/50-cloud-init.yaml", "00:00:5e:00:53:99"
+    cloud = {address: {"match": {"macaddress": address}, "set-name": "ens1np0"} for address in (mac(1), old)}
+    texts = {address: netplan(ethernets={"ens1np0": entry}) for address, entry in cloud.items()}
+    _wrote, made, _replaced, refused = life(
+        wrote({path: texts[mac(1)]}, instead=True), persist("netplan"), wrote({path: texts[old]}), look("netplan")
+    )
+    assert "failed" not in made
+    assert f"{path} matches the MAC address {old}, and the card has {mac(1)}: it was replaced" in refused["failed"]
+    assert f"Change the address to {mac(1)} in {path}" in refused["failed"]
+    assert "bug" not in refused["failed"]
 
 
 @pytest.mark.parametrize("case", BOOTED)

@@ -99,6 +99,9 @@ def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> 
             yield deviation("persist_wins", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
 
+MATCHED_MAC = re.compile(r"^(?:Permanent)?(?:MACAddress|mac-address)=([0-9A-Fa-f:]{17})\s*$", re.MULTILINE)
+
+
 @dataclass
 class Judge:
     """Compares what the next boot makes of ports.
@@ -137,6 +140,8 @@ class Judge:
             text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
             text += f" with {', '.join(beside)}." if beside else "."
             fix = "Correct the [Match] there." if beside else "Report it as a bug."
+            if replaced := self.replaced(device, made):
+                text, fix = replaced
             self.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
@@ -218,6 +223,20 @@ class Judge:
                 keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
             self.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
+
+    def replaced(self, device: Port, made: re.Pattern[str]) -> tuple[str, str] | None:
+        """Return cause and fix where the port's entry matches another card's MAC address, as installers write it.
+
+        :param made: the files that netplan makes of that entry.
+        """
+        for path, text in self.texts.items():
+            old = MATCHED_MAC.search(text) if made.search(path) else None
+            if old and old[1].lower() not in (device.mac, device.permanent):
+                new, source = device.permanent or device.mac, self.source(path)
+                cause = f"{device.name}: {source} matches the MAC address {old[1]}, and the card has {new}: "
+                fix = f"Change the address to {new} in {source}; where cloud-init writes it, in its network data."
+                return f"{cause}it was replaced, or the entry is another port's.", fix
+        return None
 
     def rivals(self, mine: Profile, device: Port) -> list[Profile]:
         """Return what another manager that is at work would make of an interface as well."""
