@@ -4,9 +4,9 @@
 
 """Whether rails carry packets, and which way: sends them, counts them at their target and watches the leaf ports.
 
-UDP to port 4791 with 4000 bytes that may not be fragmented and the planned TOS, bound to the rail's interface and not
-bound; between rails that are near each other also from an ordinary user, to port 53 too, and a connection of TCP. It
-shares nothing with what it judges: no plan but addresses, no question to the kernel, no echo.
+UDP to port 4791 with 4000 bytes that may not be fragmented and the planned TOS, with the rail's interface named and not
+named; between rails that are near each other also from an ordinary user, and a connection of TCP. It shares nothing
+with what it judges: no plan but addresses, no question to the kernel, no echo.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
 
 PORT, TCP_PORT, TCP_FROM, USER, SIZE = 4791, 18515, 30000, 1000, 4000
 # linux/if_packet.h, linux/in.h, linux/in6.h, asm-generic/socket.h
-ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_BINDTODEVICE, SO_RCVBUFFORCE = 3, 263, 23, 25, 33
+ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 3, 263, 23, 33
+IP_PKTINFO, IPV6_PKTINFO = 8, 50
 MTU_DISCOVER = {socket.AF_INET: (0, 10), socket.AF_INET6: (41, 23)}
 TRAFFIC_CLASS = {socket.AF_INET: (0, 1), socket.AF_INET6: (41, 67)}
 # Not fragmented, whatever the kernel has learned about the path.
@@ -102,13 +103,14 @@ class Judge:
                 sock = self._watcher(stack, port)
                 ears[sock.fileno()] = (sock, port)
             voices = {key: self._sender(stack, *key) for key in dict.fromkeys((w.source, w.how, w.sport) for w in ways)}
+            by = {(way.source, way.how): self._interface(way.source) if way.how == "bound" else [] for way in ways}
             plain = [(number, way) for number, way in enumerate(ways) if way.how != "tcp"]
             for _turn in range(self.rounds):
                 for number, way in plain:
                     if sock := voices[way.source, way.how, way.sport]:
                         with contextlib.suppress(OSError):
                             data = HEAD.pack(TOKEN, number).ljust(SIZE, b".")
-                            sock.sendto(data, (way.target.address, way.dport))
+                            sock.sendmsg([data], by[way.source, way.how], 0, (way.target.address, way.dport))
                     if not number % 64:
                         _listen(ears, got, seen, 0)
                 _listen(ears, got, seen, 0.02)
@@ -153,14 +155,21 @@ class Judge:
         try:
             sock.setsockopt(*MTU_DISCOVER[end.kind], DONT_FRAGMENT)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if how == "bound":
-                sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, end.interface.encode() + b"\0")
             if how != "user":
                 sock.setsockopt(*TRAFFIC_CLASS[end.kind], self.tos)
             sock.bind((end.address, sport))
         except OSError:
             return None
         return sock
+
+    def _interface(self, end: End) -> list[tuple[int, int, bytes]]:
+        """Return what names the rail's interface in a packet, as RDMA's look-up does: a bound socket asks otherwise."""
+        with entered(self.spaces[end.host]):
+            index = socket.if_nametoindex(end.interface)
+        address = socket.inet_pton(end.kind, end.address)
+        if end.kind == socket.AF_INET6:
+            return [(socket.IPPROTO_IPV6, IPV6_PKTINFO, struct.pack("=16sI", address, index))]
+        return [(socket.IPPROTO_IP, IP_PKTINFO, struct.pack("=I4s4s", index, address, bytes(4)))]
 
     def _tcp(self, stack: contextlib.ExitStack, ways: t.Sequence[Way]) -> set[int]:
         """Return the ways whose first packet of TCP was answered: no program listens, so by a refusal."""

@@ -52,6 +52,7 @@ def fabric():
         for host in made.hosts:
             host.sysctl("net/ipv6/conf/all/accept_redirects", "0")
         made.converge(WANTS)
+        made.settle()
         yield made
 
 
