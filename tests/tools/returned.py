@@ -41,9 +41,8 @@ ELSEWHERE = {
     "pod_probe": "cluster",
     "rail_audit": "kernel",
     "webhook_tls": "site",
-    "verdict.not_verified": "site",
 }
-"""Modules and keys that unit tests do not return, and the folder of tests that does: they need a cluster, a kernel or
+"""Modules that unit tests do not run, and the folder of tests that does: they need a cluster, a kernel or
 the playbooks."""
 
 

@@ -38,7 +38,8 @@ def pytest_sessionfinish(session, exitstatus):
     # The slow ones return nothing that the others do not.
     whole = whole and not config.option.keyword and config.option.markexpr in ("", "not slow")
     if whole and exitstatus == 0 and (found := missing()):
-        print("\nRETURN of modules:", *found, sep="\n")
+        # The command of all checks shows lines that begin so.
+        print("", *(f"ERROR RETURN of {row}" for row in found), sep="\n")
         session.exitstatus = 1
 
 
