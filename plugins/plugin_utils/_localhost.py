@@ -16,13 +16,14 @@ from __future__ import annotations
 import json
 import re
 import typing as t
+from functools import lru_cache
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._intake import excerpt, shown
+from ..module_utils._intake import LETTERS, excerpt, shown
 from ._refusal import Lost, Refusal, fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
@@ -101,9 +102,13 @@ def answered(mine: t.Mapping[str, t.Any]) -> list[str]:
 
 def _spelled(found: re.Match[str]) -> str:
     """Return odd letters of a module's text as `shown` has them, in JSON's spelling."""
-    if found[1] is None or (own := shown(text := json.loads(f'"{found[1]}"', strict=False))) == text:
-        return found[0]
-    return json.dumps(own, ensure_ascii=False)[1:-1]
+    return found[0] if found[1] is None else _replaced(found[1])
+
+
+@lru_cache(maxsize=4096)
+def _replaced(odd: str) -> str:
+    own = shown(text := json.loads(f'"{odd}"', strict=False) if "\\" in odd else odd)
+    return odd if own == text else json.dumps(own, ensure_ascii=False)[1:-1]
 
 
 class FabricAction(ActionBase):
@@ -117,6 +122,7 @@ class FabricAction(ActionBase):
         super().run(tmp, task_vars)
         mine = task_vars or {}
         host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
+        self._task_host = host
         if host != "localhost" and (facts := answered(mine)):
             fail(f"{host} set {', '.join(facts)} by its facts.", INJECTED)
         if host != "localhost" and self._task.run_once and "localhost" in hostvars:
@@ -153,5 +159,9 @@ class FabricAction(ActionBase):
 
     def _parse_returned_data(self, res: dict[str, t.Any], *profile: str) -> t.Any:
         """Read what a module wrote, with nothing in it that a terminal would obey; core shows some before we see it."""
+        size = sum(len(res.get(key) or "") for key in ("stdout", "stderr"))
+        if size > LETTERS and self._task_host != "localhost":
+            text = f"The host's answer has {size:,} characters; the limit is {LETTERS:,}."
+            fail(text, "Check what answers there: it is not this collection's module. [answer_too_long]")
         clean = {key: ODD.sub(_spelled, res[key]) for key in ("stdout", "stderr") if res.get(key)}
         return super()._parse_returned_data({**res, **clean}, *profile)

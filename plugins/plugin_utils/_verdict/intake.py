@@ -65,6 +65,8 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int = 0) -> A
     :param hosts: that it is about: what the cluster says of its nodes grows with them.
     """
     answer, left = Answer([], {}, []), [VALUES + 1000 * hosts, LETTERS + 40_000 * hosts]
+    # Each check of the host and of each rail, for two families.
+    most = 2 * len(IDS) * (1 + len(rails)) if rails else VALUES
 
     def walk(value: t.Any, depth: int) -> None:
         if not depth:
@@ -89,6 +91,8 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int = 0) -> A
                 answer.wrong.append(str(exc))
             if min(left) < 0:
                 raise Nonsense(f"more than {VALUES:,} values or {LETTERS:,} letters")
+            if len(answer.checks) > most:
+                raise Nonsense(f"more than {most:,} checks")
         if isinstance(value, dict) and value.get("facts") and "checks" in value:
             answer.facts.update(_facts(measured(value["facts"], left), frozenset(rails)))
 

@@ -135,6 +135,16 @@ def test_no_escape_beside_an_answer_reaches_the_terminal(run: Run) -> None:
     assert [char for char in said if unicodedata.category(char)[0] == "C" and char != "\n"] == []
 
 
+def test_an_answer_is_measured_before_it_is_cleaned(run: Run) -> None:
+    program = run.folder / "node1"
+    program.write_text(
+        f"#!{sys.executable}\nprint('{{\"msg\": \"' + 'a\\x01' * 5_000_000 + '\"}}')\n", encoding="utf-8"
+    )
+    said = run.play({}, "")
+    assert "has 10,000,012 characters; the limit is 8,000,000." in said, said[:2000]
+    assert "x01" not in said
+
+
 # --- the letters of an answer -----------------------------------------------------------------------------------------
 
 LETTERS = st.one_of(

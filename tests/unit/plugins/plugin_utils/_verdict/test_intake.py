@@ -17,6 +17,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict impor
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import part_of
@@ -153,9 +154,17 @@ def test_a_host_speaks_for_no_rail_but_the_plans(facts):
     ],
 )
 def test_an_answer_of_many_small_things_is_measured_too(many):
-    answer = answer_in(many, RAILS)
+    answer = answer_in(many)
     assert "200,000 values" in answer.error
     assert sum(len(row["cause"]) for row in answer.checks) <= 8_000_300
+
+
+def test_a_host_has_no_more_checks_than_its_rails_can_have():
+    most = 2 * len(IDS) * 3
+    answer = answer_in([check()] * (most + 5), RAILS)
+    assert answer.error.startswith(f"The answer is refused: more than {most:,} checks")
+    assert len(answer.checks) == most + 1
+    assert answer_in([check()] * most, RAILS).error == ""
 
 
 def test_free_text_keeps_letters_and_shows_control_characters_by_their_numbers():
@@ -206,8 +215,8 @@ def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, said,
 def test_an_answer_of_thousands_of_wrong_checks_says_how_many():
     answer = answer_in([check(id=f"made_up{number}") for number in range(5000)], RAILS)
     assert answer.error.startswith("The answer is refused: 'made_up0' is no id of a check (4,999 more like it). Look")
-    many = answer_in([check(rail="rail2")] * 100_000 + [check(id=5)] * 1_000_000, RAILS)
-    assert "200,000 values" in answer_in([many.wrong, [check()] * 300_000], RAILS).error or len(many.checks) < 200_000
+    many = answer_in([check(rail="rail2")] * 100_000 + [check(id=5)] * 1_000_000)
+    assert "200,000 values" in answer_in([many.wrong, [check()] * 300_000]).error or len(many.checks) < 200_000
 
 
 def test_the_cluster_checks_of_nodes_are_looked_at_too():
