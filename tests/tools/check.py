@@ -352,12 +352,12 @@ FIRST_COMMAND = ("README.md", "Makefile", "tests/tools", "tests/demo", "tests/ba
 
 # They begin in this order: what takes longest first, what waits beside what works.
 STEPS = (
-    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 600, 2, root=True, rest=True),
+    Step("site", "the whole path on namespace hosts", suite("tests/site", parallel=True), 690, 2, root=True, rest=True),
     Step(
         "kernel-slow",
         "the long stories of the check kernel",
         suite("tests/kernel", parallel=True, only=SLOW),
-        110,
+        200,
         root=True,
         rest=True,
         prepare=roots.managers,
@@ -367,14 +367,14 @@ STEPS = (
         "guests",
         "two QEMU guests: one fabric from bare image to RDMA",
         guests,
-        900,
+        412,
         workers=2,
         root=True,
         rest=True,
         shows=GUESTS,
     ),
-    Step("cluster-slow", "the long stories of the check cluster", lambda: cluster(SLOW), 350, workers=2, rest=True),
-    Step("unit", "unit and property tests, oldest controller", suite("tests/unit", parallel=True, only=SHORT), 254, 2),
+    Step("cluster-slow", "the long stories of the check cluster", lambda: cluster(SLOW), 580, workers=2, rest=True),
+    Step("unit", "unit and property tests, oldest controller", suite("tests/unit", parallel=True, only=SHORT), 150, 2),
     Step(
         "kernel",
         "the host modules and the real network managers on a real kernel in network namespaces",
@@ -383,13 +383,13 @@ STEPS = (
         root=True,
         prepare=roots.managers,
     ),
-    Step("cluster", "objects, Helm and roles against an API double", cluster, 140, workers=2),
+    Step("cluster", "objects, Helm and roles against an API double", cluster, 91, workers=2),
     Step("api", "objects, Helm and roles against a real Kubernetes control plane", api, 300, workers=2, rest=True),
     Step(
         "bare",
         "the README's first command on a pristine Debian",
         suite(BARE),
-        160,
+        86,
         root=True,
         rest=True,
         prepare=roots.pristine,
@@ -405,15 +405,15 @@ STEPS = (
         prepare=newest_environment,
     ),
     Step(
-        "cores", "plugins with ansible-core 2.16; weekly also with 2.18, and the demo", cores, 80, workers=2, rest=True
+        "cores", "plugins with ansible-core 2.16; weekly also with 2.18, and the demo", cores, 81, workers=2, rest=True
     ),
     Step("ansible-lint", "roles and playbooks, profile production", ansible_lint, 68),
-    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 70, rest=True, prepare=node),
+    Step("unit-oldest", "the host modules' tests on Python 3.9", unit_oldest, 136, rest=True, prepare=node),
     Step(
         "unit-slow",
         "the long properties of the check unit",
         suite("tests/unit", parallel=True, only=SLOW),
-        60,
+        100,
         2,
         rest=True,
     ),
