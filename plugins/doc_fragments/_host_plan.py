@@ -45,10 +45,13 @@ options:
             missing. V(0), the default, is untagged.
         type: int
       table:
-        description: The routing table of the rail, 1001 to 1099. By default 1000 and its index.
+        description: The routing table of the rail. By default 1000 and its index.
         type: int
       rule_priority:
-        description: The priority of the rail's rule, 10001 to 10099. By default 10000 and its index.
+        description: The priority of the rail's rule. By default 10000 and its index.
+        type: int
+      metric:
+        description: The metric of the rail's routes in the main table. By default 100 and its index.
         type: int
       addresses:
         description: The addresses of the rail, at most one per family.

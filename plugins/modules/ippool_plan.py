@@ -189,6 +189,23 @@ options:
     type: str
     choices: [prefixes, default_route]
     default: prefixes
+  table_base:
+    description:
+      - The rails' routing tables on each host come after this number, 1001 for the first rail. Only the numbers of the
+        rails are claimed, up to the next multiple of 8.
+      - Refused where they include the kernel's tables 253 to 255 or Spiderpool's 500.
+    type: int
+    default: 1000
+  rule_base:
+    description:
+      - The priorities of the rails' rules come after this number, in the same way. Refused where they include
+        Spiderpool's 1000, the exclusion rule's 2000 or the kernel's 32766.
+    type: int
+    default: 10000
+  metric_base:
+    description: The metrics of the rails' routes in the main table come after this number, in the same way.
+    type: int
+    default: 100
   mtu:
     description:
       - MTU of the rails in bytes. Defaults to 4200 with O(network=roce) and to 2044 with O(network=infiniband).

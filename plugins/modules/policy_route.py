@@ -16,8 +16,8 @@ description:
   - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
   - With O(confirm_timeout), a rollback timer on the host takes the change back unless a new connection confirms it.
   - This collection's is what has routing protocol 143, and exactly what the plan or its own files for the next boot
-    name. A foreign entry with tables 1001 to 1099, rule priorities 10001 to 10099, or metrics 101 to 199 of the main
-    table on a rail's interface is an error, and stays when the rails go; everything else is left alone.
+    name. A foreign entry with a table, a rule priority, or on a rail's interface a metric of the main table, that is
+    claimed for these rails, is an error, and stays when the rails go; everything else is left alone.
   - The interfaces of the default route and of Ansible's own connection, and what they stand on, are refused unless
     listed in O(force).
   - InfiniBand interfaces get address and MTU only.

@@ -27,7 +27,7 @@ LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
 
 PORT = ("name", "interface", "pci", "mtu")
-ROUTED = (*PORT, "vlan", "index", "table", "rule_priority", "addresses")
+ROUTED = (*PORT, "vlan", "index", "table", "rule_priority", "metric", "addresses")
 NETWORK = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
 GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "nic_link_type": (("rails", "rdma_prefixes"), ("name", "interface", "pci")),

@@ -16,7 +16,7 @@ import json
 import re
 import typing as t
 
-from .._fabric.numbers import MANAGER, PRIORITIES, TABLES
+from .._fabric.numbers import BASES, MANAGER, MAX_RAILS, claimed
 from .pci import VENDOR_MELLANOX
 from .vpd import parse_vpd, serves_switches
 
@@ -26,6 +26,8 @@ if t.TYPE_CHECKING:
     from .._untouchable import Untouchable
     from .pci import PciFunction, PciTree
 
+OURS = ("143", "railops")
+"""The protocol of our rules until a reboot, as `ip` prints it."""
 # Kernel modules whose queue pairs mean storage or the host's own traffic. The kernel names a queue pair after the
 # module that made it (KBUILD_MODNAME, include/rdma/ib_verbs.h); ib_core, ib_ipoib and mlx5_ib have some on every card.
 USERS = frozenset(
@@ -90,7 +92,10 @@ def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), take_over: t.Col
 
 
 def _is_ours(rule: dict[str, t.Any]) -> bool:
-    return rule.get("priority") in PRIORITIES and str(rule.get("table")) in map(str, TABLES)
+    if str(rule.get("protocol")) in OURS:
+        return True
+    tables, priorities = (claimed(BASES[key], MAX_RAILS) for key in ("table", "priority"))
+    return rule.get("priority") in priorities and str(rule.get("table")) in map(str, tables)
 
 
 def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple[dict[str, str], str | None]]:

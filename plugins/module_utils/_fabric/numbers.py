@@ -11,14 +11,48 @@ MANAGER = "railops.rdma"
 
 MAX_RAILS = 99
 
-TABLES = range(1001, 1001 + MAX_RAILS)
-"""Rail N's routing table is the Nth (Spiderpool uses table 500, the kernel 253 to 255)."""
+BASES = {"table": 1000, "priority": 10000, "metric": 100}
+"""Rail N has the Nth number behind each: of its table, its rule, and its routes in main, where the lowest wins."""
 
-PRIORITIES = range(10001, 10001 + MAX_RAILS)
-"""Rail N's rule priority is the Nth (Spiderpool uses priority 1000, the guides' exclusion rule 2000)."""
+EXCLUSION_PRIORITY = 2000
+"""Of the guides' exclusion rule."""
 
-METRICS = range(101, 101 + MAX_RAILS)
-"""Rail N's metric in the main table is the Nth, so that the first rail is main's choice."""
+TAKEN = {
+    "table": (
+        (-(2**32), 0, "invalid"),
+        (253, 255, "the kernel's"),
+        (500, 500, "Spiderpool's"),
+        (2**31, 2**33, "invalid"),
+    ),
+    "priority": (
+        (-(2**32), 0, "the kernel's"),
+        (1000, 1000, "Spiderpool's"),
+        (EXCLUSION_PRIORITY, EXCLUSION_PRIORITY, "the exclusion rule's"),
+        (32766, 2**33, "the kernel's"),
+    ),
+    "metric": ((-(2**32), 0, "invalid"), (1024, 1024, "the kernel's for IPv6"), (2**31, 2**33, "invalid")),
+}
+"""First and last of the numbers that no rail can have, and whose they are."""
+
+
+def claimed(base: int, rails: int) -> range:
+    """Return the numbers of a fabric behind a base: those of its rails, up to the next multiple of 8."""
+    return range(base + 1, base + 1 + (rails + 7) // 8 * 8)
+
+
+def taken_by(key: str, numbers: range, policy: str) -> str:
+    """Return why numbers cannot be a fabric's, or nothing.
+
+    :param key: of BASES.
+    :param policy: default_route needs its exclusion rule before those of the rails.
+    """
+    for first, last, owner in TAKEN[key]:
+        if numbers and numbers[0] <= last and first <= numbers[-1]:
+            return f"{numbers[0]} to {numbers[-1]} include {max(first, numbers[0])}, which is {owner}"
+    if key == "priority" and policy == "default_route" and numbers and numbers[0] < EXCLUSION_PRIORITY:
+        return f"{numbers[0]} to {numbers[-1]} come before the exclusion rule {EXCLUSION_PRIORITY}"
+    return ""
+
 
 TEST_PORT = 18515
 """TCP port of a perftest server that is given none: the programs' own."""

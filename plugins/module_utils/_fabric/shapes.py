@@ -55,6 +55,8 @@ class HostPlanRail(t.TypedDict):
     table: int
     rule_priority: int
     addresses: list[HostPlanAddress]
+    metric: t.NotRequired[int]
+    """Of its routes in main; not there: 100 and the index."""
     vlan: t.NotRequired[int]
     """Its ID; not there: untagged."""
 

@@ -21,7 +21,6 @@ if t.TYPE_CHECKING:
 
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL, PROTOCOL_NAME = 143, "railops"
-EXCLUSION_PRIORITY = 2000
 MAIN_TABLE = 254
 # rtnetlink(7): scope of routes to a directly attached network, and of everything else.
 SCOPE_LINK = 253
@@ -215,7 +214,8 @@ class Host:
     """What was read of a host.
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
-    `tables` are those that were read; `planned` the addresses of the rails; `addresses` are all of the host;
+    `tables` are those that were read, `claimed` those of the fabric; `planned` the addresses of the rails; `addresses`
+    are all of the host;
     `untouchable` is what carries the host's own network, and `paths` the addresses whose routes must not get lost;
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
@@ -225,6 +225,7 @@ class Host:
 
     snapshot: Snapshot
     tables: frozenset[int] = frozenset()
+    claimed: frozenset[int] = frozenset()
     planned: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()

@@ -26,6 +26,7 @@ def host_plan_spec() -> dict[str, t.Any]:
         "vlan": {"type": "int"},
         "table": {"type": "int"},
         "rule_priority": {"type": "int"},
+        "metric": {"type": "int"},
         "addresses": {"type": "list", "elements": "dict", "default": [], "options": address},
     }
     return {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-from .._fabric.numbers import METRICS, TABLES
 from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Host, Route, links_of
 from .wanted import wanted
 
@@ -43,11 +42,11 @@ class Mine:
 
 def exactly(route: Route) -> tuple[t.Any, ...]:
     """Return what a route is told by; the metric inside of a table of ours decides nothing, and managers choose it."""
-    metric = 0 if route.table in TABLES else route.metric
+    metric = 0 if route.table != MAIN_TABLE else route.metric
     return (route.family, route.table, route.dst, metric, route.interface, route.gateway, route.source, route.other)
 
 
-def in_metrics(route: Route) -> bool:
-    """Whether the route is one of main's with a metric of ours, and made by neither kernel, router nor DHCP."""
+def in_metrics(route: Route, metrics: t.Collection[int]) -> bool:
+    """Whether the route is one of main's with one of the metrics, and made by neither kernel, router nor DHCP."""
     made = route.protocol not in KERNEL_PROTOCOLS | ROUTER_PROTOCOLS
-    return route.table == MAIN_TABLE and route.metric in METRICS and made
+    return route.table == MAIN_TABLE and route.metric in metrics and made

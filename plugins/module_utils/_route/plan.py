@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from .._check import in_the_way
 from .._errors import InputError
-from .._fabric.numbers import METRICS, TABLES
 from .checks import checks_of
-from .model import Host, Phase, Snapshot, as_good, as_text, render, steps, toward
+from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, render, steps, toward
 from .own import Mine, exactly, in_metrics
 from .problems import problems_of
 from .want import named
@@ -92,8 +91,8 @@ def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
         routes, rules = set(mine.routes), set(mine.rules)
     else:
         tables, priorities = {rail.table for rail in want.rails}, {rail.priority for rail in want.rails}
-        metrics = {METRICS[0] - 1 + rail.index for rail in want.rails}
-        routes = {item for item in mine.routes if item.table in tables or (in_metrics(item) and item.metric in metrics)}
+        metrics = {rail.metric for rail in want.rails}
+        routes = {item for item in mine.routes if item.table in tables or in_metrics(item, metrics)}
         rules = {item for item in mine.rules if item.priority in priorities or item in wanted.rules}
     links = {name: link for name, link in now.links.items() if want.purge and link.ours and name not in wanted.links}
     return Snapshot(links, frozenset(addresses - wanted.addresses), frozenset(routes), frozenset(rules), {})
@@ -101,7 +100,8 @@ def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
 
 def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
     """Prefer what is there where it does the same: the metric inside a table of ours decides nothing."""
-    there = {(exactly(route), route.mtu): route for route in sorted(now.routes, reverse=True) if route.table in TABLES}
+    tables = [route for route in sorted(now.routes, reverse=True) if route.table != MAIN_TABLE]
+    there = {(exactly(route), route.mtu): route for route in tables}
     routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
     kept = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if as_good(key, now.sysctls[key], value)}
     return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **kept})

@@ -11,7 +11,7 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import Problem
-from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, METRICS, PRIORITIES, TABLES
+from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU
 from .._words import shortened
 from . import model
 from .own import Mine, in_metrics
@@ -171,28 +171,29 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
     if not want.present:
         # What is ours can be taken away beside it.
         return
+    tables, priorities, metrics = want.claimed("table"), want.claimed("priority"), want.claimed("metric")
     for rule in sorted(host.snapshot.rules - mine.rules):
-        if rule.priority in PRIORITIES or rule.table in TABLES:
+        if rule.priority in priorities or rule.table in tables:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
             gone = f"ip{six} rule del priority {rule.priority}" if rule.other else model.Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
-                f" ({PRIORITIES[0]}-{PRIORITIES[-1]}, {TABLES[0]}-{TABLES[-1]}).",
+                f" ({priorities[0]}-{priorities[-1]}, {tables[0]}-{tables[-1]}).",
                 f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_foreign]",
             )
-        elif rule.priority == model.EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
+        elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
                 f"the rule `{rule}` stands where the exclusion rule belongs.",
                 "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`). [rule_exclusion]",
             )
     for route in sorted(host.snapshot.routes - mine.routes):
-        in_table = route.table in TABLES
-        if in_table or (in_metrics(route) and route.interface in mine.interfaces):
+        in_table = route.table in tables
+        if in_table or (in_metrics(route, metrics) and route.interface in mine.interfaces):
             what = f"table {route.table}" if in_table else f"metric {route.metric} on {route.interface}"
-            numbers = TABLES if in_table else METRICS
+            numbers = tables if in_table else metrics
             fix = "Make it with another table where it comes from"
             if not in_table:
                 fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME ipv{route.family}"

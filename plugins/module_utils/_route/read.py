@@ -12,7 +12,7 @@ import socket
 import typing as t
 from dataclasses import replace
 
-from .._fabric.numbers import MANAGER, TABLES
+from .._fabric.numbers import MANAGER
 from .._files import Sysfs
 from .._untouchable import BEYOND, Untouchable
 from . import decode as rt
@@ -59,13 +59,15 @@ class Reader(Decoder):
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = zip(probes, self._lookups([address for _prefix, address in probes]))
-        own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules if rule.table in TABLES}
+        own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules}
         sysctls = self._sysctls(want, coming)
-        snapshot, addresses, tables = self._snapshot(links, own, planned, paths, sysctls)
+        claimed = frozenset(want.claimed("table"))
+        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()})
         return model.Host(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
+            claimed=claimed,
             planned=planned,
             names=names,
             addresses=frozenset(addresses),
@@ -87,20 +89,23 @@ class Reader(Decoder):
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
         _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
-        snapshot, _addresses, _tables = self._snapshot(links, host.tables, host.planned, host.paths, sysctls)
+        snapshot, _addresses, _tables = self._snapshot(
+            links, host.tables, host.claimed, host.planned, host.paths, sysctls
+        )
         return replace(snapshot, links={**links, **self._standing_again(above)})
 
     def _snapshot(
         self,
         links: dict[str, model.Link],
         tables: t.AbstractSet[int],
+        claimed: t.AbstractSet[int],
         planned: t.Collection[str],
         paths: t.Sequence[str],
         sysctls: dict[str, str],
     ) -> tuple[model.Snapshot, set[model.Address], t.AbstractSet[int]]:
         """Return what these links and tables have, all addresses of the host, and the tables that were read."""
         addresses, rules = self._addresses(planned), self._rules()
-        tables = tables | {rule.table for rule in rules if rule.table in TABLES}
+        tables = (tables | {rule.table for rule in rules if rule.table in claimed}) - {model.MAIN_TABLE}
         ways = {route for route in self._lookups(paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
         routes = frozenset(self._routes(links, tables) | ways)
         ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)

@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import InputError, Problem
-from .._fabric.numbers import IFNAME_MAX, IPOIB_DATAGRAM_MTU, PRIORITIES, TABLES, vlan_interface
+from .._fabric.numbers import BASES, IFNAME_MAX, IPOIB_DATAGRAM_MTU, MAX_RAILS, claimed, taken_by, vlan_interface
 
 IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
@@ -46,6 +46,7 @@ class WantRail:
     mtu: int | None
     table: int
     priority: int
+    metric: int
     addresses: tuple[WantAddress, ...]
     vlan: int = 0
 
@@ -78,6 +79,12 @@ class Want:
     force: frozenset[str] = frozenset()
     take_over: frozenset[str] = frozenset()
     sysctls: tuple[tuple[str, str], ...] = ()
+
+    def claimed(self, key: str) -> range:
+        """Return the numbers that are this fabric's: tables, rule priorities or metrics, by their key in BASES."""
+        if not self.rails:
+            return range(0)
+        return claimed(getattr(self.rails[0], key) - self.rails[0].index, max(rail.index for rail in self.rails))
 
     def prefixes_of(self, family: int) -> tuple[str, ...]:
         """Return the RDMA prefixes of one family, 4 or 6."""
@@ -128,7 +135,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
         sysctls=tuple(sorted(sysctls.items())),
     )
     for number, rail in enumerate(want.rails):
-        problems += _rail_problems(rail, f"rails[{number}]")
+        problems += [*_number_problems(want, rail, f"rails[{number}]"), *_rail_problems(rail, f"rails[{number}]")]
     problems += [*_sysctl_problems(sysctls), *_distinct_problems(want), *_exclusion_problems(want)]
     if problems:
         raise InputError(problems)
@@ -180,8 +187,9 @@ def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> W
         interface=raw.get("interface") or "",
         pci=raw.get("pci") or "",
         mtu=raw.get("mtu"),
-        table=raw.get("table") or TABLES[0] - 1 + index,
-        priority=raw.get("rule_priority") or PRIORITIES[0] - 1 + index,
+        table=raw.get("table") or BASES["table"] + index,
+        priority=raw.get("rule_priority") or BASES["priority"] + index,
+        metric=raw.get("metric") or BASES["metric"] + index,
         addresses=tuple(own for at, row in items for own in _address(row, f"{place}[{at}]", problems)),
         vlan=raw.get("vlan") or 0,
     )
@@ -206,14 +214,22 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
     yield WantAddress(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
 
 
+def _number_problems(want: Want, rail: WantRail, place: str) -> t.Iterator[Problem]:
+    if rail.index > MAX_RAILS:
+        fix = f"A host has at most {MAX_RAILS} rails. [too_many_rails]"
+        yield Problem(f"{place}.index", f"{rail.index} is too large.", fix)
+        return
+    for key in BASES:
+        numbers, value = want.claimed(key), getattr(rail, key)
+        reason = taken_by(key, numbers, want.policy)
+        if value not in numbers:
+            reason = f"{value} is outside of {numbers[0]} to {numbers[-1]}, the numbers of these rails"
+        if reason:
+            fix = f"Leave it out: rail {rail.index} has {BASES[key] + rail.index} then. [number_of_ours]"
+            yield Problem(f"{place}.{'rule_' * (key == 'priority')}{key}", f"{reason}.", fix)
+
+
 def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
-    for key, value, allowed in (("table", rail.table, TABLES), ("rule_priority", rail.priority, PRIORITIES)):
-        if value not in allowed:
-            text = f"{value} is outside of {allowed[0]} to {allowed[-1]}, the numbers that are this collection's."
-            fix = f"Leave it out: rail {rail.index} has {allowed[0] - 1 + rail.index} then. [number_of_ours]"
-            yield Problem(
-                f"{place}.{key}", text, fix if rail.index < 100 else "A host has at most 99 rails. [too_many_rails]"
-            )
     if not rail.asked:
         yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is. [rail_unnamed]")
     if rail.interface and not INTERFACE.match(rail.interface):

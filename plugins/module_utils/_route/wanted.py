@@ -14,7 +14,7 @@ import ipaddress
 import typing as t
 from dataclasses import replace
 
-from .._fabric.numbers import METRICS
+from .._fabric.numbers import EXCLUSION_PRIORITY
 from . import model
 
 if t.TYPE_CHECKING:
@@ -67,7 +67,7 @@ def exclusion_rules(want: Want) -> t.Iterator[model.Rule]:
             for prefix in want.prefixes_of(family):
                 yield model.Rule(
                     family,
-                    model.EXCLUSION_PRIORITY,
+                    EXCLUSION_PRIORITY,
                     model.MAIN_TABLE,
                     dest=prefix,
                     invert=True,
@@ -95,7 +95,7 @@ def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -
             yield route(rail.table, prefix, plain, item.gateway)
     # UCX decides reachability by main alone; the first rail has the lowest metric, so main's choice is the first rail.
     for prefix in beyond:
-        yield route(model.MAIN_TABLE, prefix, METRICS[0] - 1 + rail.index, item.gateway)
+        yield route(model.MAIN_TABLE, prefix, rail.metric, item.gateway)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import ATTACHMENTS, Attachment
 from ...module_utils._fabric.backends import BACKENDS, Backend
-from ...module_utils._fabric.numbers import PRIORITIES, TABLES, vlan_interface
+from ...module_utils._fabric.numbers import vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
 WIDTH = {4: 32, 6: 128}
@@ -111,16 +111,6 @@ class Rail:
         """What pods' interfaces and the host's address stand on: the interface, or that of its VLAN."""
         return vlan_interface(self.interface, self.vlan)
 
-    @property
-    def table(self) -> int:
-        """The rail's routing table on every host."""
-        return TABLES[self.index - 1]
-
-    @property
-    def rule_priority(self) -> int:
-        """The priority of the rail's `from` rules on every host."""
-        return PRIORITIES[self.index - 1]
-
 
 class Lossless(t.NamedTuple):
     """What the site's switches have for lossless RoCE."""
@@ -196,7 +186,7 @@ class Fabric:
     """All fabric_* parameters, validated; the names are theirs without the prefix.
 
     What decides addresses: mode, zones, rails' names and subnets, prefixes, first_block, gateway, host_addresses,
-    node_pods, reserved, ipam. Those are frozen in the lock.
+    node_pods, reserved, ipam. Those are frozen in the lock, and so are the bases of numbers.
     """
 
     name: str
@@ -221,6 +211,10 @@ class Fabric:
     """`roce` or `infiniband`."""
     attachment: str = "macvlan"
     """A name of `attachments.ATTACHMENTS`."""
+    table_base: int = DEFAULTS["table_base"]
+    """The rails' tables come after it; after the next two their rules' priorities and main's metrics."""
+    rule_base: int = DEFAULTS["rule_base"]
+    metric_base: int = DEFAULTS["metric_base"]
     ipam: str = DEFAULTS["ipam"]
     """A name of `backends.BACKENDS`."""
     foreign: tuple[Prefix, ...] = ()

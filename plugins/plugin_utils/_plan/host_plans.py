@@ -10,7 +10,7 @@ import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
-from ...module_utils._fabric.numbers import vlan_interface
+from ...module_utils._fabric.numbers import BASES, vlan_interface
 from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
 from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
 from .._fabric.totals import rdma_prefixes
@@ -61,6 +61,7 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
         interfaces: sysctls(fabric, [vlan_interface(*pair) for pair in zip(interfaces, vlans, strict=True)])
         for interfaces in plan.by_interfaces
     }
+    usual = fabric.metric_base == BASES["metric"]
     made: dict[str, HostPlan] = {}
     for node in plan.nodes:
         cables = _cables(fabric, node)
@@ -85,8 +86,9 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
                     **({"vlan": rail.vlan} if rail.vlan else {}),
                     "pci": pci,
                     "mtu": fabric.mtu,
-                    "table": rail.table,
-                    "rule_priority": rail.rule_priority,
+                    "table": fabric.table_base + rail.index,
+                    "rule_priority": fabric.rule_base + rail.index,
+                    **({} if usual else {"metric": fabric.metric_base + rail.index}),
                     "addresses": [_address(block, node.slot) for block in blocks.get((node.zone, rail.name), ())],
                 }
                 for rail, interface, pci in zip(fabric.rails, node.interfaces, node.pcis, strict=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import names_of
-from ...module_utils._fabric.numbers import IPOIB_CONNECTED_MTU
+from ...module_utils._fabric.numbers import IPOIB_CONNECTED_MTU, claimed, taken_by
 from ...module_utils._intake import LABEL
 from .._fabric.model import Fabric, Lossless, Prefix
 from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
@@ -29,6 +29,9 @@ PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}
 MAX_BLOCK = 1 << 24
 MAX_PODS = 1_000_000
+MOST_BASE = 2**31 - 1
+BASES = {"table_base": "table", "rule_base": "priority", "metric_base": "metric"}
+"""Options, and what each numbers."""
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.get("default"), bool))
 # Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
 MOST_VFS = 127
@@ -141,6 +144,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         host_addresses=_choice(check, given, "host_addresses"),
         node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
+        **read_bases(check, PLACE, given),
         ipam=_choice(check, given, "ipam"),
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
@@ -153,9 +157,21 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         lossless=_lossless(check, given["lossless"], network),
         rails_meet=_meet(check, given["rails_meet"]),
     )
+    for key, numbered in BASES.items():
+        if reason := taken_by(numbered, claimed(getattr(fabric, key), len(rails)), fabric.policy):
+            fix = f"Give another {PLACE}{key}, such as {DEFAULTS[key]}. [number_taken]"
+            check.add(PLACE + key, f"The rails' numbers {reason}.", fix)
     _check_network(check, given, fabric)
     _check_backend(check, fabric)
     return fabric
+
+
+def read_bases(check: Checker, place: str, given: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the bases of the rails' numbers; one that is not given is the default."""
+    return {
+        key: check.integer(place + key, given.get(key, DEFAULTS[key]), 0, MOST_BASE, default=DEFAULTS[key])
+        for key in BASES
+    }
 
 
 def _choice(check: Checker, given: dict[str, t.Any], key: str) -> str:

@@ -27,7 +27,7 @@ from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import blocks as arithmetic
 from .check import SUBDOMAIN, Checker, shown
-from .input import FAMILIES, MAX_BLOCK, MAX_PODS, read_gateway, read_length, read_reserved
+from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
 
@@ -41,7 +41,9 @@ BY_MODE = {
     "flat": (*FROZEN, "host_addresses"),
 }
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
-OPTIONAL = {"node_pods", "ipam"}
+USUAL = ("ipam", *BASES)
+"""Frozen keys that are missing where they have their default."""
+OPTIONAL = {"node_pods", *USUAL}
 """Frozen keys that may be missing."""
 
 
@@ -84,8 +86,7 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
         "rail_prefix": by_family(fabric.rail_prefix),
         "host_addresses": fabric.host_addresses,
     }
-    # Where the key is missing it is the default.
-    named = {} if fabric.ipam == DEFAULTS["ipam"] else {"ipam": fabric.ipam}
+    named = {key: value for key in USUAL if (value := getattr(fabric, key)) != DEFAULTS[key]}
     return {**{key: frozen[key] for key in BY_MODE[fabric.mode]}, **named}
 
 
@@ -122,7 +123,7 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
 
     ends = OPTIONS["host_addresses"]["choices"]
     mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"]["choices"])
-    given = known(place, frozen, (*BY_MODE[mode], "ipam"))
+    given = known(place, frozen, (*BY_MODE[mode], *USUAL))
     zones = tuple(
         Zone(
             check.text(f"{where}.name", zone["name"], LABEL, "a DNS-1123 label") if zone.get("name") else "",
@@ -153,6 +154,7 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
         first_block=check.integer(f"{place}.first_block", given.get("first_block"), 0, MAX_BLOCK),
         gateway=by_family("gateway", lambda where, value, _family: read_gateway(check, where, value)),
         host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
+        **read_bases(check, f"{place}.", given),
         ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"]["choices"]),
         node_pods=read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
         reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),

@@ -11,6 +11,7 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from .._fabric.model import Block, Fabric, Range, address_text, range_text
 from . import blocks as arithmetic
+from .input import BASES
 from .lock import Entry, Lock, freeze
 
 SHOWN = 10
@@ -61,7 +62,7 @@ class Moves:
     def compare(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
         """Return how many nodes move, and sentences about the first of them and of pods' addresses."""
         count, lines = self.moved(slots)
-        lines += [*self._takeovers(), *self._other_pods()]
+        lines += [*self._takeovers(), *self._other_pods(), *self._other_numbers()]
         if count > SHOWN:
             lines.append(f"and {count - SHOWN} more nodes")
         return count, lines
@@ -100,6 +101,11 @@ class Moves:
                     where = rail + (f" of zone {zone}" if zone else "")
                     lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")
         return lines
+
+    def _other_numbers(self) -> list[str]:
+        """Find changed bases of tables, rule priorities and metrics: each host's rules and routes are made again."""
+        pairs = ((key, getattr(self.old, key), getattr(self.new, key)) for key in BASES)
+        return [f"fabric_{key} from {old} to {new}" for key, old, new in pairs if old != new]
 
     def _other_pods(self) -> list[str]:
         """Find pods' addresses that another giver of addresses would change: pods have them."""

@@ -152,9 +152,10 @@ def subtitle(plan: FabricPlan) -> str:
 def rail_rows(report: PlanReport) -> list[list[str]]:
     """Return one row a rail, zone and family; the rail's own columns only in its first row."""
     rows = []
-    for number, rail in enumerate(report.plan.fabric.rails):
+    fabric = report.plan.fabric
+    for number, rail in enumerate(fabric.rails):
         gpu = "" if rail.gpu is None else str(rail.gpu)
-        own = [rail.name, rail.parent, gpu, str(rail.table), report.plan.fabric.resources[number]]
+        own = [rail.name, rail.parent, gpu, str(fabric.table_base + rail.index), fabric.resources[number]]
         blocks = [block for block in report.plan.blocks if block.rail == number]
         if not blocks:
             rows.append([*own, "", "", "", "", ""])

@@ -251,9 +251,9 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
             id="foreign-route",
         ),
         pytest.param(
-            host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 150, "ens1np0", "198.51.100.1", protocol=4)]),
+            host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 105, "ens1np0", "198.51.100.1", protocol=4)]),
             {},
-            "metric 150",
+            "metric 105 on ens1np0: 101 to 108 are ours",
             "route del",
             id="foreign-metric",
         ),
@@ -286,6 +286,7 @@ def test_what_is_in_the_way_is_refused_with_its_fix(host, values, says, fix):
     [
         pytest.param(host_of("ens1np0", addresses=[Address("eth0", 4, "203.0.113.9", 24)]), id="another-network"),
         pytest.param(host_of("ens1np0", rules=[Rule(4, 1000, 500)]), id="spiderpool"),
+        pytest.param(host_of("ens1np0", rules=[Rule(4, 10009, 1009, other="iif vrf9")]), id="behind-the-rails"),
         pytest.param(host_of("ens1np0", rules=[Rule(4, 9, 2004, other="fwmark 512")]), id="cilium"),
         pytest.param(host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 101, "eth0")]), id="metric-elsewhere"),
         pytest.param(
@@ -374,6 +375,8 @@ def in_vlan(number, **port):
     ("values", "place", "says"),
     [
         pytest.param({"rails": [{**RAIL1, "table": 500}]}, "rails[0].table", "500", id="table"),
+        pytest.param({"rails": [{**RAIL1, "table": 248}]}, "rails[0].table", "253, which is the kernel's", id="main"),
+        pytest.param({"rails": [RAIL1, {**RAIL1, "table": 1055}]}, "rails[1].table", "1001 to 1008", id="two-bases"),
         pytest.param({"rails": [{**RAIL1, "rule_priority": 1000}]}, "rails[0].rule_priority", "1000", id="priority"),
         pytest.param({"rails": [{"mtu": 1500}]}, "rails[0]", "neither", id="no-interface"),
         pytest.param({"rails": [RAIL1, {**RAIL1, "addresses": []}]}, "rails[1].interface", "already", id="twice"),
@@ -417,7 +420,7 @@ def test_bad_input_is_named_with_its_place(values, place, says):
 
 def test_all_input_errors_are_told_at_once():
     with pytest.raises(InputError) as caught:
-        parse_want(params(rails=[{**RAIL1, "table": 5, "interface": "no/name"}]))
+        parse_want(params(rails=[{**RAIL1, "table": 254, "interface": "no/name"}]))
     assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].interface"}
 
 
@@ -602,3 +605,16 @@ def test_what_stands_on_a_port_is_lowered_by_the_kernel_and_raised_after_its_por
     assert done.after["links"] == ["a0 mtu 4200 up", "ens1np0 mtu 4200 up"]
     with pytest.raises(InputError, match="a0 with 9000"):
         plan(Host(high, names={"ens1np0": "ens1np0"}))
+
+
+def test_a_fabric_with_other_bases_claims_those_numbers_and_takes_its_old_ones_away():
+    moved = {**RAIL1, "table": 3001, "rule_priority": 5001, "metric": 301}
+    left = [Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143), Rule(4, 10002, 1002, other="iif lo")]
+
+    done = plan(host_of("ens1np0", rules=left), rails=[moved])
+
+    assert done.after["rules"] == ["5001: from 192.0.2.2 lookup 3001", "-6 5001: from 2001:db8:1::2 lookup 3001"]
+    assert {line.partition("metric ")[2] for line in done.after["routes"] if "table" not in line} == {"301"}
+    assert done.target.rules & set(left) == {left[1]}
+    with pytest.raises(InputError, match="5001-5008, 3001-3008"):
+        plan(host_of("ens1np0", rules=[Rule(4, 5008, 77)]), rails=[moved])

@@ -273,6 +273,7 @@ def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
             {"reserved": ["172.17.0.2"]}, "rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.3/27", id="reserved"
         ),
         pytest.param({"mode": "shared"}, "node2: rail1 from 172.17.0.34/27", id="mode"),
+        pytest.param({"table_base": 3000}, "fabric_table_base from 1000 to 3000", id="table-base"),
         pytest.param({"supernets": ["fd00::/48"]}, "to nothing", id="family"),
     ],
 )

@@ -50,3 +50,13 @@ def test_a_vlan_is_in_the_rail_and_in_the_settings_of_its_interface():
     assert "net/ipv4/conf/a.7/arp_ignore" in data["sysctls"]
     assert "net/ipv4/conf/a/arp_ignore" not in data["sysctls"]
     assert "net/ipv4/conf/b/arp_ignore" in data["sysctls"]
+
+
+def test_the_bases_of_the_fabric_number_tables_rules_and_metrics():
+    moved = {**RAW, "table_base": 3000, "rule_base": 5000, "metric_base": 300}
+    keys = ("table", "rule_priority", "metric")
+
+    usual, other = (host_plans(plan_of(raw, [{"host": "n"}]))["n.json"]["rails"] for raw in (RAW, moved))
+
+    assert [[rail.get(key) for key in keys] for rail in usual] == [[1001, 10001, None], [1002, 10002, None]]
+    assert [[rail.get(key) for key in keys] for rail in other] == [[3001, 5001, 301], [3002, 5002, 302]]
