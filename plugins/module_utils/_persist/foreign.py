@@ -57,6 +57,7 @@ def judged(
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
     judge = Judge(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, [], {})
+    judge.cmdline = host.text("/proc/cmdline") or ""
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
@@ -99,6 +100,8 @@ def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> 
             yield deviation("persist_wins", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
 
+# What of the kernel's command line makes a network in the initrd; dracut.cmdline(7), nm-initrd-generator(8).
+INITRD = re.compile(r"(ip|ifname|bootdev|BOOTIF|rd\.(neednet|bootif|route|vlan|net\S*))(=|$)")
 MATCHED_MAC = re.compile(r"^(?:Permanent)?(?:MACAddress|mac-address)=([0-9A-Fa-f:]{17})\s*$", re.MULTILINE)
 
 
@@ -111,6 +114,7 @@ class Judge:
     :param before: what comes of others' alone, and `after` what comes of them with ours.
     :param running: the managers that are at work, or started at boot.
     :param taken: the ports that are taken over.
+    :param cmdline: the kernel's command line.
     """
 
     manager: str
@@ -124,6 +128,7 @@ class Judge:
     taken: set[str]
     checks: list[Check]
     aside: dict[str, str]
+    cmdline: str = ""
 
     def add(self, rail: str, port: str, device: Port, planned: set[str], files: t.Sequence[str]) -> None:
         """Add the checks of one interface of a rail: its port, or the VLAN's on that.
@@ -143,6 +148,13 @@ class Judge:
             if replaced := self.replaced(device, made):
                 text, fix = replaced
             self.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
+            return
+        if initrd := [item.path for item in self.before if self.early(item, mine) and item.matches(device)]:
+            words = " ".join(filter(INITRD.match, self.cmdline.split()))
+            by = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
+            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by {by}."
+            fix = "Name only the management interface there (ip=<interface>:dhcp), update the boot loader, and reboot."
+            self.checks.append(deviation("persist_wins", mine.path, initrd, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
         first = [item for item in first if item.matches(device) and item not in ours]
@@ -246,6 +258,11 @@ class Judge:
             alone = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
             return [] if alone else found
         return [item for item in found if "Unmanaged=yes" not in item.holds]
+
+    def early(self, item: Profile, mine: Profile) -> bool:
+        """Whether a profile is the initrd's, which NetworkManager keeps active whatever the priority of ours."""
+        there = item.path.startswith(f"{networkmanager.RUN}/") and not GENERATED.match(item.path)
+        return there and mine.daemon == item.daemon
 
     def movable(self, item: Profile) -> bool:
         """Whether a file may be set aside: a person's own, and for no interface but those that are taken over."""
