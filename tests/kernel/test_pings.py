@@ -55,6 +55,16 @@ def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
     assert all(check["fix"] for check in wrong)
 
 
+@pytest.mark.parametrize("beyond", [True, False])
+def test_a_gateway_that_answers_no_echo_is_no_deviation(fabric, beyond):
+    for key in ("net.ipv4.icmp_echo_ignore_all", "net.ipv6.icmp.echo_ignore_all"):
+        run("ip", "netns", "exec", fabric.core, "sysctl", "-q", "-w", f"{key}=1")
+    checks = pinged(fabric, host_plan_of(0), [neighbour()] if beyond else [], timeout=1.0, count=5)
+    found = {(check["id"], check["status"]) for check in checks if check["id"].startswith("ping_gateway")}
+    proven = {("ping_gateway", "ok"), ("ping_gateway_mtu", "ok")}
+    assert found == (proven if beyond else {("ping_gateway", "warning"), ("ping_gateway_mtu", "skipped")})
+
+
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
     checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0)

@@ -41,7 +41,8 @@ class Target:
     """One question: whether `address` answers what is sent from `source` on `interface`.
 
     `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one. `peer` is the
-    host whose address it is, empty for a gateway; `other` the other rail that has it, where it is not the same one.
+    host whose address it is, empty for a gateway; `other` the other rail that has it, where it is not the same one;
+    `via` the gateway that forwards it, where the address is outside the rail's subnet.
     """
 
     check: str
@@ -52,6 +53,7 @@ class Target:
     size: int = 0
     peer: str = ""
     other: str = ""
+    via: str = ""
 
     @property
     def family(self) -> int:

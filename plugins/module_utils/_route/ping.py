@@ -14,11 +14,14 @@ from .across import CHECK, judge, sample
 from .echo import Outcome, Sweep, Target
 from .options import host_plan_spec
 from .want import Neighbour, Want, neighbours_of, parse_want
+from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .want import Wire
 
 SILENT = 3
+NO_ECHO = "no echo"
+"""What is observed of a gateway that is there and answers no echo requests: no sign of a fault of the rail."""
 
 SPEC = {
     **host_plan_spec(),
@@ -43,16 +46,16 @@ def targets_of(
     for rail in want.rails:
         name = names[rail.name]
         for item in rail.addresses:
-            others = [("gateway", item.gateway, "")] if item.gateway else []
+            others = [("gateway", item.gateway, "", "")] if item.gateway else []
             others += [
-                ("neighbour", there.address, there.host)
+                ("neighbour", there.address, there.host, "" if inside(there.address, item.subnet) else item.gateway)
                 for there in neighbours
                 if (there.rail, there.family) == (rail.name, item.family)
             ]
-            for kind, address, peer in others:
+            for kind, address, peer, via in others:
                 for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
                     check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
-                    yield Target(check, rail.name, name, item.address, address, size, peer)
+                    yield Target(check, rail.name, name, item.address, address, size, peer, via=via)
 
 
 def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
@@ -64,12 +67,48 @@ def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
     }
 
 
-def checks_of(targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0) -> list[Check]:
+def checks_of(
+    targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0, wire: Wire | None = None
+) -> list[Check]:
     """Return one check per target.
+
+    A gateway without an echo is judged by what it does: it forwards to a neighbor, or it answers ARP or ND.
 
     :param loss_percent: how much may be lost between hosts; of a gateway's answers, which leaves police, any may.
     """
-    return [_check(target, outcome, loss_percent) for target, outcome in zip(targets, outcomes)]
+    heard = {(one.rail, one.address, bool(one.size)) for one, got in zip(targets, outcomes) if got.answered}
+    forwards = {
+        (one.rail, one.via, bool(one.size)): one.address
+        for one, got in zip(targets, outcomes)
+        if one.via and got.answered
+    }
+    silent = {
+        one
+        for one, got in zip(targets, outcomes)
+        if one.check.startswith("ping_gateway")
+        and not got.answered
+        and not got.error
+        # One of full size alone is a matter of the MTU.
+        and (not one.size or (one.rail, one.address, False) not in heard or (one.rail, one.address, True) in forwards)
+    }
+    unproven = {(one.interface, one.address) for one in silent if (one.rail, one.address, False) not in forwards}
+    there = wire(unproven) if unproven and wire else {}
+    checks = []
+    for target, outcome in zip(targets, outcomes):
+        check = _check(target, outcome, loss_percent)
+        key = (target.interface, target.address)
+        if target in silent and (by := forwards.get((target.rail, target.address, bool(target.size)))):
+            check = ok(target.check, check["planned"], f"{NO_ECHO}; forwards to {by}", rail=target.rail)
+        elif target in silent and (key in there or key not in unproven):
+            how = f"It answers {'ND' if target.family == 6 else 'ARP'} and no echo requests" if key in there else ""
+            how = how or "It forwards small packets, and answers no echo requests"
+            if target.size:
+                check = skipped(target.check, f"{how}, which shows no size.", rail=target.rail)
+            else:
+                cause = f"{how}. No neighbor beyond it was reached."
+                check = warning(target.check, check["planned"], NO_ECHO, cause, ALLOW, rail=target.rail)
+        checks.append(check)
+    return checks
 
 
 def _check(target: Target, outcome: Outcome, loss_percent: float) -> Check:
@@ -93,6 +132,7 @@ def _check(target: Target, outcome: Outcome, loss_percent: float) -> Check:
     return deviation(target.check, planned, observed, cause, LOSSY, peers=peers, **where)
 
 
+ALLOW = "Nothing, where the switch drops echo requests on purpose; else look at its control plane policing."
 POLICED = "Nothing, where the same rail of other hosts answers without loss; else look at cable and port."
 LOSSY = (
     "Look at the error and discard counters of both ends, their switch ports and the links between the leaves; allow"
@@ -128,9 +168,9 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
 
     :param params: those of SPEC.
     :param hosts: the neighbours with their rails.
-    :param wire: queries interfaces for these addresses, for isolated rails without a gateway. Of IPv6 no echo
-        request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does, since the
-        kernel takes what it has no route for to be on the link that the socket is bound to.
+    :param wire: queries interfaces for these addresses, for silent gateways and isolated rails without a gateway. Of
+        IPv6 no echo request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does,
+        since the kernel takes what it has no route for to be on the link that the socket is bound to.
     """
     want, neighbours = parse_want(params), neighbours_of(hosts)
     names = names_of(want)
@@ -141,7 +181,7 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     outcomes = sweep.run(params["count"])
     if crossing and not meet:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
-    checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"])
+    checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"], wire)
     checks += not_sent(want, params, targets)
     answered = dict(zip(crossing, (outcome.answered for outcome in outcomes[len(targets) :])))
     if not meet:

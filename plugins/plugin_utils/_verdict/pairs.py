@@ -16,6 +16,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION, WARNING
 from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._route.ping import NO_ECHO
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
 SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")
@@ -40,7 +41,7 @@ def with_faults(verdict: Verdict) -> Verdict:
         and (
             (check["status"] == DEVIATION and check["id"].startswith(SILENCING))
             # Loss on the way to a host's own gateway is that host's, also where it may be policing.
-            or (check["status"] == WARNING and check["id"].startswith("ping_gateway"))
+            or (check["status"] == WARNING and check["id"].startswith("ping_gateway") and check["observed"] != NO_ECHO)
         )
         and not check.get("peers")
     }

@@ -103,6 +103,38 @@ def test_loss_is_judged_between_hosts_and_told_of_gateways(target, received, lim
     assert check.get("peers") == (["node2"] if status == "deviation" else None)
 
 
+LEAF, FULL = Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), GATEWAY
+BEYOND = Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.34", peer="node2", via="192.0.2.1")
+BEYOND_FULL = Target("ping_neighbour_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34", 4200, "node2", via="192.0.2.1")
+
+
+@pytest.mark.parametrize(
+    ("answered", "arp", "statuses"),
+    [
+        pytest.param({BEYOND, BEYOND_FULL}, False, ["ok", "ok"], id="it-forwards-both-sizes"),
+        pytest.param({LEAF, BEYOND, BEYOND_FULL}, False, ["ok", "ok"], id="it-answers-small-ones-only"),
+        pytest.param({BEYOND}, False, ["ok", "skipped"], id="it-forwards-small-ones"),
+        pytest.param(set(), True, ["warning", "skipped"], id="it-answers-arp"),
+        pytest.param({LEAF}, True, ["ok", "deviation"], id="its-mtu-is-small"),
+        pytest.param({LEAF, BEYOND}, True, ["ok", "deviation"], id="so-is-the-path"),
+        pytest.param(set(), False, ["deviation", "deviation"], id="nothing-shows-that-it-is-there"),
+    ],
+)
+def test_a_gateway_without_echoes_is_judged_by_arp_and_by_what_it_forwards(answered, arp, statuses):
+    targets = [LEAF, FULL, BEYOND, BEYOND_FULL]
+    outcomes = [Outcome(answered=target in answered, knocks=3) for target in targets]
+    checks = checks_of(targets, outcomes, wire=lambda wanted: dict.fromkeys(wanted, "00:00:5e:00:53:01") if arp else {})
+    assert [check["status"] for check in checks[:2]] == statuses
+
+
+def test_only_neighbors_outside_the_subnet_are_behind_the_gateway():
+    rows = [
+        {"host": "node2", "rails": [{"name": "rail1", "addresses": [{"address": f"192.0.2.{end}"}]}]} for end in (9, 34)
+    ]
+    found = targets_of(WANT, names_of(WANT), neighbours_of(rows))
+    assert [(target.address, target.via) for target in found][1:] == [("192.0.2.9", ""), ("192.0.2.34", "192.0.2.1")]
+
+
 def test_what_is_off_is_told_by_name():
     names, other = (
         names_of(WANT),

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, warning
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
+from ansible_collections.railops.rdma.plugins.module_utils._route.ping import NO_ECHO
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import explain, with_places
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import with_faults
@@ -130,3 +131,8 @@ def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
     assert faults(verdict(**lossy)) == {("node1", "ping_neighbour"): "node2"}
     # A leaf that polices everybody tells nothing.
     assert faults(verdict(**{**lossy, "node1": [policed, *lossy["node1"]]})) == {}
+
+
+def test_a_gateway_that_answers_no_echo_does_not_put_its_host_in_the_wrong():
+    silent = warning("ping_gateway", "so", NO_ECHO, "answers ARP alone", "nothing", rail="rail2")
+    assert faults(verdict(**{**CUT, "node1": [silent, *CUT["node1"]]})) == {("node1", "ping_neighbour"): "node2"}
