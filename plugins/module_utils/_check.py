@@ -46,6 +46,7 @@ class Check(t.TypedDict, total=False):
     node: the Kubernetes node, for checks that are made of the cluster and not on a host.
     object: what it is about beside rail and node: a card, a file, an object of the cluster.
     peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
+    values: of a verdict: what is in the places of the fix's sentences, by type.
     fault: of a verdict: the other end, where the fault lies there.
     unconfirmed: of a verdict: it is made of the word of other hosts, or of one other end, and keeps no job off a node.
     """
@@ -61,6 +62,7 @@ class Check(t.TypedDict, total=False):
     node: str
     object: str
     peers: list[str]
+    values: dict[str, list[str]]
     fault: str
     unconfirmed: bool
 

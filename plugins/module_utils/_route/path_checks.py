@@ -145,8 +145,8 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
             # One that is put back by hand holds until the link comes up: the kernel then sets its dead one before it.
             fix = f"`ip -6 address del {item.address}/{item.length} dev {link.name}`. {ROLE}"
             return Finding(True, cause, f"Take the address away: {fix}")
-        fix = f"ip route add local {item.address} dev {link.name} table local proto kernel scope host"
-        return Finding(True, cause, f"Put it back: `{fix} src {item.address}`.")
+        command = f"ip route add local {item.address} dev {link.name} table local proto kernel scope host"
+        return Finding(True, cause, f"Put it back: `{command} src {item.address}`.")
     return None
 
 
@@ -245,13 +245,16 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     foreign = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < before]
     others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
     if foreign:
-        words = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in foreign)
-        what, them = ("that rule", "it") if len(foreign) == 1 else ("those rules", "them")
-        return led, f"Move {what} behind {before}, or take {them} away: {words}."
+        commands = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in foreign)
+        if len(foreign) > 1:
+            return led, f"Move those rules behind {before}, or take them away: {commands}."
+        return led, f"Move that rule behind {before}, or take it away: {commands}."
     if others and not missing:
-        return led, f"Take that route away: `ip{six} route del {others[0]}`."
+        command = f"ip{six} route del {others[0]}"
+        return led, f"Take that route away where it comes from; on this host: `{command}`."
     if asked.error in TYPED and not missing:
-        return led, f"Look for the route that does it: `ip{six} route show table all match {target.address}/{length}`."
+        command = f"ip{six} route show table all match {target.address}/{length}"
+        return led, f"Look for the route that does it: `{command}`."
     return led, ROLE
 
 

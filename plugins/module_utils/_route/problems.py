@@ -104,10 +104,11 @@ def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host
         limit = min(limit or cap, cap)
     text = f"{link.name} cannot carry an MTU of {rail.mtu}."
     if limit and rail.mtu > limit:
-        mode = f" in {link.mode} mode" if link.mode else ""
-        yield Problem(
-            "mtu", text, f"Its driver{mode} allows at most {limit}: declare that or less as fabric_mtu. [mtu_too_large]"
+        fix = (
+            f"Its driver{f' in {link.mode} mode' if link.mode else ''} allows at most {limit}: declare that or less as"
+            " fabric_mtu. [mtu_too_large]"
         )
+        yield Problem("mtu", text, fix)
     standing = model.standing_on(link, host, rail.mtu)
     if standing and not want.take_over & {rail.asked, link.name}:
         names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
@@ -139,7 +140,8 @@ def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pro
         rails = item.interface in mine.interfaces
         owned = item in mine.addresses
         if (item.family, item.address) in planned and not rails and not owned:
-            fix = f"Take it away there (`ip address del {item}`), or plan another. [address_elsewhere]"
+            command = f"ip address del {item}"
+            fix = f"Take it away there (`{command}`), or plan another. [address_elsewhere]"
             yield Problem("rails", f"the planned address {item.address} is held by {item.interface}.", fix)
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
@@ -196,7 +198,7 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
             numbers = tables if in_table else metrics
             fix = "Make it with another table where it comes from"
             if not in_table:
-                fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME ipv{route.family}"
-                fix += ".route-metric 300`)"
+                key = f"ipv{route.family}.route-metric"
+                fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME {key} 300`)"
             text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
             yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]")

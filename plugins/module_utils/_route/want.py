@@ -292,9 +292,11 @@ def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str
 
     :param carried: what of the host's own network.
     """
+    command = carried.partition("`")[2].partition("`")[0].replace("route show", "route del")
+    second = f" (a second default route: `{command}`, and the router or daemon that sends it)" if command else ""
+    fix = f"Name the rail's own interface; take that away where it comes from{second}; "
     return Problem(
         f"{place}.interface",
         f"{rail.name}: {interface} carries {carried}.",
-        "Name the rail's own interface; take that away where it comes from (a second default route: `ip route del`, and"
-        " the router or daemon that sends it); or list this one in force if it really is a rail. [port_in_use]",
+        f"{fix}or list this one in force if it really is a rail. [port_in_use]",
     )

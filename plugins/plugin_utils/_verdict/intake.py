@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, Check
 from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
+from .fixes import with_known_fix
 from .ids import IDS
 from .outliers import COMPARED
 
@@ -55,16 +56,16 @@ class Answer(t.NamedTuple):
         return f"The answer is refused: {self.wrong[0]}{more}. {FIX}" if self.wrong else ""
 
 
-def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int = 0) -> Answer:
+def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = None) -> Answer:
     """Return the checks and facts in an answer.
 
     A dictionary with `checks` gives these, and its facts; a check is known by its `id` and `status`.
 
     :param nested: results of modules, lists and dictionaries of them, lists of checks.
     :param rails: the plan's; without them checks may be of any rail, and facts are of none.
-    :param hosts: that it is about: what the cluster says of its nodes grows with them.
+    :param hosts: of an answer about the cluster: what it says of its nodes grows with them. None: one host says it.
     """
-    answer, left = Answer([], {}, []), [VALUES + 1000 * hosts, LETTERS + 40_000 * hosts]
+    answer, left = Answer([], {}, []), [VALUES + 1000 * (hosts or 0), LETTERS + 40_000 * (hosts or 0)]
     # Each check of the host and of each rail, for two families.
     most = 2 * len(IDS) * (1 + len(rails)) if rails else VALUES
 
@@ -100,6 +101,8 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int = 0) -> A
         walk([nested], DEPTH)
     except Nonsense as exc:
         answer.wrong.append(str(exc))
+    if hosts is None:
+        answer.checks[:] = map(with_known_fix, answer.checks)
     return answer
 
 

@@ -24,7 +24,7 @@ from .outliers import FleetPorts, with_holder
 from .require import Required
 
 SCHEMA = 1
-MORE_KEYS = ("family", "object", "peers")
+MORE_KEYS = ("family", "object", "peers", "values")
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 

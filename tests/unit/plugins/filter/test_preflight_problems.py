@@ -14,16 +14,24 @@ def answer(*checks, errors=()):
     return {"checks": list(checks), "errors": list(errors)}
 
 
-BRIDGE = deviation("network_preflight", "port", "bridge", "roce0 is a bridge", "Name a port.", rail="rail1")
-DOCKER = deviation("network_preflight", "x", "y", "172.17.0.0/21 overlaps docker0.", "Move that network.")
+BRIDGE = deviation(
+    "network_preflight", "port", "bridge", "roce0 is a bridge", "Name the network card's own port.", rail="rail1"
+)
+DOCKER = deviation(
+    "network_preflight",
+    "x",
+    "y",
+    "172.17.0.0/21 overlaps docker0.",
+    "Correct the interface or the name. [sysctl_missing]",
+)
 THEIRS = warning("persist_foreign", "x", "y", "50-cloud-init.yaml names ens1", "Look at it.", rail="rail1")
 
 
 def test_one_sentence_with_its_remedy_for_all_hosts_that_have_it():
     results = {"node2": answer(DOCKER, BRIDGE), "node1": answer(DOCKER, THEIRS), "node3": answer()}
     assert preflight_problems(results) == [
-        "node1, node2: 172.17.0.0/21 overlaps docker0. Move that network.",
-        "node2: rail1: roce0 is a bridge. Name a port.",
+        "node1, node2: 172.17.0.0/21 overlaps docker0. Correct the interface or the name. [sysctl_missing]",
+        "node2: rail1: roce0 is a bridge. Name the network card's own port.",
     ]
     assert preflight_problems(results, "warning") == ["node1: rail1: 50-cloud-init.yaml names ens1. Look at it."]
 
@@ -54,8 +62,8 @@ def test_a_hosts_nonsense_is_in_the_way_by_its_name_and_the_others_are_told():
     odd += [{**answer(), "facts": {"strange_addresses": [5]}}, {"checks": [{**BRIDGE, "rail": ["rail1"]}]}]
     results = {f"odd{number}": result for number, result in enumerate(odd)}
     told = preflight_problems({**results, "node2": answer(DOCKER)})
-    assert "node2: 172.17.0.0/21 overlaps docker0. Move that network." in told
-    assert "odd0: rail1: roce0 is a bridge. Name a port." in told
+    assert "node2: 172.17.0.0/21 overlaps docker0. Correct the interface or the name. [sysctl_missing]" in told
+    assert "odd0: rail1: roce0 is a bridge. Name the network card's own port." in told
     assert any(line.startswith("odd1: The answer is refused: a dict is no id of a check") for line in told)
     assert any(line.startswith("odd2: rail_audit: no answer") for line in told)
     assert any(line.startswith("odd3: The answer is refused: an item of strange_addresses") for line in told)

@@ -207,7 +207,9 @@ def test_a_blackhole_is_named_with_its_maker():
     found = check(state_of(errno.EINVAL, routes=(hole, other)))
     assert "it is dropped silently; route `blackhole 192.0.2.64/27 table 1001` (made by static)" in found["cause"]
     assert "203.0.113.0" not in found["cause"]
-    assert found["fix"] == "Take that route away: `ip route del blackhole 192.0.2.64/27 table 1001`."
+    assert found["fix"] == (
+        "Take that route away where it comes from; on this host: `ip route del blackhole 192.0.2.64/27 table 1001`."
+    )
 
 
 def test_ipv4_without_a_route_by_the_interface_is_not_green():

@@ -30,7 +30,7 @@ ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2028"
 
 def check(**said):
     usual = {"id": "network_link", "rail": "rail1", "status": "deviation", "planned": "up", "observed": "down"}
-    return {**usual, "cause": "no carrier", "fix": "Look at the cable.", **said}
+    return {**usual, "cause": "no carrier", "fix": "Look at cable, transceiver and switch port.", **said}
 
 
 def nested(depth):

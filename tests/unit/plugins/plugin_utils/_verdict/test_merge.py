@@ -18,7 +18,11 @@ RAILS = ["rail1", "rail2"]
 def check(status="ok", rail="rail1", **more):
     row = {"id": "network_addresses", "rail": rail, "status": status, "planned": "192.0.2.2/27"}
     good = {"observed": "192.0.2.2/27", "cause": "", "fix": ""}
-    bad = {"observed": "nothing", "cause": "the address is missing", "fix": "Run the site playbook."}
+    bad = {
+        "observed": "nothing",
+        "cause": "the address is missing",
+        "fix": "Look at cable, transceiver and switch port.",
+    }
     return {**row, **(good if status == "ok" else bad), **more}
 
 
@@ -87,7 +91,7 @@ def test_the_picture_names_every_deviation_with_cause_and_fix():
     text = verdict_text.picture(verdict, "fabric")
     assert "node1 rail2 network_addresses: planned 192.0.2.2/27, observed nothing" in text
     assert "cause: the address is missing" in text
-    assert "fix:   Run the site playbook." in text
+    assert "fix:   Look at cable, transceiver and switch port." in text
     assert "\033" not in text
     assert "\033[31m" in verdict_text.picture(verdict, "fabric", colour=True)
 

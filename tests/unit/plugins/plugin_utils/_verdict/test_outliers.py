@@ -98,13 +98,11 @@ def test_the_order_of_hosts_does_not_matter():
 
 
 def test_a_duplicates_holder_is_named():
-    own = deviation(
-        "address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "fix", rail="rail1", family=4
-    )
+    own = deviation("address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "", rail="rail1", family=4)
     (made, _other) = compare_fleet([result("node1", own, ok("network_link", "up", "up")), result("node2")])
     assert made["checks"][0]["cause"] == "somebody answers. It is rail1 of node2."
     assert [check["status"] for check in made["checks"]] == ["deviation"]
-    stranger = deviation("address_duplicate", "nobody", "00:00:5e:00:53:99", "somebody answers.", "fix", rail="rail1")
+    stranger = deviation("address_duplicate", "nobody", "00:00:5e:00:53:99", "somebody answers.", "", rail="rail1")
     assert compare_fleet([result("node1", stranger)])[0]["checks"][0]["cause"] == "somebody answers."
 
 
@@ -138,7 +136,7 @@ def test_rails_of_one_port_may_share_its_hardware_address():
 
 
 def test_a_holder_whose_hardware_address_another_has_too_is_not_blamed_alone():
-    own = deviation("address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "fix", rail="rail1")
+    own = deviation("address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "", rail="rail1")
     fleet = [result("node1", own), result("node2"), result("node3")]
     fleet[2]["facts"]["macs"]["rail2"] = "00:00:5e:00:53:21"
     (check,) = (item for item in compare_fleet(fleet)[0]["checks"] if item["id"] == "address_duplicate")

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""The fixes that a host may choose from: sentences of the collection, with values of known types in their places.
+
+fixes.txt beside this file has the sentences (python3 tests/site/fixes_table.py writes it from the code).
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from functools import lru_cache
+from pathlib import Path
+
+from ...module_utils._check import Check
+from ...module_utils._intake import ADDRESS, INTERFACE
+
+_WORD = r"[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
+_COMMAND = r"(?:ip|sysctl)(?: [A-Za-z0-9_.:/=-]{1,100}){1,40}"
+TYPES = {
+    "address": rf"{ADDRESS.pattern}(?:/\d{{1,3}})?",
+    "command": _COMMAND,
+    "commands": rf"`{_COMMAND}`(?: and `{_COMMAND}`)*",
+    "interface": rf"{INTERFACE.pattern}(?<![.:])",
+    "number": r"\d{1,10}",
+    "path": _WORD,
+    "words": rf"{_WORD}(?:, {_WORD})*",
+}
+"""What may be in each place of a sentence. No type has characters that a shell obeys, or a sentence's spaces."""
+_BETWEEN = re.compile(r"[.;:]?(?: |$)")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, list[str]]:
+    """Return the sentences by their first letter; those that begin with a value under an empty one."""
+    found: dict[str, list[str]] = {}
+    for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
+        found.setdefault(line[0].strip("{"), []).append(line)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _pattern(sentence: str) -> re.Pattern[str]:
+    parts = _PLACE.split(sentence)
+    return re.compile(
+        "".join(f"({TYPES[part]})" if number % 2 else re.escape(part) for number, part in enumerate(parts))
+    )
+
+
+@lru_cache(maxsize=4096)
+def values_of(fix: str) -> dict[str, list[str]] | None:
+    """Return the values in a fix, by type and in order; None where it has a sentence that is not the collection's."""
+    values: dict[str, list[str]] = {}
+    at = 0
+    while at < len(fix):
+        best: re.Match[str] | None = None
+        for sentence in (*_table().get(fix[at], ()), *_table().get("", ())):
+            found = _pattern(sentence).match(fix, at) if fix.startswith(sentence.partition("{")[0], at) else None
+            if found and _BETWEEN.match(fix, found.end()) and (best is None or found.end() > best.end()):
+                best, names = found, _PLACE.findall(sentence)
+        if best is None:
+            return None
+        for name, value in zip(names, best.groups(), strict=True):
+            values.setdefault(name, []).append(value)
+        end = _BETWEEN.match(fix, best.end())
+        at = end.end() if end else len(fix)
+    return values
+
+
+def with_known_fix(check: Check) -> Check:
+    """Return a host's check. A fix that is not the collection's is part of its cause, as the host's report."""
+    fix = check.get("fix")
+    if not fix:
+        return check
+    values = values_of(fix)
+    if values is None:
+        cause = f"{check.get('cause') or ''} The host reports: {fix}".strip()
+        return t.cast("Check", {**check, "cause": cause, "fix": ""})
+    return t.cast("Check", {**check, "values": values}) if values else check

@@ -1,0 +1,102 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write the sentences that a host's fix may consist of, from the code that hosts run: the controller shows no other.
+
+python3 tests/site/fixes_table.py           write plugins/plugin_utils/_verdict/fixes.txt
+python3 tests/site/fixes_table.py --check   say whether it is as the code has it
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import sys
+import typing as t
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests/docs"))
+
+from made import main
+
+sys.path.insert(0, str(CHECKOUT / "plugins"))
+
+from module_utils._check import COSTS, by_role
+
+PLUGINS = CHECKOUT / "plugins"
+TABLE = PLUGINS / "plugin_utils/_verdict/fixes.txt"
+# The cluster's checks are made on the controller.
+LEFT_OUT = ("_cluster", "_pods")
+# A field's name, by the last name in its expression; of others a list of words.
+FIELDS = {
+    "address": ("address", "hop", "peer"),
+    "interface": ("interface", "port", "master"),
+    "number": ("before", "limit", "priority", "length", "need_mtu"),
+    "path": ("IFUPDOWN", "copy", "folder", "ours", "path", "source"),
+    "command": ("command", "gone", "op", "route"),
+    "commands": ("commands",),
+}
+# These are sentences of their own.
+SENTENCES = ("FIX", "IPOIB_GROUP", "ROLE", "TAKE", "by_role", "fix", "keeps", "more", "move", "second")
+SENTENCE = re.compile(r"[A-Z`(](?=.*[a-z]{3}.* .*[a-z]{3}).* .* .*")
+PIECE = re.compile(r".*[a-z]{2} .*[a-z]{2}.* .*")
+
+
+def field(expression: str) -> str:
+    """Return the place of a value in a sentence."""
+    last = re.findall(r"\w+", expression)[-1:] or [""]
+    name = next((name for name, ends in FIELDS.items() if last[0] in ends), "words")
+    return f"{{{name}}}"
+
+
+def texts(node: ast.expr) -> list[str]:
+    """Return the texts that an expression can have, its sentences apart by NUL."""
+    if isinstance(node, ast.Constant):
+        return [re.sub(r"\{(\w+)\}", lambda found: field(found[1]), node.value)] if isinstance(node.value, str) else []
+    if isinstance(node, ast.IfExp):
+        return [*texts(node.body), *texts(node.orelse)]
+    if isinstance(node, ast.FormattedValue):
+        if isinstance(node.value, ast.IfExp) and len(found := texts(node.value)) == 2:
+            return found
+        said = ast.unparse(node.value)
+        ours = re.match(r"\w*", said)
+        if ours and ours[0] in SENTENCES:
+            return ["\0"]
+        return [f"'{field(said)}'" if node.conversion == ord("r") else field(said)]
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(parts) for parts in itertools.product(*map(texts, node.values))]
+    return []
+
+
+def sentences(node: ast.AST) -> t.Iterator[str]:
+    """Yield the sentences below a node of the code."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "by_role" and node.args:
+        yield (
+            eval(ast.unparse(node), {"by_role": by_role, "COSTS": COSTS})
+            if isinstance(node.args[0], ast.Constant)
+            else ""
+        )
+    if isinstance(node, (ast.JoinedStr, ast.Constant)):
+        for text in texts(node):
+            form = PIECE if "\0" in text else SENTENCE
+            yield from filter(form.fullmatch, (part.strip(" .;:") for part in text.split("\0")))
+        return
+    for below in ast.iter_child_nodes(node):
+        if not (isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)):
+            yield from sentences(below)
+
+
+def table() -> str:
+    """Return the file's text."""
+    found: set[str] = set()
+    for path in [*PLUGINS.glob("module_utils/**/*.py"), *PLUGINS.glob("plugin_utils/_accept/*.py")]:
+        if not {*path.parts} & {*LEFT_OUT}:
+            found.update(sentences(ast.parse(path.read_text(encoding="utf-8"))))
+    return "".join(f"{sentence}\n" for sentence in sorted(found - {""}) if "\n" not in sentence)
+
+
+if __name__ == "__main__":
+    main([(TABLE, table())])

