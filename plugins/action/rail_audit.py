@@ -16,6 +16,7 @@ from ansible.plugins.loader import filter_loader
 
 from ..module_utils._check import NOT_LOOKED_AT
 from ..module_utils._cluster.machines import HOSTS
+from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._intake import line
 from ..plugin_utils._host_plan import (
@@ -63,6 +64,7 @@ class ActionModule(ModuleAction):
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have, folder), **self._settings.get("cabling", {})},
+            "neighbors": {"count": self._neighbors(have, folder)},
             "preflight": {**run, **self._node},
         }
         options = {**super().options(have, folder, args), "settings": settings}
@@ -70,6 +72,15 @@ class ActionModule(ModuleAction):
         if "paths" in args.get("checks", ["paths"]):
             options["addresses"] = drawn_addresses(folder, self._host, self._settings.get("ping", {}).get("seed", 0))
         return options
+
+    @staticmethod
+    def _neighbors(have: HostPlan, folder: str) -> int:
+        """Return how many neighbors the host may have of each family; 0 where the plan itself sets its tables."""
+        plan = read_plan(folder)
+        zone = plan["nodes"][have["node"]]["zone"]
+        slots = next((one["max_nodes"] for one in plan["frozen"].get("zones", ()) if one["name"] == zone), 0)
+        planned = any("/gc_thresh" in key for key in have.get("sysctls", ()))
+        return 0 if planned else most_neighbors(plan["frozen"]["mode"], slots, len(have["rails"]))
 
     @staticmethod
     def _cabling(have: HostPlan, folder: str) -> dict[str, t.Any]:

@@ -206,6 +206,13 @@ options:
     description: The metrics of the rails' routes in the main table come after this number, in the same way.
     type: int
     default: 100
+  neighbor_tables:
+    description:
+      - Whether hosts get neighbor tables that hold the other hosts on all rails, now and for the next boot, where these
+        are more than 512 (C(gc_thresh1) to C(gc_thresh3) below C(net/ipv4/neigh/default)). Without it the plan only
+        warns. A larger live value stays.
+    type: bool
+    default: false
   mtu:
     description:
       - MTU of the rails in bytes. Defaults to 4200 with O(network=roce) and to 2044 with O(network=infiniband).

@@ -18,9 +18,11 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from .._cabling import look as cabling
 from .._card import run as card_run
-from .._check import Check, skipped
+from .._check import Check, ok, skipped, warning
 from .._driver import run as driver_run
 from .._errors import InputError, Problem, RdmaError
+from .._fabric.neighbors import SOFT, thresholds
+from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
@@ -139,6 +141,28 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     return path_checks.checks_of(want, targets, state), {}
 
 
+def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:
+    """Compare the kernel's neighbor tables with the other hosts on all rails."""
+    count, sysfs = request.settings.get("neighbors", {}).get("count", 0), Sysfs()
+    rails = request.params.get("rails") or []
+    families = sorted({6 if ":" in item["address"] else 4 for rail in rails for item in rail["addresses"]})
+    checks = []
+    for family in families if count > SOFT else ():
+        planned = thresholds(count, family)
+        have = {key: sysfs.text(f"/proc/sys/{key}") or "" for key in planned}
+        values = [f"{key.replace('/', '.')}={value}" for key, value in planned.items()]
+        limit = have[list(planned)[1]]
+        if limit.isdigit() and int(limit) < count:
+            cause = (
+                f"The neighbor table of IPv{family} holds {limit} entries, and the rails have up to {count} neighbors."
+            )
+            fix = f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {' '.join(values)}`."
+            checks.append(warning("network_neighbors", planned, have, cause, fix, family=family))
+        else:
+            checks.append(ok("network_neighbors", planned, have, family=family))
+    return checks, {}
+
+
 def tos_of(request: Request) -> int:
     """Return the planned TOS byte of RoCE's packets, 0 where no role sets one."""
     if "qos" not in request.params["checks"]:
@@ -177,7 +201,10 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "driver": (of_module("rdma_driver", driver_run, "driver"),),
     "link_type": (of_module("nic_link_type", card_run),),
     "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
-    "network": (of_module("policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),),
+    "network": (
+        of_module("policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),
+        look_at_neighbors,
+    ),
     "persist": (of_module("rail_persist", persist_run),),
     "paths": (look_at_paths,),
     "duplicates": (of_rails("duplicates", duplicates.look),),

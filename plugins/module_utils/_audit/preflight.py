@@ -36,7 +36,7 @@ from .._route.want import WantRail, named, parse_want
 from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_work
-from .groups import OWN, Checks, Facts, Look, Request, of_module, options_of, plays
+from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
@@ -197,6 +197,7 @@ LOOKS: tuple[Look, ...] = tuple(
         ("rail_network", "cni", look_at_cni),
         ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
+        ("rail_network", "policy_route", look_at_neighbors),
         ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run), "rdma_rename")),
         (
             "rail_network",

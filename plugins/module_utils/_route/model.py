@@ -192,6 +192,8 @@ EQUAL_SETTINGS = {"arp_ignore": ("1", "2")}
 def as_good(key: str, now: str, wanted: str) -> bool:
     """Whether a setting (a path below /proc/sys) has the wanted value, or one that serves a rail equally."""
     equal = EQUAL_SETTINGS.get(key.rpartition("/")[2], ())
+    if "/gc_thresh" in key and now.isdigit():
+        return int(now) >= int(wanted)
     return now == wanted or (now in equal and wanted in equal)
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import ATTACHMENTS, Attachment
 from ...module_utils._fabric.backends import BACKENDS, Backend
+from ...module_utils._fabric.neighbors import most_neighbors
 from ...module_utils._fabric.numbers import vlan_interface
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
@@ -221,6 +222,7 @@ class Fabric:
     policy: str = DEFAULTS["policy"]
     """`prefixes` or `default_route`."""
     mtu: int = 4200
+    neighbor_tables: bool = False
     vfs: int = DEFAULTS["vfs"]
     hca_max: int = DEFAULTS["hca_max"]
     namespace: str = DEFAULTS["namespace"]
@@ -248,6 +250,10 @@ class Fabric:
         found = {prefix.family for zone in self.zones for prefix in zone.supernets}
         found.update(prefix.family for rail in self.rails for prefix in rail.subnets)
         return tuple(sorted(found))
+
+    def neighbors(self, zone: int) -> int:
+        """Return how many neighbors of one family a host of a zone (index) has on all rails."""
+        return most_neighbors(self.mode, self.zones[zone].max_nodes, len(self.rails))
 
     @property
     def zoned(self) -> bool:

@@ -10,6 +10,7 @@ import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
+from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
 from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
 from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
@@ -77,7 +78,7 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
             "policy": fabric.policy,
             **({"lossless": fabric.lossless._asdict()} if fabric.lossless else {}),
             "rdma_prefixes": prefixes,
-            "sysctls": settings[node.interfaces],
+            "sysctls": {**settings[node.interfaces], **_tables(fabric, node.zone)},
             "rails": [
                 {
                     "name": rail.name,
@@ -96,6 +97,13 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
         }
         made[f"{node.host}.json"] = t.cast("HostPlan", piece)
     return made
+
+
+def _tables(fabric: Fabric, zone: int) -> dict[str, str]:
+    """Return the settings of the neighbor tables of a zone's hosts, where they are asked for and needed."""
+    count = fabric.neighbors(zone) if fabric.neighbor_tables else 0
+    found = [thresholds(count, family) for family in fabric.families if count > SOFT]
+    return {key: value for one in found for key, value in one.items()}
 
 
 def _cables(fabric: Fabric, node: Node) -> dict[str, Cable]:

@@ -149,6 +149,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         foreign=_foreign(check, given["foreign_networks"]),
         policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
+        neighbor_tables=given["neighbor_tables"] is True,
         vfs=check.integer("fabric_vfs", given["vfs"], 1, MOST_VFS, default=8),
         hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),

@@ -79,6 +79,18 @@ def test_the_module_gets_host_plan_mode_cables_and_neighbours(plan):
     assert [item["host"] for item in handed["args"]["neighbours"]] == ["node2", "node4"]
 
 
+@pytest.mark.parametrize(("mode", "count"), [("shared", 512), ("exclusive", 1)])
+def test_the_module_gets_how_many_neighbors_the_host_may_have(plan, mode, count):
+    frozen = {"mode": mode, "zones": [{"name": "su1", "supernets": [], "max_nodes": 512}]}
+    more = {"frozen": frozen, "frozen_digest": digest_of(frozen)}
+    for path in Path(plan).rglob("*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+
+    _result, handed = run(rail_audit, {"plan_dir": plan}, {"checks": []})
+
+    assert handed["args"]["settings"]["neighbors"] == {"count": count}
+
+
 def test_an_audit_asks_for_what_the_plan_says_of_the_switches(plan, tmp_path):
     path = Path(plan) / "hosts/node1.json"
     have = json.loads(path.read_text()) | {"lossless": {"priority": 3, "dscp": 26, "cnp": 48}}

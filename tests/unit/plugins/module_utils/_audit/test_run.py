@@ -13,7 +13,9 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, run
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.modules import rail_audit
+from ansible_collections.railops.rdma.tests.unit import machines
 
 RAIL = {
     "name": "rail1",
@@ -89,3 +91,20 @@ def test_the_module_documents_every_group():
     options = yaml.safe_load(rail_audit.DOCUMENTATION)["options"]["checks"]
     assert options["choices"] == list(run.GROUPS)
     assert options["default"] == run.SPEC["checks"]["default"]
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "status"), [(512, "512", None), (4096, "512", "warning"), (4096, "8192", "ok")]
+)
+def test_neighbor_tables_are_compared_with_the_hosts_on_all_rails(monkeypatch, tmp_path, count, limit, status):
+    for step, value in enumerate(("128", limit, "1024"), 1):
+        machines.put(tmp_path, f"proc/sys/net/ipv4/neigh/default/gc_thresh{step}", value)
+    monkeypatch.setattr(groups, "Sysfs", lambda: Sysfs(str(tmp_path)))
+    rails = [{"name": "rail1", "addresses": [{"address": "192.0.2.2"}]}]
+
+    checks, _facts = groups.look_at_neighbors(request_of(rails=rails, settings={"neighbors": {"count": count}}))
+
+    assert [(check["id"], check["family"], check["status"]) for check in checks] == (
+        [("network_neighbors", 4, status)] if status else []
+    )
+    assert status != "warning" or "net.ipv4.neigh.default.gc_thresh2=8192" in checks[0]["fix"]

@@ -618,3 +618,12 @@ def test_a_fabric_with_other_bases_claims_those_numbers_and_takes_its_old_ones_a
     assert done.target.rules & set(left) == {left[1]}
     with pytest.raises(InputError, match="5001-5008, 3001-3008"):
         plan(host_of("ens1np0", rules=[Rule(4, 5008, 77)]), rails=[moved])
+
+
+@pytest.mark.parametrize(("now", "changes"), [("512", True), ("2048", False), ("65536", False)])
+def test_a_larger_neighbor_table_stays(now, changes):
+    key = "net/ipv4/neigh/default/gc_thresh2"
+
+    done = plan(host_of("ens1np0", sysctls={key: now}), sysctls={key: "2048"})
+
+    assert (done.target.sysctls[key] != now) is changes

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans, text_of
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails, shared
 
 RAW = exclusive(max_nodes=4, rails=rails(2))
 
@@ -60,3 +62,14 @@ def test_the_bases_of_the_fabric_number_tables_rules_and_metrics():
 
     assert [[rail.get(key) for key in keys] for rail in usual] == [[1001, 10001, None], [1002, 10002, None]]
     assert [[rail.get(key) for key in keys] for rail in other] == [[3001, 5001, 301], [3002, 5002, 302]]
+
+
+@pytest.mark.parametrize(("asked", "nodes"), [(False, 512), (True, 512), (False, 256), (True, 256)])
+def test_neighbor_tables_that_are_too_small_are_named_by_the_plan_or_set_by_the_hosts(asked, nodes):
+    made = plan_of(shared(max_nodes=nodes, rails=rails(2), rail_prefix=21, neighbor_tables=asked), [{"host": "n"}])
+
+    found = {key: value for key, value in host_plans(made)["n.json"]["sysctls"].items() if "neigh" in key}
+    values = {f"net/ipv4/neigh/default/gc_thresh{step + 1}": str(1024 << step) for step in range(3)}
+    warned = [text for text in made.warnings if "net.ipv4.neigh.default.gc_thresh1=1024" in text]
+    assert found == (values if asked and nodes == 512 else {})
+    assert len(warned) == (nodes == 512 and not asked)
