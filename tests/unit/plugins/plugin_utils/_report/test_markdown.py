@@ -157,19 +157,32 @@ def test_a_deviation_is_a_card_with_cause_and_fix_before_what_differs():
     plan = plan_of(*SAMPLES["exclusive"])
     bad = {(f"node{number}", "rail4") for number in (1, 2, 3, 5)}
     wanted, found = ["a=1", "b=2", "c=3"], ["a=1", "b=0", "c=3"]
-    verdict = verdict_of(plan, bad=bad, planned=wanted, observed=found, cause="It was changed.", fix="sysctl -w b=2")
+    verdict = verdict_of(
+        plan,
+        bad=bad,
+        planned=wanted,
+        observed=found,
+        cause="It was changed.",
+        fix="Look at cable, transceiver and switch port.",
+    )
     verdict["time"] = 1_800_000_000.5
     page = page_of(plan, verdict)
     card = re.search(r'<article class="card deviation">(.*?)</article>', page)[1]
     text = re.sub(r"<[^>]+>", "|", card)
-    assert text.index("node[1-3,5] rail4") < text.index("It was changed.") < text.index("sysctl -w b=2")
-    assert text.index("sysctl -w b=2") < text.index("- planned") < text.index("+ observed")
+    assert (
+        text.index("node[1-3,5] rail4")
+        < text.index("It was changed.")
+        < text.index("Look at cable, transceiver and switch port.")
+    )
+    assert (
+        text.index("Look at cable, transceiver and switch port.") < text.index("- planned") < text.index("+ observed")
+    )
     assert "4 times" in text
     assert "a=1" not in text, "what does not differ is shown"
     assert "Checked 2027-01-15 08:00 UTC." in page
     details = json.loads(re.search(r'id="verdict">(.*?)</script>', page)[1])["findings"]["node5"]
     assert [row[0] for row in details] == ["rail4"]
-    assert details[0][2:] == ["It was changed.", "sysctl -w b=2"]
+    assert details[0][2:] == ["It was changed.", "Look at cable, transceiver and switch port."]
 
 
 def test_one_bad_host_of_a_hundred_makes_no_rail_red_and_those_without_an_answer_are_one_card():
