@@ -16,7 +16,7 @@ from .._words import shortened
 from . import model
 from .own import Mine, in_metrics
 from .want import Want, WantRail, untouchable_problem
-from .wanted import covers, inside
+from .wanted import covers, inside, wanted
 
 MOST_NAMES = 5
 # What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.
@@ -31,7 +31,8 @@ INSTEAD = {
 
 def problems_of(want: Want, host: model.Host, mine: Mine) -> list[Problem]:
     """Return everything of a host that stands in the way of the plan."""
-    return [*link_problems(want, host), *address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+    found = [*link_problems(want, host), *address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+    return [*found, *_lost_routes(want, host, mine)]
 
 
 def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
@@ -202,3 +203,27 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
                 fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME {key} 300`)"
             text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
             yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]")
+
+
+def _lost_routes(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
+    """Find routes of others whose gateway or source no address of their interface would reach any more."""
+    aim = wanted(want, host).addresses if want.present else frozenset()
+    gone = mine.addresses - aim if want.purge else frozenset()
+    kept = (host.addresses | host.snapshot.addresses) - gone | aim
+
+    def reaches(addresses: t.Collection[model.Address], hop: model.Hop) -> bool:
+        own = (f"{item.address}/{item.length}" for item in addresses if item.interface == hop.interface)
+        return any(inside(hop.gateway, net) for net in own)
+
+    for route in sorted(host.snapshot.routes - mine.routes) if gone else ():
+        hops = [hop for hop in route.next_hops if hop.gateway and reaches(gone, hop) and not reaches(kept, hop)]
+        sources = {item.address for item in gone} - {item.address for item in kept}
+        if hops or route.source in sources:
+            what = f"leads to {hops[0].gateway}" if hops else f"has the source {route.source}"
+            text = (
+                f"the route `{route}` is not ours and {what}, in a subnet that this run removes from {route.interface}."
+            )
+            # Several next hops have no short form; the kernel tells the route by the rest.
+            bare = replace(route, interface="", gateway="", source="", other="", mtu="") if route.hops else route
+            fix = f"Remove it: `{model.Op('delete', bare)}`. Add it again by another gateway where it is needed."
+            yield Problem("routes", text, f"{fix} [route_by_gateway]")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
+    Hop,
     Host,
     Link,
     Op,
@@ -279,6 +280,45 @@ def test_what_is_in_the_way_is_refused_with_its_fix(host, values, says, fix):
     assert says in str(caught.value)
     assert fix in str(caught.value)
     assert {check["status"] for check in caught.value.facts["checks"]} == {"deviation"}
+
+
+STORAGE = Route(4, 254, "203.0.113.0/24", 300, "ens1np0", "192.0.2.1", protocol=4)
+MOVED = {"address": "192.0.2.34", "subnet": "192.0.2.32/27", "gateway": "192.0.2.33"}
+
+
+@pytest.mark.parametrize(
+    ("route", "command"),
+    [
+        (STORAGE, "`ip route delete 203.0.113.0/24 via 192.0.2.1 dev ens1np0 metric 300`"),
+        (
+            dataclasses.replace(STORAGE, gateway="", source="192.0.2.2"),
+            "`ip route delete 203.0.113.0/24 dev ens1np0 src 192.0.2.2 metric 300`",
+        ),
+        (
+            dataclasses.replace(
+                STORAGE, other="multipath", hops=(Hop("ens1np0", "192.0.2.1"), Hop("ens2np0", "192.0.2.65"))
+            ),
+            "`ip route delete 203.0.113.0/24 metric 300`",
+        ),
+    ],
+    ids=["gateway", "source", "multipath"],
+)
+@pytest.mark.parametrize("values", [{"state": "absent"}, {"rails": [{**RAIL1, "addresses": [MOVED]}]}])
+def test_a_users_route_by_a_gateway_that_goes_is_named_with_its_command(route, command, values):
+    """Found by an attack: teardown failed halfway, as the kernel took no such route any more (H1)."""
+    start = host_of("ens1np0")
+    host = after(start, plan(start))
+    routes = host.snapshot.routes | {route}
+    host = dataclasses.replace(host, snapshot=dataclasses.replace(host.snapshot, routes=routes))
+    assert not plan(host).changed
+    with pytest.raises(InputError) as caught:
+        plan(host, **values)
+    assert command in str(caught.value)
+    assert "[route_by_gateway]" in str(caught.value)
+    other = host.addresses | {Address("ens1np0", 4, "192.0.2.30", 27)}
+    reached = dataclasses.replace(host, addresses=other, snapshot=dataclasses.replace(host.snapshot, addresses=other))
+    if not route.source:
+        assert route in plan(reached, **values).target.routes
 
 
 @pytest.mark.parametrize(
