@@ -44,7 +44,6 @@ class Break(t.NamedTuple):
     :param listed: why an audit is red although the packets arrive; empty where it must not be.
     :param lossy: the interface that loses half of what comes in, and its namespace.
     :param words: of which a cause has one, where the way of a packet is other than planned by this.
-    :param sports: from which packets are to be sent, beside any; `dports` to which users are to send, beside RoCE's.
     """
 
     kind: str
@@ -55,8 +54,6 @@ class Break(t.NamedTuple):
     listed: str = ""
     lossy: tuple[str, str] | None = None
     words: tuple[str, ...] = ()
-    sports: tuple[int, ...] = ()
-    dports: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.host} {self.rail}: {'; '.join(line for _space, line, _undo in self.steps)}"
@@ -247,11 +244,7 @@ class Breaks:
     ) -> Break:
         """A rule with such selectors to a table that leads elsewhere, the same way, nowhere, or to an error."""
         address, supernet, far = item["address"], self._supernet(host, item), self._far(host, item)[1]
-        priority, table, sport = (
-            self.draw.choice(priorities),
-            self.draw.randint(2000, 9999),
-            self.draw.randint(49153, 65000),
-        )
+        priority, table = self.draw.choice(priorities), self.draw.randint(2000, 9999)
         selectors = {
             "from": [f"from {address}", f"from {supernet}", "from all"],
             "to": [f"to {far}", f"to {supernet}", f"to {item['gateway']}"],
@@ -259,7 +252,7 @@ class Breaks:
             "ipproto": ["ipproto 17", "ipproto 6"],
             "icmp": ["ipproto 1"],
             "dport": ["ipproto 17 dport 4791", "ipproto 17 dport 4700-4800", "ipproto 17 dport 53"],
-            "sport": [f"ipproto 17 sport {sport}-{sport + 9}", "ipproto 17 sport 1-1024"],
+            "sport": ["ipproto 17 sport 1-1024"],
             "uidrange": ["uidrange 0-0", "uidrange 0-1000", "uidrange 1000-2000"],
             "tos": ["tos 0x68", "tos 0x08"] if six(item) else ["tos 0x08", "tos 0x10"],
             "iif": ["iif lo", f"iif {self.mgmt}", "iif nosuch0"],
@@ -279,7 +272,7 @@ class Breaks:
         )
         if end in ("away", "right", "suppress"):
             prefix = self.draw.choice(["default", supernet, f"{self._far(host, item)[1]}/{width(item)}"])
-            # Of a larger fleet an audit asks for TCP and users between neighbours only, and it refuses a default route
+            # Of a larger fleet an audit asks for TCP between neighbours only, and it refuses a default route
             # on a rail for itself.
             prefix = supernet if len(self.plans) > 3 else prefix
             way = right(place, item) if end == "right" else self._away(host, place, item)
@@ -294,11 +287,8 @@ class Breaks:
         )
         bound = six(item) and end == "away" and f"oif {place['interface']}" in chosen
         listed = ICMP if "icmp" in keys else BOUND if bound else ""
-        more = {"words": (f"`{priority}:",), "sports": (sport,), "listed": listed}
-        # To another port of UDP an audit asks for the users that a rule names.
-        more["dports"] = (53,) if "dport 53" in chosen and "uidrange" in chosen else ()
         own = place if chosen.startswith(f"from {address}") else None
-        return self._made(host, own, *pairs, free=True, **more)
+        return self._made(host, own, *pairs, free=True, words=(f"`{priority}:",), listed=listed)
 
     def rule(self, host: str, place: dict, item: dict) -> Break:
         keys = ["from", "to", "fwmark", "ipproto", "dport", "sport", "uidrange", "tos", "iif", "oif", "not"]
@@ -357,21 +347,7 @@ class Breaks:
         listed = "" if table == "main" else NOT_OURS
         return self._made(host, place, *pairs, free=True, listed=listed, words=(f"nhid {identity}", prefix))
 
-    # --- neighbours and settings --------------------------------------------------------------------------------------
-
-    def _neighbour(self, host: str, place: dict, address: str, mac: str) -> Break:
-        where, state = f"{address} dev {place['interface']}", self.draw.choice(["permanent", "noarp"])
-        pair = (f"neighbor replace {where} lladdr {mac} nud {state}", f"neighbor del {where}")
-        return self._made(host, place, pair, free=True, words=(f"{address} is set by hand to {mac}",))
-
-    def neighbour(self, host: str, place: dict, item: dict) -> Break:
-        address = self.draw.choice([item["gateway"], self._far(host, item, place["name"])[1]])
-        return self._neighbour(host, place, address, MAC)
-
-    def right_neighbour(self, host: str, place: dict, item: dict) -> Break:
-        """A neighbour set by hand as it is."""
-        address = self.draw.choice([item["gateway"], self._far(host, item, place["name"])[1]])
-        return self._neighbour(host, place, address, self.macs[address])
+    # --- settings and MAC addresses -----------------------------------------------------------------------------------
 
     def strict_source(self, host: str, _place: dict, _item: dict) -> Break:
         key = "net/ipv4/conf/all/rp_filter"
@@ -385,13 +361,6 @@ class Breaks:
         line = f"link set {place['interface']} address {{}}".format
         own, mac = (self.macs[there["addresses"][0]["address"]] for there in (place, rail))
         return self._made(host, place, (line(mac), line(own)), free=True, listed="" if near else TWO_LEAVES)
-
-    def short_life(self, host: str, place: dict, item: dict) -> Break:
-        hops = self.draw.choice(["1", "1", "64"])
-        if six(item):
-            key = f"net/ipv6/conf/{place['interface']}/hop_limit"
-            return self._made(host, place, (f"{key}={hops}", f"{key}=64"), free=True)
-        return self._made(host, None, (f"net/ipv4/ip_default_ttl={hops}", "net/ipv4/ip_default_ttl=64"), free=True)
 
     def arp_ignore(self, host: str, _place: dict, _item: dict) -> Break:
         value = self.draw.choice(["1", "8"])
@@ -444,5 +413,4 @@ def right(place: dict, item: dict) -> str:
 KINDS = [name for name, made in vars(Breaks).items() if callable(made) and name[0] != "_" and name != "draw_one"]
 # Those that change where packets go, and do it by what a host's kernel answers.
 OF_PATHS = ["rule", "rule_to_one", "rule_from_own", "rule_for_some", "rule_behind", "route_of_table", "main_route"]
-OF_PATHS += ["nexthop", "lost_rule", "lost_routes", "address_elsewhere", "lost_address", "neighbour", "right_neighbour"]
-OF_PATHS += ["unrelated"]
+OF_PATHS += ["nexthop", "lost_rule", "lost_routes", "address_elsewhere", "lost_address", "unrelated"]

@@ -5,8 +5,8 @@
 """Whether rails carry packets, and which way: sends them, counts them at their target and watches the leaf ports.
 
 UDP to port 4791 with 4000 bytes that may not be fragmented and the planned TOS, with the rail's interface named and not
-named; between rails that are near each other also from an ordinary user, and a connection of TCP. It shares nothing
-with what it judges: no plan but addresses, no question to the kernel, no echo.
+named; between rails that are near each other also a connection of TCP. It shares nothing with what it judges: no plan
+but addresses, no question to the kernel, no echo.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import errno
-import os
 import select
 import socket
 import struct
@@ -23,7 +22,7 @@ import typing as t
 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
 
-PORT, TCP_PORT, TCP_FROM, USER, SIZE = 4791, 18515, 30000, 1000, 4000
+PORT, TCP_PORT, TCP_FROM, SIZE = 4791, 18515, 30000, 4000
 # linux/if_packet.h, linux/in.h, linux/in6.h, asm-generic/socket.h
 ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 3, 263, 23, 33
 IP_PKTINFO, IPV6_PKTINFO = 8, 50
@@ -56,31 +55,21 @@ class End(t.NamedTuple):
 
 
 class Way(t.NamedTuple):
-    """What is sent: from an end to another; `how` is bound, unbound, user or tcp."""
+    """What is sent: from an end to another; `how` is bound, unbound or tcp."""
 
     source: End
     target: End
     how: str
-    sport: int = 0
-    dport: int = PORT
 
 
-def ways_of(
-    source: End,
-    targets: t.Iterable[End],
-    near: t.Collection[str],
-    sports: t.Iterable[int] = (0,),
-    dports: t.Iterable[int] = (PORT,),
-) -> list[Way]:
-    """Return what is sent from an end to others; from users, to `dports`, and over TCP to the rails that are `near`."""
-    made = []
-    for target in targets:
-        if target.kind == source.kind:
-            made += [Way(source, target, how, sport) for sport in sports for how in ("bound", "unbound")]
-            if target.rail in near:
-                made += [Way(source, target, "user", sport, dport) for sport in sports for dport in dports]
-                made.append(Way(source, target, "tcp", 0, TCP_PORT))
-    return made
+def ways_of(source: End, targets: t.Iterable[End], near: t.Collection[str]) -> list[Way]:
+    """Return what is sent from an end to others; over TCP to the rails that are `near`."""
+    return [
+        Way(source, target, how)
+        for target in targets
+        if target.kind == source.kind
+        for how in ("bound", "unbound", *(["tcp"] if target.rail in near else []))
+    ]
 
 
 class Judge:
@@ -96,21 +85,21 @@ class Judge:
         seen: dict[int, set[tuple[str, str]]] = collections.defaultdict(set)
         with contextlib.ExitStack() as stack:
             ears: dict[int, tuple[socket.socket, str]] = {}
-            for target, dport in dict.fromkeys((way.target, way.dport) for way in ways if way.how != "tcp"):
-                if sock := self._receiver(stack, target, dport):
+            for target in dict.fromkeys(way.target for way in ways if way.how != "tcp"):
+                if sock := self._receiver(stack, target):
                     ears[sock.fileno()] = (sock, "")
             for port in dict.fromkeys(way.source.port for way in ways):
                 sock = self._watcher(stack, port)
                 ears[sock.fileno()] = (sock, port)
-            voices = {key: self._sender(stack, *key) for key in dict.fromkeys((w.source, w.how, w.sport) for w in ways)}
+            voices = {key: self._sender(stack, *key) for key in dict.fromkeys((way.source, way.how) for way in ways)}
             by = {(way.source, way.how): self._interface(way.source) if way.how == "bound" else [] for way in ways}
             plain = [(number, way) for number, way in enumerate(ways) if way.how != "tcp"]
             for _turn in range(self.rounds):
                 for number, way in plain:
-                    if sock := voices[way.source, way.how, way.sport]:
+                    if sock := voices[way.source, way.how]:
                         with contextlib.suppress(OSError):
                             data = HEAD.pack(TOKEN, number).ljust(SIZE, b".")
-                            sock.sendmsg([data], by[way.source, way.how], 0, (way.target.address, way.dport))
+                            sock.sendmsg([data], by[way.source, way.how], 0, (way.target.address, PORT))
                     if not number % 64:
                         _listen(ears, got, seen, 0)
                 _listen(ears, got, seen, 0.02)
@@ -125,13 +114,13 @@ class Judge:
                 wrong[way] = f"{got[number]} of {self.rounds} {came}"
         return wrong
 
-    def _receiver(self, stack: contextlib.ExitStack, end: End, port: int) -> socket.socket | None:
+    def _receiver(self, stack: contextlib.ExitStack, end: End) -> socket.socket | None:
         with entered(self.spaces[end.host]):
             sock = stack.enter_context(socket.socket(end.kind, socket.SOCK_DGRAM))
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         sock.setblocking(False)
         try:
-            sock.bind((end.address, port))
+            sock.bind((end.address, PORT))
         except OSError:  # the address is not there
             return None
         return sock
@@ -145,19 +134,16 @@ class Judge:
         sock.setblocking(False)
         return sock
 
-    def _sender(self, stack: contextlib.ExitStack, end: End, how: str, sport: int) -> socket.socket | None:
+    def _sender(self, stack: contextlib.ExitStack, end: End, how: str) -> socket.socket | None:
         if how == "tcp":
             return None
         with entered(self.spaces[end.host]):
-            os.seteuid(USER if how == "user" else 0)
             sock = stack.enter_context(socket.socket(end.kind, socket.SOCK_DGRAM))
-            os.seteuid(0)
         try:
             sock.setsockopt(*MTU_DISCOVER[end.kind], DONT_FRAGMENT)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if how != "user":
-                sock.setsockopt(*TRAFFIC_CLASS[end.kind], self.tos)
-            sock.bind((end.address, sport))
+            sock.setsockopt(*TRAFFIC_CLASS[end.kind], self.tos)
+            sock.bind((end.address, 0))
         except OSError:
             return None
         return sock

@@ -22,7 +22,7 @@ from topology import MANAGEMENT
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
-from ansible_collections.railops.rdma.tests.kernel.judge import PORT, End, Judge, Way, ways_of
+from ansible_collections.railops.rdma.tests.kernel.judge import End, Judge, Way, ways_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
 from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
 
@@ -51,13 +51,12 @@ class World:
         ]
         self.judge = Judge(self.spaces, self.core)
 
-    def lost(self, what: Break | None = None) -> dict[Way, str]:
-        """Return what is lost of what all rails send, also from and to the ports that a break is about."""
+    def lost(self) -> dict[Way, str]:
+        """Return what is lost of what all rails send."""
         ways = []
         for end in self.ends:
             others = [other for other in self.ends if other.host != end.host]
-            ports = ((0, *what.sports), (PORT, *what.dports)) if what and end.host == what.host else ()
-            ways += ways_of(end, others, (end.rail,), *ports)
+            ways += ways_of(end, others, (end.rail,))
         return self.judge.lost(ways)
 
     def breaks(self, seed: int) -> Breaks:
@@ -66,7 +65,7 @@ class World:
         return Breaks(seed, self.spaces, self.core, self.plans, "n{}r{}", aside)
 
     def forget(self) -> None:
-        """Let everybody ask for their neighbours again, as they do after half a minute: what is set by hand stays."""
+        """Let everybody ask for their neighbours again, as they do after half a minute."""
         for space in (self.core, *self.spaces.values()):
             for family in ("-4", "-6"):
                 for words in (["neigh", "flush", "all"], ["route", "flush", "cache"]):
@@ -127,9 +126,9 @@ def judged(world: World, what: Break) -> str:
         what.do()
         world.forget()
         time.sleep(0.3)
-        before = world.lost(what)
+        before = world.lost()
         run = world.fleet.play("audit", code=None)
-        after = world.lost(what)
+        after = world.lost()
     verdict = world.fleet.verdict()
     world.mend(what)
     return told(what, before, after, run.code, verdict)

@@ -137,7 +137,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     with Kernel() as kernel:
         host = kernel.read(want)
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
-    targets, state = path_kernel.prove(want, host, others, tos_of(request), answers_at, more)
+    targets, state = path_kernel.prove(want, host, others, tos_of(request), more)
     return path_checks.checks_of(want, targets, state), {}
 
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Query the wire itself for the holder of an address: past the neighbour table, and where no route leads.
-
-For entries of that table that somebody set by hand, and for isolated rails that have no gateway.
-"""
+"""Query the wire itself for the holder of an address, where no route leads: isolated rails without a gateway."""
 
 from __future__ import annotations
 

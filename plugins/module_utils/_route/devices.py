@@ -28,7 +28,7 @@ if t.TYPE_CHECKING:
 FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"}
 IFLA_MACSEC_ICV_LEN, MACSEC_HEAD, MACSEC_ICV = 3, 16, 16
 # include/uapi/linux/if_link.h, net_namespace.h, sched.h
-IFLA_INFO_DATA, IFLA_MACVLAN_MODE, MACVLAN_MODE_PASSTHRU = 2, 1, 8
+IFLA_INFO_DATA = 2
 IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
 
 
@@ -49,11 +49,7 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     asked = [(ports[rail.asked], rail.mtu or 0) for rail in want.rails if want.present and rail.asked in ports]
     lowered = {port.index: port.name for port, mtu in asked if 0 < mtu < port.mtu}
     devices = {rail.device for rail in want.rails}
-    above = [
-        (key, below, replace(link, head=_head(have)))
-        for key, below, link, have in _stacked(asked=bool(lowered))
-        if link.made in FOLLOWERS
-    ]
+    above = list(_stacked()) if lowered else []
     found: dict[tuple[int, int], Link] = {}
     ahead = {(0, index): Link(name, 0, True, parent=name) for index, name in lowered.items()}
     while ahead:
@@ -66,54 +62,36 @@ def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     return {link.name: link for link in found.values() if link.netns or link.name not in devices}
 
 
-def takers(ports: t.Iterable[Link]) -> dict[str, str]:
-    """Return who takes all frames of a port, a macvlan in mode passthru, and where it is, by the port's name."""
-    heard = {(0, port.index): port.name for port in ports if port.promiscuous}
-    return {
-        heard[below]: link.name
-        for _key, below, link, have in _stacked(asked=bool(heard))
-        if below in heard and link.made in ("macvlan", "macvtap")
-        if _data(have).get(IFLA_MACVLAN_MODE) == u32(MACVLAN_MODE_PASSTHRU)
-    }
+def _stacked() -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link]]:
+    """Yield the links of FOLLOWERS that are stacked on others, in all network namespaces of this host.
 
-
-def _stacked(*, asked: bool) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], Link, dict[int, bytes]]]:
-    """Yield what stands on other links, here and in all other network namespaces of this host.
-
-    Each with what it stands on, both by namespace and number, and its attributes; its name says where it is.
-
-    :param asked: whether there is anything to look for.
+    Each with what it is stacked on, both by namespace and number; its name contains its place.
     """
     with contextlib.ExitStack() as stack:
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         stack.callback(os.close, home)
-        for netns, path in {0: "", **other_namespaces()}.items() if asked else ():
+        for netns, path in {0: "", **other_namespaces()}.items():
             if not (ask := socket_in(path) if netns else Socket()):
                 continue
             stack.callback(ask.close)
             place, host = (f" ({whose(path)})", _number_of(home, ask)) if netns else ("", None)
             for answer in ask.dump(request(nl.RTM_GETLINK, nl.NLM_F_DUMP, bytes(nl.LINK_HEAD.size))):
                 have = attributes(answer, nl.LINK_HEAD.size)
-                if nl.IFLA_LINK not in have:
+                if nl.IFLA_LINK not in have or (made := kind_of(answer)) not in FOLLOWERS:
                     continue
                 _family, _type, index, flags, _change = nl.LINK_HEAD.unpack_from(answer)
                 elsewhere = have.get(IFLA_LINK_NETNSID)
                 there = netns if elsewhere is None else 0 if elsewhere == host else -1
                 name, up = text_of(have[nl.IFLA_IFNAME]) + place, bool(flags & nl.IFF_UP)
-                link = Link(name, _number(have[nl.IFLA_MTU]), up, index=index, netns=netns, made=kind_of(answer))
-                yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link, have
-
-
-def _data(have: t.Mapping[int, bytes]) -> dict[int, bytes]:
-    """Return the attributes of a link that its kind alone has."""
-    return attributes(attributes(have.get(nl.IFLA_LINKINFO, b"")).get(IFLA_INFO_DATA, b""))
+                mtu, head = _number(have[nl.IFLA_MTU]), _head(have) if made == "macsec" else 0
+                link = Link(name, mtu, up, index=index, netns=netns, made=made, head=head)
+                yield (netns, index), (there, _number(have[nl.IFLA_LINK])), link
 
 
 def _head(have: t.Mapping[int, bytes]) -> int:
-    """Return how many bytes less than what it stands on a link carries."""
-    if text_of(attributes(have[nl.IFLA_LINKINFO])[nl.IFLA_INFO_KIND]) != "macsec":
-        return 0
-    value = _data(have).get(IFLA_MACSEC_ICV_LEN, b"")
+    """Return how many bytes MACsec takes of the MTU of what it is stacked on."""
+    data = attributes(attributes(have[nl.IFLA_LINKINFO]).get(IFLA_INFO_DATA, b""))
+    value = data.get(IFLA_MACSEC_ICV_LEN, b"")
     return MACSEC_HEAD + (value[0] if value else MACSEC_ICV)
 
 

@@ -49,8 +49,7 @@ class Link:
     is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
     and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. MACsec takes
     `head` bytes of the MTU. `netns` is the number of
-    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
-    `silent` is one whose ARP is off, and `promiscuous` how many want to hear all of it.
+    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge).
     """
 
     name: str
@@ -70,8 +69,6 @@ class Link:
     head: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
-    silent: bool = field(default=False, compare=False)
-    promiscuous: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""

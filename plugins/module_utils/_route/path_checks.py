@@ -11,9 +11,10 @@ import os
 import typing as t
 
 from .._check import Check, by_role, deviation, ok, skipped, warning
+from .._fabric.numbers import TEST_PORT
 from .._words import shortened
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
-from .paths import LOCAL_TABLE, Asked, Flow, PathState, Target, ways_of
+from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, Asked, PathState, Target
 from .wanted import inside
 
 if t.TYPE_CHECKING:
@@ -33,8 +34,6 @@ TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 MAIN_PRIORITY = 32766
 # Addresses in one cause.
 MOST_TOLD = 6
-# Leaf, spine and the leaf beyond take one each.
-FEW_HOPS = 8
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
 MAKERS = {
     0: "unspec",
@@ -72,15 +71,13 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list
     for one in state.asked:
         asked.setdefault(one.target, []).append(one)
     return [
-        _check(rail, item, [one for one in targets if one.source == item.address], state, asked, want)
+        _check(rail, item, [one for one in targets if one.source == item.address], state, asked)
         for rail in want.rails
         for item in rail.addresses
     ]
 
 
-def _check(
-    rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers, want: Want
-) -> Check:
+def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
         return skipped("route_path", "the plan has no gateway and no neighbour to prove a way to", **where)
@@ -88,9 +85,7 @@ def _check(
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
     found: dict[Finding, list[Target]] = {}
     for target in targets:
-        # Who asks in brief chooses a rail.
-        ways = set() if target.brief else ways_of(want, state.host, target.address)
-        for finding in _findings(target, state, asked.get(target, ()), ways):
+        for finding in _findings(target, state, asked.get(target, ())):
             found.setdefault(finding, []).append(target)
     bad = {finding: own for finding, own in found.items() if finding.bad}
     wrong = {target for own in bad.values() for target in own}
@@ -133,20 +128,6 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
     if not all(holders.values()):
         fix = "Look for the host that has the same address: `journalctl -k | grep -i duplicate`."
         return Finding(True, f"{item.address} is held back by duplicate address detection", fix)
-    if link.silent:
-        fix = f"Switch it on: `ip link set {link.name} arp on`."
-        return Finding(True, f"ARP is off on {link.name}: nobody is asked, and nobody is answered", fix)
-    if taker := state.taken.get(link.name):
-        fix = f"Take {taker.partition(' ')[0]} away, or give the pod a rail of its own."
-        return Finding(True, f"{taker} is a macvlan in mode passthru, and takes all that comes in on {link.name}", fix)
-    if item.address in state.foreign:
-        cause = f"the table local has no entry for {item.address}, so nothing that comes in for it is taken"
-        if item.family == 6:
-            # One that is put back by hand holds until the link comes up: the kernel then sets its dead one before it.
-            fix = f"`ip -6 address del {item.address}/{item.length} dev {link.name}`. {ROLE}"
-            return Finding(True, cause, f"Take the address away: {fix}")
-        command = f"ip route add local {item.address} dev {link.name} table local proto kernel scope host"
-        return Finding(True, cause, f"Put it back: `{command} src {item.address}`.")
     return None
 
 
@@ -155,44 +136,34 @@ def _holders(address: str, host: Host) -> dict[str, bool]:
     return {item.interface: item.usable for item in sorted(host.addresses) if item.address == address}
 
 
-def _findings(target: Target, state: PathState, answers: t.Iterable[Asked], ways: set[Hop]) -> t.Iterator[Finding]:
+def _findings(target: Target, state: PathState, answers: t.Iterable[Asked]) -> t.Iterator[Finding]:
     if here := list(_holders(target.address, state.host)):
         fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
-    left = state.hops.get((target.interface, target.family), 255)
-    if left < FEW_HOPS and target.gateway:
-        key = "net.ipv4.ip_default_ttl" if target.family == 4 else f"net.ipv6.conf.{target.interface}.hop_limit"
-        cause = f"packets live {left} hop{'' if left == 1 else 's'}: {key} is {left}, and the gateway takes one"
-        yield Finding(left < 2, cause, f"Set it: `sysctl -w {key}=64`, and where sysctl.d has it.")
-    sides: dict[Finding, list[Flow]] = {}
+    flows: dict[Finding, set[str]] = {}
     for asked in answers:
-        if finding := _judged(asked, state, ways):
-            sides.setdefault(finding, []).append(asked.flow)
-    for finding, flows in sides.items():
-        side, bound_to = "", {flow.interface for flow in flows}
-        if whose := all(flow.whose for flow in flows) and dict.fromkeys(flow.whose for flow in flows):
-            side = f" (not RoCE, but {' and '.join(whose)})"
-        elif finding.bad and bound_to == {""}:
+        if finding := _judged(asked, state):
+            flows.setdefault(finding, set()).add(asked.flow)
+    for finding, own in flows.items():
+        side = ""
+        if own == {TCP}:
+            side = f" (not RoCE, but TCP to port {TEST_PORT})"
+        elif finding.bad and own <= {UNBOUND, TCP}:
             side = " (a packet that is not bound to the interface)"
-        elif finding.bad and "" not in bound_to:
+        elif finding.bad and own == {BOUND}:
             side = f" (a packet bound to {target.interface}, as RDMA's own look-up asks)"
         yield finding._replace(cause=finding.cause + side)
-    yield from _neighbour(target, state)
 
 
-def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
-    """Hold the kernel's answer against the plan.
-
-    :param ways: all planned ways to the address, for who asks without a source.
-    """
-    target, route, plain, bound = asked.target, asked.match, asked.plain, bool(asked.flow.source)
+def _judged(asked: Asked, state: PathState) -> Finding | None:
+    """Compare the kernel's answer with the plan."""
+    target, route, plain = asked.target, asked.match, asked.plain
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
-    good = good if bound else ways
     # With an interface and without a route, IPv4 takes the destination for a neighbour: table 0 (net/ipv4/route.c).
     if not route or not plain or not plain.table:
         cause = REFUSED.get(asked.error, os.strerror(asked.error))
-        if asked.flow.interface and target.family == 4 and plain:
+        if asked.flow == BOUND and target.family == 4 and plain:
             cause = f"no route leaves by {target.interface}, and IPv4 would look for it on the link itself"
     else:
         # A route by a next hop object may name that alone: what the packet gets has the hop.
@@ -200,40 +171,38 @@ def _judged(asked: Asked, state: PathState, ways: set[Hop]) -> Finding | None:
         if route.other in ("", "multipath") and set(hops) <= good:
             if not set(plain.next_hops) <= good:
                 cause = f"the route is right, and the packet leaves by {plain.next_hops[0]}: an ICMP redirect?"
-                return Finding(bound, cause, "Switch accept_redirects off and flush: `ip route flush cache`.")
-            if route.table == target.table or not bound:
+                return Finding(True, cause, "Switch accept_redirects off and flush: `ip route flush cache`.")
+            if route.table == target.table:
                 return None
             led, fix = _why(asked, state)
             return Finding(False, f"it leaves as planned, and not by table {target.table}{led}", fix)
         where = " and ".join(map(str, dict.fromkeys(hops))) or route.other
         where += " inside of another packet" if "encap" in route.other else ""
         by_name = all(hop.interface != target.interface for hop in hops)
-        instead = target.interface if by_name else Hop(target.interface, target.gateway)
-        cause = f"it leaves by {where} instead of {instead if bound else 'a rail'}"
+        cause = (
+            f"it leaves by {where} instead of {target.interface if by_name else Hop(target.interface, target.gateway)}"
+        )
     led, fix = _why(asked, state)
-    if bound:
-        return Finding(True, cause + led, fix)
-    return Finding(False, f"without a source address, as programs ask that do not bind to a rail: {cause}{led}", fix)
+    return Finding(True, cause + led, fix)
 
 
 def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     """Return what may have led there, and the fix: rules that select the packet, routes, what ours lack."""
-    target, route, bound = asked.target, asked.match, bool(asked.flow.source)
+    target, route = asked.target, asked.match
     six, length = (" -6", 128) if target.family == 6 else ("", 32)
     now = state.host.snapshot
-    own, before = (target.table, target.priority) if bound else (MAIN_TABLE, MAIN_PRIORITY)
-    by_own = route is not None and route.table == own
-    rules = [] if bound and by_own else _rules_that_fit(asked, now.rules)
+    by_own = route is not None and route.table == target.table
+    rules = [] if by_own else _rules_that_fit(asked, now.rules)
     routes = [route] if route else []
     # Of the rails' tables everything was read: also what refuses there, or passes on.
     routes += [
         item
         for item in (*state.local, *sorted(now.routes))
-        if item.other and item.table in (own, LOCAL_TABLE) and item.family == target.family and not by_own
+        if item.other and item.table in (target.table, LOCAL_TABLE) and item.family == target.family and not by_own
         if item not in routes and (item.dst == DEFAULT or inside(target.address, item.dst))
     ]
     ours = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
-    missing = bound and ours not in now.rules
+    missing = ours not in now.rules
     master = now.links[target.interface].master
     parts = [f"rule `{rule}` (made by {_maker(rule)}) selects it" for rule in rules]
     place = {MAIN_TABLE: " of the table main"}
@@ -242,13 +211,13 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
     # What is behind ours is asked only where ours lead nowhere.
-    foreign = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < before]
+    foreign = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < target.priority]
     others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
     if foreign:
         commands = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in foreign)
         if len(foreign) > 1:
-            return led, f"Move those rules behind {before}, or take them away: {commands}."
-        return led, f"Move that rule behind {before}, or take it away: {commands}."
+            return led, f"Move those rules behind {target.priority}, or take them away: {commands}."
+        return led, f"Move that rule behind {target.priority}, or take it away: {commands}."
     if others and not missing:
         command = f"ip{six} route del {others[0]}"
         return led, f"Take that route away where it comes from; on this host: `{command}`."
@@ -271,29 +240,14 @@ def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
         if rule.family == asked.target.family and 0 < rule.priority < MAIN_PRIORITY
         if rule.table != asked.target.table
         and (not route or rule.table == route.table or (rule.table == 0 and "goto" in rule.other))
-        if (_fits(asked.flow.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
+        if (_fits(asked.target.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
         or (rule.invert and rule.other)
     ]
 
 
 def _fits(address: str, prefix: str) -> bool:
-    return not prefix or (bool(address) and inside(address, prefix))
+    return not prefix or inside(address, prefix)
 
 
 def _maker(item: Rule | Route) -> str:
     return MAKERS.get(item.protocol, f"protocol {item.protocol}")
-
-
-def _neighbour(target: Target, state: PathState) -> t.Iterator[Finding]:
-    """Look at an entry of the neighbour table that somebody set by hand for the next hop."""
-    hop = target.gateway or target.address
-    key = (target.interface, hop)
-    entry = state.neighbours.get(key)
-    if entry is None:
-        return
-    seen = state.seen.get(key, "")
-    fix = f"Take it away: `ip neighbor del {hop} dev {target.interface}`."
-    cause = f"{hop} is set by hand to {entry}, and {seen or 'nothing'} answers for it on {target.interface}"
-    if seen == entry:
-        cause = f"{hop} has an entry set by hand in the neighbour table ({entry}), right today"
-    yield Finding(seen != entry, cause, fix)

@@ -4,33 +4,28 @@
 
 """Prove where a rail's packets go: what to ask of the kernel, and what its answers mean. Pure.
 
-The question is RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; once with the
-rail's interface, as RDMA's own look-up asks (drivers/infiniband/core/addr.c), and once without, as sockets do. Each is
-asked twice: for the route of the tables (all its hops, its table, who made it), and for what this very packet gets.
-Each destination is asked for without a source too, as programs ask that do not bind to a rail; and as TCP and an
-ordinary user ask, and whom else the host's rules tell apart. Of the other hosts of the plan a draw is asked for, in
-short; and what somebody has put into the RDMA prefixes by a rule, a route or a neighbour.
+Two flows are RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; one names the
+rail's interface, as RDMA's own look-up does (drivers/infiniband/core/addr.c), and one does not, as sockets do. The
+third flow is TCP. Each is queried twice: for the route of the tables (all its hops, its table, its protocol), and for
+what this packet gets. RoCE's flows are also queried for a draw of the plan's other hosts, and for addresses inside the
+RDMA prefixes that a rule or a route of another user names.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import typing as t
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from .._fabric.numbers import TEST_PORT
-from .model import PROTOCOL, Hop, link_of
+from .model import PROTOCOL, link_of
 from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Host, Route, Rule
     from .want import Neighbour, Want, WantAddress
 
-# RoCE v2's destination port (IANA), and the source ports that it takes (RFC 6056's range, roce_sport of rdma-core).
-PORT, FIRST_SOURCE_PORT, LAST_SOURCE_PORT = 4791, 49152, 65535
-TCP, UDP = 6, 17
-# A port that programs over RDMA listen on (perftest), and a user who is not root.
-TCP_PORT, USER = TEST_PORT, 1000
+BOUND, UNBOUND, TCP = "bound", "unbound", "tcp"
+"""The flows: RoCE with the rail's interface, RoCE without it, and TCP."""
 LOCAL_TABLE, MOST_NAMED = 255, 64
 # The rule and table by which Spiderpool's coordinator leads to the pods of this very host.
 SPIDERPOOL = (1000, 500)
@@ -40,7 +35,7 @@ SPIDERPOOL = (1000, 500)
 class Target:
     """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link.
 
-    What is `brief` is asked for RoCE's flow alone, and listed only where something is wrong.
+    A `brief` target gets RoCE's flows only, one query each, and is listed only where something is wrong.
     """
 
     rail: str
@@ -54,6 +49,11 @@ class Target:
     gateway: str = ""
     brief: bool = False
 
+    @property
+    def flows(self) -> tuple[str, ...]:
+        """The flows to query."""
+        return (BOUND, UNBOUND) if self.brief else (BOUND, UNBOUND, TCP)
+
     def __str__(self) -> str:
         """Return the planned way as text."""
         via = f" via {self.gateway}" if self.gateway else ""
@@ -61,30 +61,11 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A packet that a host is about to send; `source` and `interface` are empty where it is not bound."""
-
-    source: str
-    interface: str
-    sport: int
-    protocol: int = UDP
-    dport: int = PORT
-    user: int = 0
-
-    @property
-    def whose(self) -> str:
-        """Whose packet it is, where it is not RoCE's."""
-        user = f"user {self.user}" if self.user else ""
-        what = f"TCP to port {self.dport}" if self.protocol == TCP else f"UDP to port {self.dport}" if user else ""
-        return f"{what} of {user}" if what and user else what
-
-
-@dataclass(frozen=True)
 class Asked:
-    """One question with its answers: `match` is the route of the tables, `plain` what the packet gets, or an error."""
+    """One query with its answers: `match` is the route of the tables, `plain` what the packet gets, or an error."""
 
     target: Target
-    flow: Flow
+    flow: str
     match: Route | None
     plain: Route | None
     error: int = 0
@@ -92,22 +73,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class PathState:
-    """What was read of a host for the proof.
-
-    :param neighbours: entries of the neighbour tables that somebody set by hand: (interface, address) to its hardware
-        address; `seen` is what the wire answers for the same address, empty where nothing answered.
-    :param local: what others have put into the table local; `foreign` are the rails' addresses that it lacks.
-    :param taken: who takes all frames of a port, by interface; `hops` is how far packets get, by interface and family.
-    """
+    """What was read of a host for the proof; `local` is what other users put into the table local."""
 
     host: Host
     asked: tuple[Asked, ...]
-    neighbours: dict[tuple[str, str], str] = field(default_factory=dict)
-    seen: t.Mapping[tuple[str, str], str] = field(default_factory=dict)
     local: tuple[Route, ...] = ()
-    foreign: frozenset[str] = frozenset()
-    taken: dict[str, str] = field(default_factory=dict)
-    hops: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def targets_of(
@@ -144,12 +114,12 @@ def targets_of(
 
 
 def named_by_others(
-    want: Want, host: Host, targets: t.Iterable[Target], local: t.Iterable[Route], neighbours: t.Iterable[str]
+    want: Want, host: Host, targets: t.Iterable[Target], local: t.Iterable[Route]
 ) -> list[tuple[str, str]]:
-    """Return an address of all that others have put into the RDMA prefixes, and in words where it stands.
+    """Return an address of all that other users put into the RDMA prefixes, and in words where it is.
 
-    :param targets: what is asked for anyhow.
-    :param local: what others have put into the table local, and `neighbours` into neighbour tables.
+    :param targets: what is queried anyway.
+    :param local: what other users put into the table local.
     """
     own, tables = set(host.planned), {rail.table for rail in want.rails}
     planned = {target.address for target in targets} - own
@@ -159,7 +129,6 @@ def named_by_others(
     ]
     named += [(item.dst, f"which `{item}` names") for item in routes if item.protocol != PROTOCOL and "/" in item.dst]
     named += [(item.address, "which is here") for item in sorted(host.addresses) if item.address in planned]
-    named += [(address, "whose neighbour is set by hand") for address in neighbours]
     there = [(_first_in(dest, planned), what) for dest, what in named]
     return [
         (address, what)
@@ -188,54 +157,3 @@ def way(want: Want, item: WantAddress, address: str) -> str | None:
         return ""
     planned = any(inside(address, prefix) for prefix in want.prefixes_of(item.family))
     return item.gateway if item.gateway and planned else None
-
-
-def flows_of(target: Target, source_ports: t.Sequence[int], others: t.Iterable[Flow] = ()) -> t.Iterator[Flow]:
-    """Return the packets to ask for: from the rail's address, without and with its interface; and from nowhere.
-
-    :param source_ports: of UDP; `others` are the packets that are not RoCE's, as others_of() has them.
-    """
-    for port in source_ports[:1] if target.brief else source_ports:
-        yield Flow(target.source, "", port)
-        yield Flow(target.source, target.interface, port)
-        yield from () if target.brief else (Flow("", "", port),)
-    yield from () if target.brief else (replace(flow, source=target.source) for flow in others)
-
-
-def others_of(selectors: t.Iterable[t.Mapping[str, int]], limit: int = 8) -> list[Flow]:
-    """Return what TCP and ordinary users send, and what they would send to be told apart by rules.
-
-    :param selectors: of rules, as far as they have them: `protocol`, and the first `sport`, `dport` and `user`.
-    """
-    found = [Flow("", "", FIRST_SOURCE_PORT, TCP, TCP_PORT), Flow("", "", FIRST_SOURCE_PORT, user=USER)]
-    for have in selectors:
-        protocol = have.get("protocol") or (TCP if {"sport", "dport"} & set(have) else UDP)
-        dport = have.get("dport") or (PORT if protocol == UDP else TCP_PORT)
-        flow = Flow("", "", have.get("sport") or FIRST_SOURCE_PORT, protocol, dport, have.get("user", 0))
-        # No ordinary user sends from a port below 1024.
-        if flow.whose and protocol in (TCP, UDP) and not (flow.user and flow.sport < 1024):
-            found.append(flow)
-    return list(dict.fromkeys(found))[:limit]
-
-
-def source_ports(selectors: t.Iterable[tuple[int, int, int]], limit: int = 8) -> list[int]:
-    """Return the source ports of RoCE v2 that rules can tell apart, at most `limit` of them.
-
-    :param selectors: of rules: first and last port; or a port and its mask, 0 where there is none.
-    """
-    found = {FIRST_SOURCE_PORT}
-    for first, last, mask in selectors:
-        fits = (FIRST_SOURCE_PORT | (first & mask),) if mask else (first, last + 1)
-        found |= {port for port in fits if FIRST_SOURCE_PORT <= port <= LAST_SOURCE_PORT}
-    return sorted(found)[:limit]
-
-
-def ways_of(want: Want, host: Host, address: str) -> set[Hop]:
-    """Return all ways to an address that are planned, by whichever rail: for who does not choose one."""
-    found = set()
-    for rail in want.rails:
-        link = link_of(rail, host)
-        for item in rail.addresses:
-            if link and (item.family == 6) == (":" in address) and (gateway := way(want, item, address)) is not None:
-                found |= {Hop(link.name, gateway), Hop(link.name, gateway or address)}
-    return found

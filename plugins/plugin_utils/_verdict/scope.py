@@ -21,7 +21,10 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 ON_THE_WIRE = ("duplicates", "cabling", "pings")
 # What pings and the kernel's answers cannot show.
-UNSEEN = "; a filter that drops UDP 4791 and a broken pair of hosts inside the fabric are not detected"
+UNSEEN = (
+    "; a filter that drops UDP 4791, a rule for one user or source port, a manual neighbor entry, a low hop limit and a"
+    " broken pair of hosts inside the fabric are not detected"
+)
 QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 

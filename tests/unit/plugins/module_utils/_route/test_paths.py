@@ -22,10 +22,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.path_checks import checks_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
+    BOUND,
+    TCP,
+    UNBOUND,
     Asked,
     PathState,
-    flows_of,
-    source_ports,
     targets_of,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
@@ -82,23 +83,21 @@ def away(table=77, **more):
     return route(table, "default", Hop("eth0", "203.0.113.1"), **{"protocol": 4, **more})
 
 
-def state_of(
-    match=None, plain=None, *, rules=(OURS, MAIN), bound=None, source=True, neighbours=None, seen=None, **host
-):
+def state_of(match=None, plain=None, *, rules=(OURS, MAIN), only=(), **host):
     """A host on which the way to the neighbour is answered so, and the others are as planned.
 
-    An answer is a route, or an error's number.
+    An answer is a route, or an error's number; `only` are the flows that get it.
     """
     asked = []
     for target in TARGETS:
         right = route(1001, "192.0.2.0/24", Hop("ens1np0", target.gateway))
-        for flow in flows_of(target, [50000]):
-            changed = target == BEYOND and bool(flow.source) is source and bound in (None, bool(flow.interface))
+        for flow in target.flows:
+            changed = target == BEYOND and flow in (only or target.flows)
             answers = (match or right, plain or match or right) if changed else (right, right)
             errors = [item for item in answers if isinstance(item, int)]
             routes = (None if isinstance(item, int) else item for item in answers)
             asked.append(Asked(target, flow, *routes, errors[0] if errors else 0))
-    return PathState(host_of(rules, **host), tuple(asked), neighbours or {}, seen or {})
+    return PathState(host_of(rules, **host), tuple(asked))
 
 
 def check(state, want=WANT):
@@ -167,8 +166,12 @@ def test_the_rules_before_ours_that_select_the_packet_are_listed(rule, listed):
 
 
 def test_what_is_wrong_on_one_side_alone_says_on_which():
-    assert "not bound to the interface" in check(state_of(away(), rules=(FOREIGN, OURS), bound=False))["cause"]
-    assert "as RDMA's own look-up asks" in check(state_of(away(), rules=(FOREIGN, OURS), bound=True))["cause"]
+    for only, words in (
+        ([UNBOUND, TCP], "(a packet that is not bound to the interface)"),
+        ([BOUND], "(a packet bound to ens1np0, as RDMA's own look-up asks)"),
+        ([TCP], "(not RoCE, but TCP to port 18515)"),
+    ):
+        assert words in check(state_of(away(), rules=(FOREIGN, OURS), only=only))["cause"]
 
 
 @pytest.mark.parametrize(
@@ -214,39 +217,13 @@ def test_a_blackhole_is_named_with_its_maker():
 
 def test_ipv4_without_a_route_by_the_interface_is_not_green():
     # Bound, the kernel assumes that the address is on link and says table 0.
-    found = check(state_of(errno.EHOSTUNREACH, route(0, "192.0.2.66/32"), bound=True))
+    found = check(state_of(errno.EHOSTUNREACH, route(0, "192.0.2.66/32"), only=[BOUND]))
     assert "IPv4 would look for it on the link itself" in found["cause"]
 
 
 def test_a_redirect_shows():
     found = check(state_of(route(), route(1001, "192.0.2.66/32", Hop("ens1np0", "192.0.2.9"))))
     assert "an ICMP redirect?" in found["cause"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (away(254, protocol=16), "it leaves by eth0 via 203.0.113.1 instead of a rail"),
-        (errno.EHOSTUNREACH, "it is unreachable"),
-    ],
-)
-def test_what_a_program_without_a_source_gets_is_a_warning(answer, words):
-    found = check(state_of(answer, source=False))
-    assert found["status"] == "warning"
-    assert "without a source address" in found["cause"]
-    assert words in found["cause"]
-
-
-@pytest.mark.parametrize("hop", [GOOD, Hop("ens2np0", "192.0.2.33")])
-def test_without_a_source_every_rail_of_the_plan_is_right(hop):
-    assert check(state_of(route(254, "192.0.2.0/24", hop), source=False))["status"] == "ok"
-
-
-def test_source_ports_are_those_that_rules_can_tell_apart():
-    assert source_ports([]) == [49152]
-    assert source_ports([(1, 1024, 0), (50000, 50009, 0)]) == [49152, 50000, 50010]
-    assert source_ports([(0x10, 0x10, 0xFF)]) == [49152, 49168]
-    assert len(source_ports([(port, port, 0) for port in range(50000, 51000, 2)])) == 8
 
 
 @pytest.mark.parametrize(
@@ -272,14 +249,6 @@ def test_a_vrf_is_named():
     links = {"ens1np0": Link("ens1np0", 9000, up=True, master="blue")}
     found = check(state_of(away(254), rules=(MAIN,), links=links))
     assert "ens1np0 is a port of blue" in found["cause"]
-
-
-@pytest.mark.parametrize(("seen", "status"), [("02:aa", "warning"), ("02:bb", "deviation"), ("", "deviation")])
-def test_a_neighbour_set_by_hand_is_held_against_the_wire(seen, status):
-    key = ("ens1np0", "192.0.2.1")
-    found = check(state_of(neighbours={key: "02:aa"}, seen={key: seen} if seen else {}))
-    assert found["status"] == status
-    assert "192.0.2.1" in found["cause"]
 
 
 def test_infiniband_is_not_asked():
