@@ -143,12 +143,6 @@ unfinished:
   type: list
   elements: str
   sample: [node1]
-offered_by_all:
-  description: Extended resources that every node of the plan offers which is in the cluster.
-  returned: always
-  type: list
-  elements: str
-  sample: [nvidia.com/gpu, spidernet.io/fabric_rail1]
 joined:
   description: The nodes of O(hosts) that are in the cluster.
   returned: with O(hosts) alone

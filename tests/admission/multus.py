@@ -76,7 +76,9 @@ def check_written(obj: Json) -> None:
     told = [key for key in obj["metadata"].get("annotations") or () if key.startswith("multus.spidernet.io/")]
     if told:
         raise AdmissionError(obj, f"metadata.annotations.{told[0]}", "not written by the collection")
-    if {"vethMTU": COORDINATOR["vethMTU"], **spec["coordinator"]} != COORDINATOR:
+    # The cluster's SpiderCoordinator decides these two.
+    written = {key: value for key, value in COORDINATOR.items() if key not in ("hostRuleTable", "vethMTU")}
+    if spec["coordinator"] != written:
         raise AdmissionError(obj, "spec.coordinator", "not the collection's constant")
     if spec["chainCNIJsonData"]:
         raise AdmissionError(obj, "spec.chainCNIJsonData", "not written by the collection")

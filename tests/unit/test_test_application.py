@@ -31,7 +31,6 @@ def notes(rails: int, **given: t.Any) -> dict[str, str]:
         "rail_objects_test_image": "registry.example/tools@sha256:0",
         "__rail_objects_networks": {"networks": networks},
         "__rail_objects_labels": {},
-        "__rail_objects_gpus": False,
         "__rail_objects_planned_nodes": ["node1"],
         "__rail_objects_gate": {},
         **given,

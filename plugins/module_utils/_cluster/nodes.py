@@ -150,13 +150,6 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
     return rows
 
 
-def offered_by_all(want: NodesRequest, nodes: dict[str, Node]) -> list[str]:
-    """Return the extended resources that every node of the plan offers which is in the cluster."""
-    rows = [nodes[name].allocatable for name in want.nodes if name in nodes]
-    have = [{name for name, amount in row.items() if "/" in name and _amount(amount) > 0} for row in rows]
-    return sorted(set.intersection(*have)) if have else []
-
-
 def _amount(text: object) -> int:
     try:
         return int(str(text))

@@ -126,7 +126,6 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
         },
         "unlabelled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
-        "offered_by_all": [],
         "diff": {
             "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines),
             "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines),
@@ -137,7 +136,6 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     wait = 0 if check_mode else params["wait_seconds"]
     return {
         **result,
-        "offered_by_all": nodes.offered_by_all(want, live),
         "checks": explained(cluster, params, want, waited(cluster, params, want, live, wait)),
         "prefixes": prefixes(cluster, params["plan_dir"], wait),
     }

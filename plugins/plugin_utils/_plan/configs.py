@@ -16,7 +16,6 @@ from .._fabric.names import Body, config_name, full_resource, inject_value, inte
 from .pools import pool_names
 
 _COORDINATOR = {
-    "hostRuleTable": 500,
     "mode": "auto",
     "podDefaultRouteNIC": "",
     "podMACPrefix": "",
@@ -24,7 +23,6 @@ _COORDINATOR = {
     "tunePodRoutes": True,
     "txQueueLen": 0,
     "vethLinkAddress": "",
-    "vethMTU": 1500,
 }
 
 
