@@ -125,14 +125,6 @@ class Life:
             self.files.update([self.draw.choice(sorted(KEPT[self.manager].items()))])
         self.lost = self.draw.choice([self.file, self.last_word, self.beside])() if self.draw.random() < 0.3 else ()
 
-    @property
-    def leased(self) -> tuple[str, ...]:
-        """What the refusal names where files are asked while the planned address still is DHCP's."""
-        given = any(" valid_lft " in line and " dev ens1np0 " in line for line in self.lines)
-        files = [path for path, text in KEPT[self.manager].items() if "DHCP=" in text or "method=auto" in text]
-        asks = [path for path in files if self.files.get(path) == KEPT[self.manager][path]]
-        return (*asks, f"DHCP's address {self.addresses[0]}") if given and asks and not self.lost else ()
-
     def number(self, ours: range, others: list[int]) -> tuple[int, bool]:
         """Draw a number of ours or another one; return whether it is ours."""
         inside = self.crowded and self.draw.random() < 0.5
@@ -228,23 +220,22 @@ class Life:
 class Lived:
     """A host with a life before us.
 
-    :param root: the folder of its files; those that tell how its network comes up are in `folders` of /etc.
+    :param root: the folder of its files.
     """
 
-    def __init__(self, host: Host, root: Path, life: Life, folders: t.Sequence[str] = ("",)) -> None:
-        self.host, self.root, self.life, self.folders = host, root, life, folders
+    def __init__(self, host: Host, root: Path, life: Life) -> None:
+        self.host, self.root, self.life = host, root, life
         self.before: set[str] = set()
         self.untouched = self.files()
 
     def files(self) -> dict[str, str]:
         found = {}
-        for folder in self.folders:
-            for path in (self.root / "etc" / folder).rglob("*"):
-                name = f"/{path.relative_to(self.root)}"
-                if path.is_symlink():
-                    found[name] = f"-> {os.readlink(path)}"
-                elif path.is_file():
-                    found[name] = path.read_text()
+        for path in (self.root / "etc").rglob("*"):
+            name = f"/{path.relative_to(self.root)}"
+            if path.is_symlink():
+                found[name] = f"-> {os.readlink(path)}"
+            elif path.is_file():
+                found[name] = path.read_text()
         return found
 
     def live(self) -> None:

@@ -4,8 +4,8 @@
 
 """Hosts with a random life before us: what is not ours is there after a run, a boot and teardown, or was refused.
 
-By the modules; tests/site/test_former_lives_site.py does the same by the playbooks. Sometimes an earlier plan of ours
-is there too, with its files. What a run refuses by name, and that check mode says the same, is known beforehand.
+By the modules. Sometimes an earlier plan of ours is there too, with its files. What a run refuses by name, and that
+check mode says the same, is known beforehand.
 """
 
 from __future__ import annotations
