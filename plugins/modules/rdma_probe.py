@@ -148,6 +148,13 @@ options:
     description: A write bandwidth below this many Gb/s is a deviation. V(0) is no limit.
     type: float
     default: 0
+  min_line_rate_percent:
+    description:
+      - Without O(min_gbits), a write bandwidth below this percentage of the rail's expected rate is a warning, and
+        below half of that rate a deviation. The rate is the smaller of the client's port and its PCIe slot, divided by
+        the rails that use the slot at once. Ports without a PCIe link (soft-RoCE) have none. V(0) expects nothing.
+    type: float
+    default: 0
   max_errors:
     description:
       - A growth of an error counter during the client's tests above this is a deviation. V(-1) never is.
@@ -295,6 +302,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "traffic_class": {"type": "int"},
     "max_latency_us": {"type": "float", "default": 0},
     "min_gbits": {"type": "float", "default": 0},
+    "min_line_rate_percent": {"type": "float", "default": 0},
     "max_errors": {"type": "int", "default": 0},
 }
 

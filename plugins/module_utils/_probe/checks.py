@@ -10,7 +10,7 @@ import typing as t
 
 from .._check import Check, compared, deviation, ok, skipped, warning
 from .counters import SOUND
-from .perftest import TOOLS
+from .perftest import SLOW, TOOLS
 
 _LOSS_FIX = "Look at the cable and the optics, and at PFC and ECN on the leaf and on the host (role lossless_roce)."
 _ORDER_FIX = "Nothing with adaptive routing; without it look for loss on the leaves."
@@ -40,7 +40,11 @@ def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False)
         name = f"traffic_{kind}_server" if server else f"traffic_{kind}"
         cause, fix = (bad[0]["cause"], bad[0]["fix"]) if bad else ("", "")
         ends = tuple(dict.fromkeys(test["peer"] for test in bad if test["peer"]))
-        yield compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends)
+        slow = next((test for test in members if test.get("slow")), None)
+        if slow and not bad:
+            yield warning(name, planned, _measure(slow), slow["slow"], SLOW, rail=rail)
+        else:
+            yield compared(name, planned, shown, cause, fix, good=not bad, rail=rail, peers=ends)
 
 
 def counter_checks(

@@ -69,7 +69,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
         "counters": _counters(sysfs, interface, rdma),
         "pci": address,
         "pci_id": _pci_id(sysfs, address),
-        "pcie": _pcie(sysfs, address),
+        "pcie": pcie_of(sysfs, address),
         "speed": speed if speed and speed > 0 else None,
         "rate": sysfs.text(f"{rdma.folder}/rate") if rdma else None,
         "driver": told.get("driver") or None,
@@ -98,7 +98,7 @@ def _pci_id(sysfs: Sysfs, address: str | None) -> str | None:
     return ":".join((sysfs.text(f"{PCI}/{address}/{key}") or "").replace("0x", "") for key in keys)
 
 
-def _pcie(sysfs: Sysfs, address: str | None) -> dict[str, float] | None:
+def pcie_of(sysfs: Sysfs, address: str | None) -> dict[str, float] | None:
     """Return the link's width (lanes) and speed (GT/s), and what card and slot offer; None without a link."""
     if address is None:
         return None

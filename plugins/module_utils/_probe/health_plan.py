@@ -87,14 +87,33 @@ def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, l
     return make(check, planned, shown, cause, _FIXES[check], rail=rail)
 
 
-def _pcie(rail: str, now: Facts) -> Check:
-    link = now.get("pcie") or {}
-    if not link.get("width") or not link.get("speed"):
-        return skipped("pcie_link", "The interface shows no PCIe link (a virtual machine's, say).", rail=rail)
+def _offered(link: t.Mapping[str, float]) -> tuple[float, float]:
+    """Return the lanes and GT/s that card and slot both offer."""
     width, speed = (
         min(limit for limit in (link.get(f"card_{what}") or link[what], link.get(f"slot_{what}")) if limit)
         for what in ("width", "speed")
     )
+    return width, speed
+
+
+def expected_gbits(rate: float, link: t.Mapping[str, float] | None, sharing: int = 1) -> float:
+    """Return the Gb/s that a port can be expected to carry; 0 where it has no PCIe link, as soft-RoCE.
+
+    :param rate: the port's own, and `link` what `health.pcie_of` found.
+    :param sharing: the rails that use the slot at once.
+    """
+    if not rate or not link or not link.get("width") or not link.get("speed"):
+        return 0.0
+    width, speed = _offered(link)
+    # Up to 5 GT/s a link spends a fifth on its code, above that two bits of 130.
+    return round(min(rate, width * speed * (0.8 if speed <= 5 else 128 / 130) / sharing), 1)
+
+
+def _pcie(rail: str, now: Facts) -> Check:
+    link = now.get("pcie") or {}
+    if not link.get("width") or not link.get("speed"):
+        return skipped("pcie_link", "The interface shows no PCIe link (a virtual machine's, say).", rail=rail)
+    width, speed = _offered(link)
     return compared(
         "pcie_link",
         f"x{width} {speed:g} GT/s",

@@ -219,8 +219,14 @@ def explain(output: str, code: int | None) -> Failure:
     )
 
 
+SLOW = "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters."
+
+
 def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
-    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent is no limit."""
+    """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent is no limit.
+
+    Without `min_gbits` half of `expected_gbits` is the limit.
+    """
     if test == "read_lat":
         limit, value = limits.get("max_latency_us") or 0.0, measured["latency_us"]
         if limit and value > limit:
@@ -231,10 +237,25 @@ def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Fa
             )
         return None
     limit, value = limits.get("min_gbits") or 0.0, measured["gbits"]
+    expected = 0.0 if limit else limits.get("expected_gbits") or 0.0
+    if value < expected / 2:
+        cause = (
+            f"the write bandwidth of {value:g} Gb/s is below half of what port and PCIe slot carry, {expected:g} Gb/s"
+        )
+        return Failure("", cause, SLOW)
     if value < limit:
         return Failure(
             "",
             f"the write bandwidth of {value:g} Gb/s is below the limit of {limit:g} Gb/s",
-            "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters.",
+            SLOW,
         )
     return None
+
+
+def below(measured: t.Mapping[str, float], limits: t.Mapping[str, t.Any], percent: float) -> str:
+    """Return why a bandwidth is worth a warning: without a limit, it is below a percentage of `expected_gbits`."""
+    expected = 0.0 if limits.get("min_gbits") else limits.get("expected_gbits") or 0.0
+    if measured.get("gbits", expected) >= expected * percent / 100:
+        return ""
+    value = measured["gbits"]
+    return f"the write bandwidth of {value:g} Gb/s is below {percent:g}% of {expected:g} Gb/s (port and PCIe slot)"

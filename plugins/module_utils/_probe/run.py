@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,9 +19,11 @@ from .._files import Sysfs
 from .._programs import NO_ANSWER, ask
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
-from .perftest import TOOLS, Failure, argv, explain, judge, parse
+from .health import pcie_of
+from .health_plan import expected_gbits
+from .perftest import TOOLS, Failure, argv, below, explain, judge, parse
 from .servers import Servers, help_text
-from .sysfs import counters, find_endpoint
+from .sysfs import DEVICES, counters, find_endpoint
 
 if t.TYPE_CHECKING:
     from .sysfs import Port
@@ -53,6 +56,19 @@ class Bench:
             rail: {name: value for name, value in have.items() if kind_of(name) != "port_discards"}
             for rail, have in found.items()
         }
+
+    def expected(self, test: Test) -> float:
+        """Return the Gb/s that a rail can be expected to carry beside those tested at once; 0 where that is unknown."""
+        end, found = self.end_of(test), {}
+        rails = [other["rail"] for other in self._params["tests"] if other["slot"] == test["slot"] is not None]
+        for (rail, _address), port in self._ends.items():
+            if rail in {*rails, test["rail"]}:
+                found[rail] = self._sysfs.pci_address(f"{DEVICES}/{port.device}") or port.device
+        own = found[test["rail"]]
+        sharing = sum(address.rpartition(".")[0] == own.rpartition(".")[0] for address in found.values())
+        rate = re.match(r"[\d.]+", self._sysfs.text(f"{end.folder}/rate") or "")
+        link = pcie_of(self._sysfs, self._sysfs.pci_address(f"{DEVICES}/{end.device}"))
+        return expected_gbits(float(rate[0]) if rate else 0.0, link, sharing)
 
     def command(self, test: Test, *, client: bool) -> list[str]:
         """Return the command line of this end of a test."""
@@ -130,8 +146,15 @@ def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
     measured = parse(test["test"], output) if code == 0 else None
     if measured is None:
         return failed(test, explain(output, code), output, **facts)
-    why = judge(test["test"], measured, params)
-    return failed(test, why, output, **facts, **measured) if why else {**test, "status": "ok", **facts, **measured}
+    if test["test"] == "write_bw":
+        facts["expected_gbits"] = bench.expected(test)
+    percent = params["min_line_rate_percent"]
+    limits = {**params, "expected_gbits": facts.get("expected_gbits") if percent else 0}
+    if why := judge(test["test"], measured, limits):
+        return failed(test, why, output, **facts, **measured)
+    if slow := below(measured, limits, percent):
+        facts["slow"] = slow
+    return {**test, "status": "ok", **facts, **measured}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -37,6 +37,7 @@ def outcome(
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
     gpu_memory = bool(gpus) and all(host in gpus for host in entry.hosts)
     values: list[tuple[float, str]] = []
+    rates: list[float] = []
     for host in senders:
         wrote = found.get(host)
         if wrote is None or wrote.get("error"):
@@ -50,10 +51,11 @@ def outcome(
             if value is None:
                 return {"value": None, "cause": f"{where}: {cause}" if where else cause, "fix": fix}
             values.append((value, where))
+            rates += [float(test["expected_gbits"])] if test.get("expected_gbits") else []
     if not values:
         return {"value": None, "cause": f"no test was run by {', '.join(senders[:_SHOWN])}", "fix": _LOST_FIX}
     value, where = max(values) if kind == LATENCY else min(values)
-    return {"value": value, "worst": where}
+    return {"value": value, "worst": where, **({"expected": min(rates)} if rates else {})}
 
 
 def _measured(

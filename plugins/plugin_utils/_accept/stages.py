@@ -70,7 +70,7 @@ class AcceptSettings:
 
 
 Outcome = dict[str, t.Any]
-"""What came of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`."""
+"""What came of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`; `expected` in Gb/s."""
 
 
 class Judge:
@@ -109,7 +109,8 @@ class Judge:
             cause = f"{value:g} Gb/s is less than {settings.share:.0%} of what other pairs reach"
             fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
             return Failure("", cause, fix)
-        return judge(BANDWIDTH, {"gbits": value}, {"min_gbits": limit})
+        expected = float(outcome.get("expected") or 0) if alone and run.kind == BANDWIDTH else 0.0
+        return judge(BANDWIDTH, {"gbits": value}, {"min_gbits": limit, "expected_gbits": expected})
 
     def passes(self, run: Run) -> bool | None:
         """Return whether a run passes; None when it was not made."""

@@ -37,7 +37,7 @@ FILE, FOLDER = "accept.json", "accept"
 
 Json = dict[str, t.Any]
 _TEST: Json = {"rail": str, "peer": str, **dict.fromkeys(("status", "cause", "fix", "output"), (None, str))}
-_TEST |= {"port": (None, int), "code": (None, int), "test": (None, frozenset(TOOLS))}
+_TEST |= {"port": (None, int), "code": (None, int), "expected_gbits": (None, Real), "test": (None, frozenset(TOOLS))}
 _TEST |= {tool.metric: (None, Real) for tool in TOOLS.values()}
 
 

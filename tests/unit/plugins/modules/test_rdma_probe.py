@@ -212,6 +212,41 @@ def test_a_slow_rail(run_module, port):
     assert "395" in result["checks"][0]["cause"]
 
 
+@pytest.mark.parametrize(
+    ("rate", "lanes", "more", "status", "said"),
+    [
+        pytest.param("400 Gb/sec (4X NDR)", 16, {}, "ok", "", id="as-expected"),
+        pytest.param("700 Gb/sec", 32, {}, "warning", "below 80% of 700 Gb/s", id="slow"),
+        pytest.param("800 Gb/sec (8X NDR)", 16, {}, "warning", "below 80% of 504.1 Gb/s", id="of-the-slot"),
+        pytest.param(
+            "1600 Gb/sec", 64, {}, "deviation", "half of what port and PCIe slot carry, 1600", id="far-too-slow"
+        ),
+        pytest.param("1600 Gb/sec", 64, {"min_gbits": 300}, "ok", "", id="a-number-replaces-it"),
+        pytest.param("1600 Gb/sec", 64, {"min_line_rate_percent": 0}, "ok", "", id="nothing-expected"),
+        pytest.param("1600 Gb/sec", 0, {}, "ok", "", id="soft-roce"),
+    ],
+)
+def test_equal_slowness_shows_by_port_and_slot(run_module, tmp_path, port, rate, lanes, more, status, said):
+    root = tmp_path / "root"
+    machines.put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", rate)
+    if lanes:
+        device = root / "sys/devices/pci0000:00/0000:00:01.0/0000:1a:00.0"
+        for end in ("current", "max"):
+            machines.put(device, f"{end}_link_width", str(lanes))
+            machines.put(device, f"{end}_link_speed", "32.0 GT/s PCIe")
+        link = root / "sys/class/infiniband/mlx5_0/device"
+        link.symlink_to(device)
+        machines.put(root, "sys/bus/pci/devices/.keep", "")
+        (root / "sys/bus/pci/devices/0000:1a:00.0").symlink_to(device)
+    run_module("server", [task(port, "write_bw")], lifetime=30)
+
+    result = run_module("client", [task(port, "write_bw")], **{"min_line_rate_percent": 80, **more})
+
+    check = result["checks"][0]
+    assert check["status"] == status
+    assert said in check["cause"]
+
+
 def test_an_address_without_gid(run_module):
     result = run_module("client", [task(1, address="192.0.2.3")])
     assert "no RoCE v2 GID" in result["checks"][0]["cause"]

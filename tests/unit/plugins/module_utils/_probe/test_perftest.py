@@ -143,3 +143,5 @@ def test_thresholds():
     assert judge("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 4}) is not None
     assert judge("write_bw", {"gbits": 390.0}, {"min_gbits": 350}) is None
     assert "350" in judge("write_bw", {"gbits": 90.0}, {"min_gbits": 350}).cause
+    assert "400" in judge("write_bw", {"gbits": 199.0}, {"min_gbits": 0, "expected_gbits": 400}).cause
+    assert judge("write_bw", {"gbits": 13.0}, {"min_gbits": 10, "expected_gbits": 200}) is None

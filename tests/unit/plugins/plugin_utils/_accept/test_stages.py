@@ -77,6 +77,16 @@ def test_it_stops_at_the_stage_that_fails():
     assert set(report.done) == {"hosts", "latency", "bandwidth"}
 
 
+@pytest.mark.parametrize(("limit", "failed"), [(0, "bandwidth"), (50, None)])
+def test_pairs_that_are_all_equally_slow_do_not_pass_without_a_number_of_your_own(limit, failed):
+    def outcome(run, slow):
+        return {**speed(run), "expected": 400.0}
+
+    settings = AcceptSettings(share=0.8, min_gbits_loaded=limit)
+    report, _steps, _results, _judged = play(fleet_of(), settings, outcome=outcome)
+    assert report.failed == failed
+
+
 def test_a_group_alone_is_narrowed_by_halves():
     slow = {("z0l1n1", "rail2"), ("z1l0n2", "rail1")}
     fleet = fleet_of(zones=2)
