@@ -76,9 +76,9 @@ def check_written(obj: Json) -> None:
     told = [key for key in obj["metadata"].get("annotations") or () if key.startswith("multus.spidernet.io/")]
     if told:
         raise AdmissionError(obj, f"metadata.annotations.{told[0]}", "not written by the collection")
-    # The cluster's SpiderCoordinator decides these two.
-    written = {key: value for key, value in COORDINATOR.items() if key not in ("hostRuleTable", "vethMTU")}
-    if spec["coordinator"] != written:
+    # The cluster's SpiderCoordinator decides vethMTU; the CRD has a default for the table.
+    expected = {key: value for key, value in COORDINATOR.items() if key != "vethMTU"}
+    if {"hostRuleTable": COORDINATOR["hostRuleTable"], **spec["coordinator"]} != expected:
         raise AdmissionError(obj, "spec.coordinator", "not the collection's constant")
     if spec["chainCNIJsonData"]:
         raise AdmissionError(obj, "spec.chainCNIJsonData", "not written by the collection")
