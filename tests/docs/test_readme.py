@@ -10,14 +10,12 @@ import re
 import shutil
 
 import build
-import known
 import pytest
 import yaml
 from blocks import CHECKOUT
 
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 AT = "https://git.example/railops/rdma"
-NOT_SET = "not set yet"
 
 
 def prepared(tmp_path, repository):
@@ -60,23 +58,3 @@ def test_a_relative_link_ends_the_build(tmp_path, text):
 def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
     with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
         prepared(tmp_path, "git.example")
-
-
-def test_what_only_the_owner_knows_is_not_made_up():
-    """A key of galaxy.yml is there once the owner's page has its value."""
-    rows = re.findall(
-        r"^\| ([^|]+) \| ([^|]+) \|", (CHECKOUT / "docs/owner.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    said = {name.strip(): value.strip() for name, value in rows}
-    about = known.load(CHECKOUT / "galaxy.yml")
-    for key in ("repository", "issues", "documentation", "homepage"):
-        assert (key in about) == (not said[key].startswith(NOT_SET)), key
-    texts = [
-        path
-        for place in ("*.md", "docs/**/*", "galaxy.yml")
-        for path in CHECKOUT.glob(place)
-        if path.suffix in (".md", ".yml")
-    ]
-    assert [path.name for path in texts if "railops.example" in path.read_text(encoding="utf-8")] == []
-    if said["published"].startswith("no"):
-        assert "The collection is not published" in README

@@ -31,7 +31,6 @@ import runner
 from runner import Argv, SkipStep, Step
 
 CHECKOUT = env.CHECKOUT
-COLLECTION = "ansible_collections/railops/rdma"
 # ansible-test fetches this file from the network; here it is the pip that the interpreter carries.
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap()\n"
 GET_PIP_NAMES = ("get_pip_24_2.py", "get_pip_25_2.py")

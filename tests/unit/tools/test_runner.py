@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +22,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 import packages
 import progress
 import runner
-from runner import SkipStep, Step
+from runner import Step
 
 
 def python(text):
@@ -34,18 +33,8 @@ def runs(*commands):
     return lambda: iter(commands)
 
 
-def refuse():
-    raise SkipStep("no such thing here; run: apt-get install thing")
-
-
-def cannot():
-    yield refuse()
-
-
 GOOD = Step("good", "", runs(python("print('SKIPPED [2] a.py:1: no root'); print('3 passed, 2 skipped in 0.1s')")), 1)
 BAD = Step("bad", "", runs(python("print('FAILED a.py::b - it broke'); raise SystemExit(3)")), 1, workers=2)
-UNABLE = Step("unable", "", cannot, 1)
-RARE = Step("rare", "", runs(python("pass")), 1, by_name=True)
 
 
 @pytest.fixture
@@ -73,17 +62,6 @@ def run(tmp_path, monkeypatch, capsys):
         runner.LOGS.rmdir()
 
 
-def test_a_weekly_check_is_counted_as_skipped_on_a_push(run, monkeypatch):
-    weekly = Step("rare", "", runs(python("pass")), 1, weekly=True)
-    code, said = run(GOOD, weekly)
-    assert code == 0
-    assert "1 passed, 0 failed, 1 skipped (rare: left to the weekly run)" in said.splitlines()[-1]
-    assert "passed   rare" in run(GOOD, weekly, words=["rare"])[1]
-    assert "passed   rare" in run(GOOD, weekly, require="rare")[1]
-    monkeypatch.setattr(runner, "WEEKLY", True)
-    assert "passed   rare" in run(GOOD, weekly)[1]
-
-
 def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(run, tmp_path, monkeypatch):
     monkeypatch.setenv("RAILOPS_CACHE", str(tmp_path / "cache"))
     checkout = tmp_path / "checkout"
@@ -104,26 +82,6 @@ def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(ru
     (checkout / "own").write_text("2", encoding="utf-8")
     assert run(bad)[0] == 1
     assert "passed   good" in run(good)[1]
-
-
-def test_the_processor_time_of_daemons_is_counted_and_growth_is_shown(run, monkeypatch):
-    work = "import time\nwhile time.process_time() < 1: pass"
-    daemon = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {work!r}], close_fds=False)"
-    # The pipe closes when the daemon ends.
-    parent = f"""
-import os, subprocess, sys
-read, write = os.pipe()
-subprocess.run([sys.executable, "-c", {daemon!r}], pass_fds=[write])
-os.close(write)
-os.read(read, 1)
-"""
-    busy = Step("busy", "", runs(python(parent)), 1)
-    said = run(busy)[1]
-    assert float(re.search(r"^processor: (\d+) s, user and system, of all checks$", said, re.MULTILINE)[1]) >= 1
-    assert "far more of a processor" not in said
-    monkeypatch.setattr(runner, "GROWN", 0.01)
-    code, said = run(busy)
-    assert (code, "used far more of a processor than its row in tests/tools/check.py: 1 s" in said) == (0, True)
 
 
 def test_a_check_that_stands_still_is_ended_with_its_children(run, monkeypatch, tmp_path):
