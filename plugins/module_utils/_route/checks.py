@@ -18,6 +18,7 @@ if t.TYPE_CHECKING:
     from .want import Want, WantRail
 
 FIX = by_role("rail_network")
+DORMANT = "Check the program that has to authorize the port, such as an 802.1X supplicant, and the leaf's port."
 
 
 def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX) -> Check:
@@ -55,9 +56,13 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
 
 
 def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:
-    state = "no carrier" if link.up and not link.carrier else "up" if link.up else "down"
+    state = "up" if link.up else "down"
+    fix = FIX
+    if link.up and not link.carrier:
+        state, fix = "no carrier", "Look at cable, transceiver and switch port."
+    elif link.up and link.dormant:
+        state, fix = "dormant", DORMANT
     cause = "" if state == "up" else f"{link.name}: {state}"
-    fix = "Look at cable, transceiver and switch port." if state == "no carrier" else FIX
     yield _check("network_link", rail.name, "up", state, cause=cause, fix=fix)
     if rail.mtu is not None:
         cause = "" if link.mtu == rail.mtu else f"{link.name} has an MTU of {link.mtu}"

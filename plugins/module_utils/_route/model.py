@@ -49,7 +49,8 @@ class Link:
     is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
     and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. MACsec takes
     `head` bytes of the MTU. `netns` is the number of
-    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge).
+    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
+    `dormant` is one that another program holds back (802.1X).
     """
 
     name: str
@@ -69,6 +70,7 @@ class Link:
     head: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
+    dormant: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""

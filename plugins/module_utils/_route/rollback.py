@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import secrets
 import shutil
@@ -186,7 +187,10 @@ def pending() -> RollbackTimer | None:
             continue
         with contextlib.suppress(OSError, ValueError, KeyError):
             state = _state(f"{folder}/{name}")
-            return RollbackTimer(name, from_data(state["before"]), state["deadline"] - time.monotonic())
+            # A run that was killed in between leaves what no timer takes back.
+            started = os.path.exists(f"{folder}/{name}/ready")
+            left = state["deadline"] - time.monotonic() if started else -math.inf
+            return RollbackTimer(name, from_data(state["before"]), left)
     return None
 
 

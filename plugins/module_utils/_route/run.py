@@ -80,7 +80,7 @@ def still_waiting(timer: RollbackTimer) -> RdmaError:
         fix = f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]"
         return RdmaError(text, fix, token=timer.token)
     return RdmaError(
-        "An earlier change of this host's network was never confirmed, and its timer has ended (was it killed?).",
+        "An earlier change of this host's network was never confirmed, and its timer does not run (was it killed?).",
         f"Confirm it to keep it (confirm: {timer.token}), or run with a confirm_timeout, which takes it over. "
         "[confirm_abandoned]",
         token=timer.token,

@@ -589,6 +589,18 @@ def test_a_vlan_is_made_after_its_port_is_up_and_before_anything_is_put_on_it():
     assert [check["observed"] for check in done.checks if check["id"] == "network_link"] == ["down"]
 
 
+def test_a_dormant_port_is_named_and_no_role_is_its_fix():
+    link = Link("ens1np0", 4200, True, max_mtu=9978, dormant=True)
+    (found,) = (check for check in plan(with_link(host_of("ens1np0"), link)).checks if check["id"] == "network_link")
+    assert (found["status"], found["observed"]) == ("deviation", "dormant")
+    assert "802.1X" in found["fix"]
+
+
+def with_link(host, link):
+    snapshot = dataclasses.replace(host.snapshot, links={link.name: link})
+    return dataclasses.replace(host, snapshot=snapshot)
+
+
 def test_a_rail_that_moves_into_a_vlan_leaves_its_port():
     host = host_of("ens1np0")
     untagged = after(host, plan(host))
