@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import socket
+import sys
+
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Sweep, Target
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 
 RAILS = 3
 
@@ -45,7 +49,7 @@ def test_gateways_and_neighbours_answer_in_both_families(fabric):
     # Links that have just come up need a moment.
     checks = pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)
     assert {check["status"] for check in checks} == {"ok"}, checks
-    assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2
+    assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2 + RAILS * 2
 
 
 def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
@@ -127,6 +131,34 @@ def block(fabric, family, rail, leaf):
     there = next(item["address"] for item in rail["addresses"] if (":" in item["address"]) == (family == "-6"))
     rule = ("iif", leaf, "to", there, "priority", "100", "blackhole")
     run("ip", "-n", fabric.core, family, "rule", "add", *rule, check=False)
+
+
+@pytest.mark.parametrize(("rails", "status"), [((2,), "deviation"), ((1, 2, 3), "warning")])
+def test_a_leaf_that_drops_tcp_is_named(fabric, rails, status):
+    assert {check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)} == {"ok"}
+    for number in rails:
+        for family in ("-4", "-6"):
+            rule = ("iif", f"leaf{number}", "ipproto", "tcp", "priority", "100", "blackhole")
+            run("ip", "-n", fabric.core, family, "rule", "add", *rule)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)
+    wrong = {(check["id"], check["rail"], check["status"]) for check in checks if check["status"] != "ok"}
+    assert wrong == {("ping_neighbour_tcp", f"rail{number}", status) for number in rails}
+
+
+@pytest.mark.parametrize(("family", "address"), [(4, "127.0.0.1"), (6, "::1")])
+def test_echo_requests_travel_in_the_planned_class(fabric, family, address):
+    protocol = (socket.AF_INET, socket.IPPROTO_ICMP) if family == 4 else (socket.AF_INET6, socket.IPPROTO_ICMPV6)
+
+    def seen():
+        with socket.socket(protocol[0], socket.SOCK_RAW, protocol[1]) as raw:
+            raw.settimeout(5)
+            if family == 6:
+                raw.setsockopt(41, 66, 1)  # IPV6_RECVTCLASS
+            Sweep([Target("ping_gateway", "rail1", "lo", address, address)], 3, 1.0, 104).run()
+            data, more, _flags, _sender = raw.recvmsg(2048, 256)
+            return data[1] if family == 4 else int.from_bytes(more[0][2], sys.byteorder)
+
+    assert inside(fabric.hosts[0].name, seen) == 104
 
 
 def test_a_missing_interface_is_a_deviation(fabric):

@@ -326,6 +326,17 @@ def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
     assert fleet.verdict()["status"] == "pass"
 
 
+def test_teardown_names_a_users_route_by_our_gateway_before_it_changes_a_host(fleet, site):
+    via = fleet.ip("node3", "route", "show", "table", "1001").partition(" via ")[2].split()[0]
+    route = ("203.0.113.0/24", "via", via, "dev", "ens1np0", "metric", "300")
+    fleet.ip("node3", "route", "add", *route)
+    run = fleet.play("teardown", code=2)
+    fleet.ip("node3", "route", "delete", *route)
+    assert "Nothing was changed." in run.output
+    assert f"`ip route delete {' '.join(route)}`" in " ".join(run.output.split())
+    assert run.changed() == []
+
+
 def test_teardown_leaves_the_kernel_as_it_was(fleet, site, before):
     run = fleet.play("teardown")
     assert "What stays on the hosts: packages" in " ".join(run.output.split())

@@ -181,7 +181,7 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
             [Problem("settings.rail_ping", "this key has another name now.", "Call it ping. [ping_renamed]")]
         )
     options = options_of("ping", ping.SPEC, request, "rail_audit")
-    return ping.checks_of_rails(options, neighbours, answers_at), {}
+    return ping.checks_of_rails(options, neighbours, answers_at, tos_of(request)), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

@@ -26,6 +26,7 @@ from .._listen import Sockets
 SO_BINDTODEVICE, SO_RCVBUFFORCE = 25, 33
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
 IPV6_MTU_DISCOVER = 23
+TRAFFIC_CLASS = {4: (0, 1), 6: (41, 67)}
 ECHO = {4: (8, 0), 6: (128, 129)}
 HEADERS = {4: 28, 6: 48}
 # Seconds between two knocks, and between two of the requests that are counted.
@@ -116,10 +117,11 @@ def answer(family: int, data: bytes) -> tuple[int, int, int] | None:
 class Sweep:
     """All targets, asked at the same time."""
 
-    def __init__(self, targets: list[Target], count: int, timeout: float) -> None:
+    def __init__(self, targets: list[Target], count: int, timeout: float, tos: int = 0) -> None:
         self.targets = targets
         self.count = count
         self.timeout = timeout
+        self.tos = tos
         self.outcomes = [Outcome() for _target in targets]
         self._token = int.from_bytes(os.urandom(4), "big")
         self._sockets: Sockets[int] = Sockets("Echo requests need a raw socket")
@@ -158,6 +160,7 @@ class Sweep:
             with contextlib.suppress(OSError):  # without CAP_NET_ADMIN it has the usual room
                 sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
             sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, target.interface.encode() + b"\0")
+            sock.setsockopt(*TRAFFIC_CLASS[target.family], self.tos)
             if target.size:
                 level, option = (0, IP_MTU_DISCOVER) if four else (socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER)
                 sock.setsockopt(level, option, IP_PMTUDISC_PROBE)

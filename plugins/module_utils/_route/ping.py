@@ -10,6 +10,7 @@ import typing as t
 
 from .._check import NOT_LOOKED_AT, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
+from . import tcp
 from .across import CHECK, judge, sample
 from .echo import Outcome, Sweep, Target
 from .options import host_plan_spec
@@ -163,7 +164,9 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
-def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire) -> list[Check]:
+def checks_of_rails(
+    params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire, tos: int = 0
+) -> list[Check]:
     """Send echo requests from every rail, and return the checks of what answered.
 
     :param params: those of SPEC.
@@ -171,17 +174,21 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
     :param wire: queries interfaces for these addresses, for silent gateways and isolated rails without a gateway. Of
         IPv6 no echo request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does,
         since the kernel takes what it has no route for to be on the link that the socket is bound to.
+    :param tos: the planned TOS byte of RoCE's packets, in which echo requests travel too.
     """
     want, neighbours = parse_want(params), neighbours_of(hosts)
     names = names_of(want)
     targets = list(targets_of(want, names, neighbours, full_size=params["full_size"]))
     crossing, meet = _across(want, params, names, neighbours)
     # What must not answer is not waited for as long as what should.
-    sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"])
+    sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"], tos)
     outcomes = sweep.run(params["count"])
     if crossing and not meet:
-        outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"]).run()
+        outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"], tos).run()
     checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"], wire)
+    near = [target for target in targets if target.check == "ping_neighbour"]
+    alive = [target for target, outcome in zip(targets, outcomes) if target in near and outcome.answered]
+    checks += tcp.checks_of(near, tcp.connect(alive))
     checks += not_sent(want, params, targets)
     answered = dict(zip(crossing, (outcome.answered for outcome in outcomes[len(targets) :])))
     if not meet:
@@ -189,12 +196,9 @@ def checks_of_rails(params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t
         linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
         found = wire({(pair.interface, pair.address) for pair in linked})
         answered.update({pair: answered[pair] or (pair.interface, pair.address) in found for pair in linked})
-    alive = {
-        (target.rail, target.family)
-        for target, outcome in zip(targets, outcomes)
-        if target.check == "ping_neighbour" and outcome.answered
-    }
-    crossed = judge(answered, alive, bool(meet), params["rails_meet"] is not None)
+    crossed = judge(
+        answered, {(target.rail, target.family) for target in alive}, bool(meet), params["rails_meet"] is not None
+    )
     return checks + crossed
 
 

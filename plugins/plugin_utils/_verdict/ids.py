@@ -27,7 +27,7 @@ node_drain node_in_cluster node_resources node_sriov
 object_in_use object_owner object_state
 pcie_link
 persist_file persist_foreign persist_preflight persist_stale persist_wins
-ping_across ping_gateway ping_gateway_mtu ping_neighbour ping_neighbour_mtu ping_rails
+ping_across ping_gateway ping_gateway_mtu ping_neighbour ping_neighbour_mtu ping_neighbour_tcp ping_rails
 plan_inventory
 pod_application pod_gid pod_inside pod_main_table pod_network pod_nic pod_rdma pod_rdma_foreign pod_read_lat
 pod_rule pod_running pod_table

@@ -22,8 +22,9 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
 ON_THE_WIRE = ("duplicates", "cabling", "pings")
 # What pings and the kernel's answers cannot show.
 UNSEEN = (
-    "; a filter that drops UDP 4791, a rule for one user or source port, a manual neighbor entry, a low hop limit and a"
-    " broken pair of hosts inside the fabric are not detected"
+    "; not detected without it: filters for UDP, for single TCP ports or for another DSCP than the planned one; loss"
+    " below one packet in ten; a rate limit; a rule for one mark, user or source port; a manual neighbor entry; a low"
+    " hop limit; a pair of hosts between which no ping is sent"
 )
 QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 

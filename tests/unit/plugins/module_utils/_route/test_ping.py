@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._route import tcp
 from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
     Outcome,
     Target,
@@ -133,6 +134,22 @@ def test_only_neighbors_outside_the_subnet_are_behind_the_gateway():
     ]
     found = targets_of(WANT, names_of(WANT), neighbours_of(rows))
     assert [(target.address, target.via) for target in found][1:] == [("192.0.2.9", ""), ("192.0.2.34", "192.0.2.1")]
+
+
+def test_tcp_that_is_dropped_on_one_rail_is_a_deviation_and_on_all_a_warning():
+    two, dead = (
+        Target("ping_neighbour", rail, "b", "192.0.2.66", "192.0.2.98", peer="node2") for rail in ("rail2", "rail3")
+    )
+    for results, statuses in (
+        ({BEYOND: "", two: ""}, ["ok", "ok", "skipped"]),
+        ({BEYOND: "", two: "no answer"}, ["ok", "deviation", "skipped"]),
+        ({BEYOND: "no answer", two: "No route to host"}, ["warning", "warning", "skipped"]),
+    ):
+        checks = tcp.checks_of([BEYOND, two, dead], results)
+        assert [check["status"] for check in checks] == statuses
+        assert [check.get("peers") for check in checks] == [
+            ["node2"] if status in ("deviation", "warning") else None for status in statuses
+        ]
 
 
 def test_what_is_off_is_told_by_name():
