@@ -17,11 +17,11 @@ from browser import MISSING, PROGRAM, QUIET
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import DATA
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
 from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 FLAGS = [*QUIET, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=4000"]
 
 

@@ -130,7 +130,7 @@ RESULT = st.fixed_dictionaries(
     optional={"node": near("n1", None), "plan_digest": near("d"), "error": near(None, "boom"), "schema": near(1, 2)},
 )
 SLOTS = ("style", "chip", "findings", "legend", "only", "data", "when", "rail0", "sign0", "rail1", "sign1")
-PAGE = f'<script type="application/json" id="data">{json.dumps({"rails": RAILS})}</script>' + "".join(map(slot, SLOTS))
+PAGE = "".join(map(slot, SLOTS))
 
 
 def printable(text):

@@ -4,8 +4,8 @@
 
 """Put a verdict (verdict.json) into a report that is already written: which rails and nodes are as planned.
 
-The page has slots, `<!--v:NAME-->...<!--/v-->`; each call fills all of them anew, so a page can be given one verdict
-after the other, and none again. No text of the input can hold a slot's mark, because `<` is always escaped.
+The page has slots, `<!--v:NAME-->...<!--/v-->`; each call fills all of them, so a page can be given one verdict after
+the other. No text of the input can hold a slot's mark, because `<` is always escaped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ LOOKS = {
 RED_SHARE = 0.05
 SHOWN_FINDINGS = 500
 SHOWN_PLACES = 20
-DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 SLOT = re.compile(r"<!--v:([a-z0-9]+)-->.*?<!--/v-->", re.DOTALL)
 # A warning is no reason to paint a rail red; it stands in the table.
 _STATES = {"deviation": "bad", "error": "bad", "ok": "ok", "warning": "ok", "pass": "ok"}
@@ -179,18 +178,16 @@ _LEGEND = (
 )
 
 
-def with_verdict(page: str, verdict: Verdict | None) -> str:
-    """Return report.html with a verdict in it; with None, without any.
+def with_verdict(page: str, verdict: Verdict) -> str:
+    """Return report.html with a verdict in it.
 
     :raises RdmaError: when the text is no report of this collection.
     """
-    match = DATA.search(page)
-    if match is None or not SLOT.search(page):
+    if not SLOT.search(page):
         raise RdmaError(
             "This file is no report.html of this collection.", "Run the plan playbook to write one. [report_not_ours]"
         )
-    contents = _contents(verdict, json.loads(match[1])) if verdict else {}
-    contents.setdefault("data", NO_VERDICT)
+    contents = _contents(verdict)
     return SLOT.sub(lambda found: slot(found[1], contents.get(found[1], "")), page)
 
 
@@ -198,9 +195,9 @@ _DATA = '<script type="application/json" id="verdict">{}</script>'
 NO_VERDICT = _DATA.format("null")
 
 
-def _contents(verdict: Verdict, data: t.Mapping[str, t.Any]) -> dict[str, str]:
+def _contents(verdict: Verdict) -> dict[str, str]:
     """Return what each slot holds."""
-    rails = data["rails"]
+    rails = verdict["rails"]
     rows = standings(verdict, rails)
     style = [".state{display:table-cell}"]
     contents = {}

@@ -219,7 +219,7 @@ def test_a_host_without_an_answer_leaves_no_rail_green():
 
 
 @pytest.mark.parametrize("sample", ALL)
-def test_a_verdict_can_be_put_in_replaced_and_taken_out(sample):
+def test_a_verdict_can_be_put_in_and_replaced(sample):
     plan = plan_of(*SAMPLES[sample])
     page = render_report(plan)["report.html"]
     bad = verdict_of(plan, bad={(plan.nodes[0].host, plan.fabric.rails[0].name)})
@@ -228,9 +228,8 @@ def test_a_verdict_can_be_put_in_replaced_and_taken_out(sample):
     assert once != page
     assert with_verdict(once, bad) == once
     assert with_verdict(with_verdict(once, verdict_of(plan)), bad) == once
-    assert with_verdict(once, None) == page
 
 
 def test_other_files_are_no_reports():
     with pytest.raises(RdmaError, match=r"no report\.html"):
-        with_verdict("<html></html>", None)
+        with_verdict("<html></html>", verdict_of(plan_of(*SAMPLES["exclusive"])))
