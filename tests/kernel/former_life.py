@@ -141,8 +141,8 @@ class Life:
         family, address, _gateway = self.family()
         # No number twice, so that the kernel's own numbering of what is taken away does not matter.
         free = [value for value in range(300, 900, 7) if f" priority {value} " not in str(self.lines)]
-        priority, one = self.number(range(10001, 10100), free)
-        table, two = self.number(range(1001, 1100), [42, 500, 2005])
+        priority, one = self.number(range(10001, 10009), free)
+        table, two = self.number(range(1001, 1009), [42, 500, 2005])
         if f" priority {priority} " in str(self.lines):
             return
         what = self.draw.choice(["from {}", "from {} fwmark 0x7", "to {}", "from {} iif eth0", "from {} ipproto 6"])
@@ -166,7 +166,7 @@ class Life:
             if inside:
                 self.named.append(f"{dst} via {gateway} dev ens{rail}np0 table {table}")
             return
-        metric, inside = self.number(range(101, 200), [7, 100, 200, 4096])
+        metric, inside = self.number(range(101, 109), [7, 100, 200, 4096])
         self.lines.append(f"-{family} {end} metric {metric}")
         if inside:
             self.named.append(f"{dst} via {gateway} dev ens{rail}np0 metric {metric}")
