@@ -56,8 +56,18 @@ LEFT_OUT = [
 KINDS = [
     {"planned": "its rule", "observed": "nothing", "cause": "the rule of the rail's address is missing", "fix": MEND},
     {"planned": 4200, "observed": 1500, "cause": "the interface has another MTU", "fix": MEND},
-    {"planned": "up", "observed": "no carrier", "cause": "the port sees no light", "fix": "Look at the cable."},
-    {"planned": "leaf5", "observed": "leaf6", "cause": "the cable ends in another leaf", "fix": "Swap the cables."},
+    {
+        "planned": "up",
+        "observed": "no carrier",
+        "cause": "the port sees no light",
+        "fix": "Look at cable, transceiver and switch port.",
+    },
+    {
+        "planned": "leaf5",
+        "observed": "leaf6",
+        "cause": "the cable ends in another leaf",
+        "fix": "Swap the two cables, at the node or at the leaves.",
+    },
 ]
 NAMES = ("network_rules", "network_mtu", "network_link", "cable_leaf")
 
