@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_cni
-short_description: Note what nodes have of CNI, take away what came with Spiderpool, see plain pods start
+short_description: Note what nodes have of CNI, and take away what came with Spiderpool
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
@@ -21,9 +21,8 @@ options:
       - V(noted) looks at the nodes that O(record) does not have, and returns it with them.
       - V(given_back) takes away what Multus left, and the programs of O(ours) that a node did not have before, where no
         configuration names them.
-      - V(started) fails where a plain pod does not start on a node that is up.
     type: str
-    choices: [noted, given_back, started]
+    choices: [noted, given_back]
     required: true
   namespace:
     description: Where the pods are.
@@ -84,10 +83,6 @@ options:
     description: Only these nodes. Without it all of them.
     type: list
     elements: str
-  most:
-    description: With O(state=started), on how many nodes; 0 on all.
-    type: int
-    default: 0
   timeout:
     description: Seconds that all pods have together.
     type: int
@@ -110,12 +105,11 @@ requirements:
 
 EXAMPLES = r"""
 ---
-- name: See that plain pods start on up to 20 nodes
+- name: Remove what Multus left on the nodes
   railops.rdma.node_cni:
-    state: started
+    state: given_back
     namespace: spiderpool
     image: ghcr.io/spidernet-io/spiderpool/spiderpool-agent:v1.2.3
-    most: 20
 """
 
 RETURN = r"""

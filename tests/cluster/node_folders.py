@@ -4,13 +4,11 @@
 
 """The nodes' folders of CNI, as real folders: pods that look and take away run their own scripts in them.
 
-Spiderpool's agents leave in them what the chart's agents leave. A plain pod starts where the first configuration is not
-that of a Multus whose token is dead, as a container runtime and Multus do it.
+Spiderpool's agents leave in them what the chart's agents leave.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import threading
@@ -133,27 +131,12 @@ class NodeFolders:
         node, meta = pod["spec"]["nodeName"], pod["metadata"]
         if node in self.silent:
             return
-        if not pod["spec"].get("hostNetwork") and self.dead(node):
-            message = f'plugin type="multus" failed (add): error getting pod: Unauthorized ({meta["name"]})'
-            about = {"kind": "Pod", "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
-            self.double.put(
-                "v1", "Event", f"{meta['name']}.1", meta["namespace"],
-                involvedObject=about, type="Warning", reason="FailedCreatePodSandBox", message=message,
-            )  # fmt: skip
-            return
         code, text = ran(pod, self.root(node))
         state = {"terminated": {"exitCode": code, "message": text, "reason": "Error" if code else "Completed"}}
         status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [{"name": "node", "state": state}]}
         with self.double.store.lock:
             if (meta["namespace"], meta["name"]) in self.double.store.table(kind):
                 self.double.store.patch_status(kind, meta["namespace"], meta["name"], status)
-
-    def dead(self, node: str) -> bool:
-        """Say whether the first configuration is that of a Multus whose token nobody knows any more."""
-        conf = self.root(node) / CONFIGURATIONS
-        files = sorted(name for name in os.listdir(conf) if name.endswith((".conf", ".conflist", ".json")))
-        multus = bool(files) and '"multus"' in (conf / files[0]).read_text()
-        return multus and "spiderpool-agent" not in self.double.objects("DaemonSet")
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

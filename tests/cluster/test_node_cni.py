@@ -108,7 +108,6 @@ def test_what_an_earlier_multus_left_is_not_kept_for_later(ask: Run, double: Api
     ask("given_back", record=noted["record"], ours=OURS)
     for files in nodes.trees().values():
         assert not [name for name in files if "multus" in name and name.startswith(CONFIGURATIONS)]
-    assert not ask("started").get("failed")
 
 
 def test_names_in_the_note_are_words(ask: Run, double: ApiDouble, nodes: NodeFolders) -> None:
@@ -144,7 +143,6 @@ def test_a_node_that_cannot_run_these_pods_is_left_out(ask: Run, double: ApiDoub
     double.objects("Node")["node2"]["metadata"]["labels"] = {"type": "virtual-kubelet"}
     noted = ask("noted", fresh=True)
     assert had_of(noted["record"]).keys() == {f"node{number}" for number in range(3, 9)}
-    ask("started")
     assert not {"node1", "node2"} & set(nodes.asked)
 
 
@@ -204,18 +202,4 @@ def test_a_preview_starts_nothing(ask: Run, double: ApiDouble, nodes: NodeFolder
     seen = ask("noted", check=True, fresh=True)
     assert len(seen["left"]) == 8
     assert ask("given_back", check=True, ours=OURS)["changed"]
-    ask("started", check=True)
     assert (double.writes(), nodes.asked) == (before, [])
-
-
-def test_a_plain_pod_that_does_not_start_is_named_with_the_reason(
-    ask: Run, double: ApiDouble, nodes: NodeFolders
-) -> None:
-    assert ask("started", most=3)["changed"] is False
-    assert len(nodes.asked) == 3
-    node_folders.agent(nodes.root("node4"))
-    failed = ask("started")
-    assert failed["failed"]
-    assert "On 1 of 8 nodes no plain pod starts within 3 s: node4. node4: the pod does not start" in failed["msg"]
-    assert 'plugin type="multus" failed' in failed["msg"]
-    assert left_of(double) == set()

@@ -39,7 +39,6 @@ cd "$conf" && rm -rf -- $3
 cd "$bin" || exit 1
 for name in $4; do grep -qrs "\"type\" *: *\"$name\"" "$conf" || rm -f -- "$name"; done
 """
-START = "exit 0"
 PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -53,15 +52,15 @@ class Had(t.NamedTuple):
 _RECORD = [{"nodes": [str], **dict.fromkeys(Had._fields, (None, [str]))}]
 
 
-def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[str], *, writes: bool | None) -> Json:
+def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[str], *, writes: bool) -> Json:
     """Return a pod that runs a shell's script on a node, whatever taints it has.
 
     :param name: the pod's.
     :param argv: the script and its arguments.
-    :param writes: whether it may change the node's folders; None: it is a plain pod, which has none.
+    :param writes: whether it may change the node's folders.
     """
-    folders = {} if writes is None else {key: params[key] for key in ("configurations", "programs")}
-    container: Json = {
+    folders = {key: params[key] for key in ("configurations", "programs")}
+    container = {
         "name": "node",
         "image": params["image"],
         "imagePullPolicy": "IfNotPresent",
@@ -69,16 +68,15 @@ def pod(name: str, node: str, params: t.Mapping[str, t.Any], argv: t.Sequence[st
         "volumeMounts": [
             {"name": key, "mountPath": f"/host{path}", "readOnly": not writes} for key, path in folders.items()
         ],
+        "securityContext": {"privileged": True},
     }
-    if folders:
-        container["securityContext"] = {"privileged": True}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": params["namespace"], "labels": dict(LABELS)},
         "spec": {
             "nodeName": node,
-            "hostNetwork": bool(folders),
+            "hostNetwork": True,
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 1,
             "activeDeadlineSeconds": params["timeout"] + MARGIN,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at what nodes have of CNI, take away what is ours, and see plain pods start: the door of node_cni."""
+"""Look at what nodes have of CNI, and take away what is ours: the door of node_cni."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._cluster.library import ACCESS
 from .._cluster.model import Json
-from .._cluster.nodes import listed, lost_nodes
+from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import finished, trouble
 from .._errors import RdmaError
 from .._fabric.labels import selector
 from .client import PodCluster
-from .latency import draw
-from .node_cni import LABELS, LOOK, START, TAKE, Had, packed, pod, seen, taken, unpacked
+from .node_cni import LABELS, LOOK, TAKE, Had, packed, pod, seen, taken, unpacked
 
-STATES = ("noted", "given_back", "started")
+STATES = ("noted", "given_back")
 SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": list(STATES), "required": True},
     "namespace": {"type": "str", "required": True},
@@ -39,7 +38,6 @@ SPEC: dict[str, t.Any] = {
     "ours": {"type": "list", "elements": "str", "default": []},
     "multus": {"type": "bool", "default": True},
     "nodes": {"type": "list", "elements": "str"},
-    "most": {"type": "int", "default": 0},
     "timeout": {"type": "int", "default": 120},
     **ACCESS,
 }
@@ -58,7 +56,7 @@ class NodePods:
     why: dict[str, str] = field(default_factory=dict)
     """Why the others did not, by node."""
 
-    def run(self, scripts: t.Mapping[str, t.Sequence[str]], *, writes: bool | None) -> None:
+    def run(self, scripts: t.Mapping[str, t.Sequence[str]], *, writes: bool) -> None:
         """Run a script with its arguments on each node, and take all pods away again.
 
         :param writes: see `pod`.
@@ -108,7 +106,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         asked = set(every) & set(every if params["nodes"] is None else params["nodes"])
         down = (lost_nodes(every.values()) & asked) - params["known"].keys()
         pods = NodePods(cluster, params, module.check_mode)
-        act = {"noted": noted, "given_back": given_back, "started": started}[params["state"]]
+        act = {"noted": noted, "given_back": given_back}[params["state"]]
         # Who came later is another machine, also by the name of one that was there.
         try:
             record = unpacked(params["record"])
@@ -166,22 +164,3 @@ def given_back(pods: NodePods, up: set[str], had: dict[str, Had]) -> dict[str, t
     scripts = {node: (TAKE, *folders, *map(" ".join, lists)) for node, lists in what.items() if any(lists)}
     pods.run(scripts, writes=True)
     return {"changed": bool(scripts), "left": sorted(pods.why), "why": pods.why}
-
-
-def started(pods: NodePods, up: set[str], _had: dict[str, Had]) -> dict[str, t.Any]:
-    """See that plain pods start.
-
-    :raises RdmaError: on a node that is up none does.
-    """
-    params = pods.params
-    chosen = draw(sorted(up), params["most"], seed=len(up))
-    pods.run(dict.fromkeys(chosen, (START,)), writes=None)
-    if pods.why:
-        told = "; ".join(f"{node}: {why}" for node, why in sorted(pods.why.items())[:5])
-        raise RdmaError(
-            f"On {len(pods.why)} of {len(chosen)} nodes no plain pod starts within {params['timeout']} s: "
-            f"{listed(pods.why)}. {told}.",
-            f"See on the node which file of {params['configurations']} is the first, and that its network's pods "
-            "run. [plain_pod_stuck]",
-        )
-    return {"changed": False, "left": [], "why": {}}
