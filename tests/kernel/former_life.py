@@ -82,7 +82,7 @@ BESIDE_RAILS = {
     "wider and deeper routes": """
         route add 172.16.0.0/12 via {router}
         route add 172.17.200.0/24 via {router} advmss 1400
-        route add 203.0.113.128/25 via {router} metric 150
+        route add 203.0.113.128/25 via {router} metric 105
     """,
     "a rail's port in promiscuous mode, with another name": """
         link set ens1np0 promisc on

@@ -17,11 +17,11 @@ MANAGERS = ("netplan", "networkmanager", "networkd")
 OWN_ROUTING = """
 link set ens1np0 up
 address add 10.66.0.5/24 dev ens1np0
-route add 10.66.0.0/16 via 10.66.0.1 dev ens1np0 table 1050 proto static
-route add 10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 150 proto static
-rule add from 10.66.0.5 lookup 1050 priority 10050 protocol static
+route add 10.66.0.0/16 via 10.66.0.1 dev ens1np0 table 1005 proto static
+route add 10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 105 proto static
+rule add from 10.66.0.5 lookup 1005 priority 10005 protocol static
 """
-MANAGEMENT = "rule add from 198.51.100.1 lookup 1042 priority 10042\nroute add default via 198.51.100.254 table 1042\n"
+MANAGEMENT = "rule add from 198.51.100.1 lookup 1004 priority 10004\nroute add default via 198.51.100.254 table 1004\n"
 PLANNED_NUMBERS = "rule add from 198.51.100.1 lookup 1003 priority 10003\n"
 
 
@@ -48,7 +48,7 @@ def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, l
         priority = line.partition("priority ")[2].partition(" ")[0]
         if priority:
             assert f"ip rule delete priority {priority} from" in said
-    assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 150" in said) == (lines == OWN_ROUTING)
+    assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 105" in said) == (lines == OWN_ROUTING)
     assert ("`nmcli c modify NAME ipv4.route-metric 300`" in said) == (lines == OWN_ROUTING)
     absent = {**want, "state": "absent"}
     assert host.apply(absent, check=True)["changed"] == applied

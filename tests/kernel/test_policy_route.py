@@ -250,9 +250,9 @@ def test_bad_input_is_refused(host, change, says):
             [
                 "link set ens1np0 up",
                 "address add 203.0.113.5/24 dev ens1np0",
-                "route add 10.5.0.0/16 via 203.0.113.1 dev ens1np0 metric 150",
+                "route add 10.5.0.0/16 via 203.0.113.1 dev ens1np0 metric 105",
             ],
-            "metric 150",
+            "metric 105",
             id="metric-on-a-rail",
         ),
         pytest.param(["address add 172.17.0.2/32 dev lo"], "held by lo", id="address-held-elsewhere"),
@@ -296,10 +296,10 @@ def test_every_next_hop_of_a_default_route_is_protected(host, family):
 
 def test_a_foreign_entry_among_our_numbers_does_not_keep_ours_there(host):
     host.apply(want_of(0, RAILS))
-    host.ip("rule", "add", "from", "all", "priority", "10050", "lookup", "2005")
-    assert "priority 10050" in host.refused(want_of(0, RAILS))
+    host.ip("rule", "add", "from", "all", "priority", "10005", "lookup", "2005")
+    assert "priority 10005" in host.refused(want_of(0, RAILS))
     assert host.apply(want_of(0, RAILS, state="absent"))["changed"]
-    assert [rule.partition(":")[0] for rule in host.dump()["rules"] if rule.startswith("100")] == ["10050"]
+    assert [rule.partition(":")[0] for rule in host.dump()["rules"] if rule.startswith("100")] == ["10005"]
 
 
 def test_what_the_default_route_s_interface_stands_on_is_protected(host):

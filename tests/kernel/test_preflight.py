@@ -97,8 +97,8 @@ def test_what_stands_on_a_port_keeps_its_mtu(host):
 
 
 def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
-    host.ip("rule", "add", "fwmark", "7", "lookup", "1042", "priority", "10042", "protocol", "static")
-    host.ip("-6", "rule", "add", "fwmark", "7", "lookup", "main", "priority", "10043")
+    host.ip("rule", "add", "fwmark", "7", "lookup", "1004", "priority", "10004", "protocol", "static")
+    host.ip("-6", "rule", "add", "fwmark", "7", "lookup", "main", "priority", "10005")
     host.ip("route", "add", "203.0.113.0/24", "via", "198.51.100.254", "table", "1003", "proto", "static")
     host.ip("rule", "add", "fwmark", "8", "lookup", "1003", "priority", "77")
     host.ip("route", "add", "172.17.2.0/28", "via", "198.51.100.254", "proto", "static")
@@ -107,7 +107,7 @@ def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
     rail2 = {"interface": "ens2np0", "addresses": [{"address": "172.17.2.2", "subnet": "172.17.2.0/27"}]}
     run = host.module(policy_route, {"rails": [rail, rail2], "rdma_prefixes": ["172.17.0.0/21"]})
     assert told == [problem["problem"] for problem in run["problems"]]
-    for what in ("from all fwmark", "10043", "203.0.113.0/24", "172.17.2.0/27 is routed elsewhere"):
+    for what in ("from all fwmark", "10005", "203.0.113.0/24", "172.17.2.0/27 is routed elsewhere"):
         assert [cause for cause in told if what in cause], (what, told)
 
 

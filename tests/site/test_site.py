@@ -97,7 +97,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         fleet.ip(host, "link", "add", "docker0", "type", "bridge")
         fleet.ip(host, "address", "add", address, "dev", "docker0")
     fleet.ip("node2", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
-    fleet.ip("node2", "rule", "add", "fwmark", "7", "lookup", "77", "pref", "10077")
+    fleet.ip("node2", "rule", "add", "fwmark", "7", "lookup", "77", "pref", "10007")
     # A person's second address in a rail's subnet is in nobody's way.
     fleet.ip("node2", "address", "add", "172.17.1.19/27", "dev", "ens2np0")
     before = {host: fleet.dump(host) for host in HOSTS}
@@ -109,13 +109,13 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         assert "node1, node3: 172.17.0.0/21" in told
         assert "docker0 has on this host. Move that network" in told
         assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
-        assert "node2: the rule `10077: from all fwmark 7" in told
+        assert "node2: the rule `10007: from all fwmark 7" in told
         # A preview goes on, with the hosts that nothing is in the way of and with the others.
         went_on = {task["host"] for task in run.tasks if task["play"] == "Bring the hosts to the plan"}
         assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
-    fleet.ip("node2", "rule", "del", "pref", "10077")
+    fleet.ip("node2", "rule", "del", "pref", "10007")
     fleet.ip("node2", "address", "del", "172.17.1.19/27", "dev", "ens2np0")
     for host in held:
         fleet.ip(host, "link", "del", "docker0")
