@@ -202,8 +202,8 @@ def _state(folder: str) -> dict[str, t.Any]:
 def _kept(state: dict[str, t.Any]) -> tuple[Host, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
-    tables, planned = (frozenset(state[key]) for key in ("tables", "planned"))
-    host = Host(before, tables, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
+    tables, claimed, planned = (frozenset(state[key]) for key in ("tables", "claimed", "planned"))
+    host = Host(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
     return host, before, after
 
 
@@ -221,6 +221,7 @@ def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int) -> str:
         "before": as_data(before),
         "after": as_data(after),
         "tables": sorted(host.tables),
+        "claimed": sorted(host.claimed),
         "planned": sorted(host.planned),
         "paths": host.paths,
     }
