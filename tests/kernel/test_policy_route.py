@@ -491,7 +491,7 @@ def test_a_timer_that_was_killed_is_told_and_taken_over(host, own_files):
     (state,) = own_files.glob("run/timers/*/*/state.json")
     data = json.loads(state.read_text())
     state.write_text(json.dumps({**data, "deadline": data["deadline"] - 900}))
-    assert "has ended" in host.module(policy_route, want_of(0, RAILS))["msg"]
+    assert "does not run" in host.module(policy_route, want_of(0, RAILS))["msg"]
     assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
     wait_for(host.dump, before)
 
