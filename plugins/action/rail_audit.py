@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -68,7 +69,7 @@ class ActionModule(ModuleAction):
             "preflight": {**run, **self._node},
         }
         options = {**super().options(have, folder, args), "settings": settings}
-        options["neighbours"] = proving_neighbours(folder, self._host)
+        options["neighbours"] = proving_neighbours(folder, self._host, int(time.time()) // 3600)
         if "paths" in args.get("checks", ["paths"]):
             options["addresses"] = drawn_addresses(folder, self._host, self._settings.get("ping", {}).get("seed", 0))
         return options

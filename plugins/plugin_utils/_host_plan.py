@@ -138,10 +138,13 @@ def planned_hosts(plan_dir: str) -> list[str]:
     return sorted(os.path.basename(path)[: -len(".json")] for path in paths_of(plan_dir, HOSTS_FOLDER))
 
 
-def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
+def proving_neighbours(plan_dir: str, host: str, turn: int = 0) -> list[Neighbour]:
     """Return the hosts that paths are proven to: the next one of the same zone, and one of another zone with its name.
 
-    Next is by slot, and the last one's next is the first: every host is somebody's neighbour.
+    Next is by slot, and the last one's next is the first: every host is somebody's neighbour. From three hosts on a
+    second one of the same zone follows, so that each host has two witnesses.
+
+    :param turn: rotates the second one.
     """
     plan = read_plan(plan_dir)
     own = read_host_plan(plan_dir, host)["node"]
@@ -161,6 +164,10 @@ def proving_neighbours(plan_dir: str, host: str) -> list[Neighbour]:
         there = sorted(zones[other])
         name = next((name for place, name in there if place >= slot), there[0][1])
         found.append({"host": name, "zone": other, "rails": _rails_of(plan_dir, name)})
+    if len(same) > 2:
+        step = 2 + turn % (len(same) - 2)
+        second = same[(same.index((slot, own)) + step) % len(same)][1]
+        found.append({"host": second, "rails": _rails_of(plan_dir, second)})
     # A node whose host has another name in the inventory is not found by it: then it is the next by name.
     found = [item for item in found if item["rails"]]
     names = [] if found else [name for name in planned_hosts(plan_dir) if name != host]

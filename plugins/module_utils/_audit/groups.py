@@ -174,8 +174,8 @@ def tos_of(request: Request) -> int:
 
 
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:
-    """Ask the gateways and the first neighbour for an echo."""
-    neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")][:1]
+    """Ask the gateways and the neighbors of the same zone for an echo."""
+    neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")]
     if "rail_ping" in request.settings:
         raise InputError(
             [Problem("settings.rail_ping", "this key has another name now.", "Call it ping. [ping_renamed]")]

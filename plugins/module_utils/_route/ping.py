@@ -21,6 +21,7 @@ if t.TYPE_CHECKING:
     from .want import Wire
 
 SILENT = 3
+OWN_ECHO = "network_echo"
 NO_ECHO = "no echo"
 """What is observed of a gateway that is there and answers no echo requests: no sign of a fault of the rail."""
 
@@ -164,6 +165,31 @@ def _fix(target: Target) -> str:
     return "Look at the routes between the leaves, and at the neighbour's own checks."
 
 
+# The ICMP type of an echo reply, and where its settings are below /proc/sys.
+REPLIES = {4: (0, "net/ipv4/icmp_"), 6: (129, "net/ipv6/icmp/")}
+
+
+def own_echo(families: t.Iterable[int], sysfs: Sysfs) -> t.Iterator[Check]:
+    """Yield whether this host's own settings let it answer the echo requests of others."""
+    for family in families:
+        number, folder = REPLIES[family]
+        mask = sysfs.text(f"/proc/sys/{folder}ratemask") or "0"
+        ranges = [part.partition("-") for part in mask.split(",") if part]
+        listed = any(int(low) <= number <= int(high or low) for low, _dash, high in ranges)
+        # IPv4 has bits, IPv6 a list of ranges.
+        limited = listed if family == 6 else int(mask) >> number & 1
+        keys = ["echo_ignore_all", *(["ratelimit"] if limited else [])]
+        found = {f"{folder}{key}".replace("/", "."): sysfs.number(f"/proc/sys/{folder}{key}") for key in keys}
+        wrong = {key: value for key, value in found.items() if value}
+        planned, text = dict.fromkeys(found, 0), ", ".join(f"{key}={value}" for key, value in wrong.items())
+        if wrong:
+            cause = f"This host drops echo requests of its neighbors or limits its replies: {text}."
+            fix = f"Run `sysctl -w {' '.join(f'{key}=0' for key in wrong)}`, and correct it where sysctl.d sets it."
+            yield deviation(OWN_ECHO, planned, found, cause, fix, family=family)
+        else:
+            yield ok(OWN_ECHO, planned, found, family=family)
+
+
 def checks_of_rails(
     params: dict[str, t.Any], hosts: t.Iterable[t.Mapping[str, t.Any]], wire: Wire, tos: int = 0
 ) -> list[Check]:
@@ -199,7 +225,8 @@ def checks_of_rails(
     crossed = judge(
         answered, {(target.rail, target.family) for target in alive}, bool(meet), params["rails_meet"] is not None
     )
-    return checks + crossed
+    families = sorted({item.family for rail in want.rails for item in rail.addresses})
+    return [*checks, *crossed, *own_echo(families, Sysfs())]
 
 
 def _across(

@@ -16,7 +16,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._route.ping import NO_ECHO
+from ...module_utils._route.ping import NO_ECHO, OWN_ECHO
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
 SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")
@@ -46,6 +46,12 @@ def with_faults(verdict: Verdict) -> Verdict:
         and not check.get("peers")
     }
 
+    silent = {
+        name
+        for name, entry in hosts.items()
+        if any((check["id"], check["status"]) == (OWN_ECHO, DEVIATION) for check in entry["checks"])
+    }
+
     # With whom each rail fails, by both ends' word.
     others: dict[tuple[str, str | None], set[str]] = {}
     for name in pairs:
@@ -58,7 +64,8 @@ def with_faults(verdict: Verdict) -> Verdict:
         ends = ends_of(check)
         if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
             return None
-        theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in broken) for end in ends)
+        bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith("ping_")}
+        theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends)
         return ends[0] if theirs else None
 
     def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:

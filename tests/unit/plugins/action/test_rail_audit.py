@@ -66,7 +66,10 @@ def plan(tmp_path):
 )
 def test_paths_are_proven_to_the_next_host_and_to_another_zone(plan, host, same, other):
     found = proving_neighbours(plan, host)
-    assert [(item["host"], item.get("zone")) for item in found] == [(same, None), (other, "su2")]
+    assert [(item["host"], item.get("zone")) for item in found][:2] == [(same, None), (other, "su2")]
+    # The third host of the zone; of two hosts in a zone, each has one witness.
+    assert {item["host"] for item in found if not item.get("zone")} == {"node1", "node2", "node3"} - {host}
+    assert len(proving_neighbours(plan, "node4")) == 2
     assert found[0]["rails"] == [{"name": "rail1", "addresses": [{"address": f"192.0.2.{SEATS[same][1] + 2}"}]}]
 
 
@@ -76,7 +79,7 @@ def test_the_module_gets_host_plan_mode_cables_and_neighbours(plan):
     assert (settings["rdma_netns"], settings["rdma_host"]) == ({"mode": "shared"}, {"pin": True})
     assert settings["cabling"]["cables"] == {"rail1": {"leaf": "leaf1", "port": None}}
     assert settings["cabling"]["zone"] == "su1"
-    assert [item["host"] for item in handed["args"]["neighbours"]] == ["node2", "node4"]
+    assert [item["host"] for item in handed["args"]["neighbours"]] == ["node2", "node4", "node3"]
 
 
 @pytest.mark.parametrize(("mode", "count"), [("shared", 512), ("exclusive", 1)])

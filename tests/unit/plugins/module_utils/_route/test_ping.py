@@ -15,7 +15,13 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
     checksum,
     packet,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.ping import checks_of, names_of, not_sent, targets_of
+from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
+    checks_of,
+    names_of,
+    not_sent,
+    own_echo,
+    targets_of,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
 from ansible_collections.railops.rdma.tests.unit import one_rail
 
@@ -150,6 +156,28 @@ def test_tcp_that_is_dropped_on_one_rail_is_a_deviation_and_on_all_a_warning():
         assert [check.get("peers") for check in checks] == [
             ["node2"] if status in ("deviation", "warning") else None for status in statuses
         ]
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "wrong"),
+    [
+        (4, {"icmp_echo_ignore_all": "0", "icmp_ratelimit": "1000", "icmp_ratemask": "6168"}, ""),
+        (4, {"icmp_echo_ignore_all": "1"}, "net.ipv4.icmp_echo_ignore_all=0"),
+        (4, {"icmp_ratelimit": "1000", "icmp_ratemask": "6169"}, "net.ipv4.icmp_ratelimit=0"),
+        (6, {"echo_ignore_all": "0", "ratelimit": "1000", "ratemask": "0-1,3-127"}, ""),
+        (6, {"echo_ignore_all": "1", "ratemask": ""}, "net.ipv6.icmp.echo_ignore_all=0"),
+        (6, {"ratelimit": "1000", "ratemask": "0-1,129"}, "net.ipv6.icmp.ratelimit=0"),
+    ],
+)
+def test_a_host_that_swallows_echoes_says_so_itself(tmp_path, family, values, wrong):
+    """Found by an attack: its neighbor was blamed (S5)."""
+    folder = tmp_path / "proc/sys/net" / ("ipv4" if family == 4 else "ipv6/icmp")
+    folder.mkdir(parents=True)
+    for name, value in values.items():
+        (folder / name).write_text(f"{value}\n")
+    (check,) = own_echo([family], Sysfs(str(tmp_path)))
+    assert (check["id"], check["status"]) == ("network_echo", "deviation" if wrong else "ok")
+    assert wrong in check["fix"]
 
 
 def test_what_is_off_is_told_by_name():

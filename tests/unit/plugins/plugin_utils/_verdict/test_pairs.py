@@ -136,3 +136,10 @@ def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
 def test_a_gateway_that_answers_no_echo_does_not_put_its_host_in_the_wrong():
     silent = warning("ping_gateway", "so", NO_ECHO, "answers ARP alone", "nothing", rail="rail2")
     assert faults(verdict(**{**CUT, "node1": [silent, *CUT["node1"]]})) == {("node1", "ping_neighbour"): "node2"}
+
+
+def test_a_host_that_drops_echoes_by_its_own_settings_is_at_fault():
+    closed = deviation("network_echo", {}, {}, "it drops them", "allow them", family=4)
+    made = verdict(node1=CUT["node1"], node3=CUT["node1"], node2=[closed])
+    assert faults(made) == {("node1", "ping_neighbour"): "node2", ("node3", "ping_neighbour"): "node2"}
+    assert faults(verdict(node1=[bad("traffic_read_lat", "rail2", "node2")], node2=[closed])) == {}
