@@ -115,7 +115,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
-    fleet.ip("node2", "rule", "del", "pref", "10007")
+    fleet.ip("node2", "rule", "del", "fwmark", "7", "lookup", "77", "pref", "10007")
     fleet.ip("node2", "address", "del", "172.17.1.19/27", "dev", "ens2np0")
     for host in held:
         fleet.ip(host, "link", "del", "docker0")
