@@ -60,7 +60,8 @@ class Bench:
     def expected(self, test: Test) -> float:
         """Return the Gb/s that a rail can be expected to carry beside those tested at once; 0 where that is unknown."""
         end, found = self.end_of(test), {}
-        rails = [other["rail"] for other in self._params["tests"] if other["slot"] == test["slot"] is not None]
+        slot, tests = test["slot"], self._params["tests"]
+        rails = [other["rail"] for other in tests if slot is not None and other["slot"] == slot]
         for (rail, _address), port in self._ends.items():
             if rail in {*rails, test["rail"]}:
                 found[rail] = self._sysfs.pci_address(f"{DEVICES}/{port.device}") or port.device
