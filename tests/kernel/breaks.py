@@ -26,6 +26,8 @@ BOUND = "a rule for IPv6 packets that leave by a port: RDMA and echo replies fol
 TWO_LEAVES = "one hardware address at two leaves, or two routed ports: each of them knows one holder"
 NO_ECHO = "a host that answers no echo: what nobody can prove is red"
 NOT_OURS = "a route in a table of ours that is not ours: the next run refuses the host, so the audit names it"
+TO_GATEWAY = "a rule for packets to the gateway's own address: no packet between rails has this target"
+NO_ARP = "a host that answers no ARP: its peers may know it from its own questions"
 LISTED = {
     GATEWAY: "taken_gateway",
     ICMP: "rule_for_some",
@@ -33,6 +35,8 @@ LISTED = {
     TWO_LEAVES: "same_mac",
     NO_ECHO: "no_echo",
     NOT_OURS: "route_of_table",
+    TO_GATEWAY: "rule_to_one",
+    NO_ARP: "arp_ignore",
 }
 
 
@@ -287,6 +291,8 @@ class Breaks:
         )
         bound = six(item) and end == "away" and f"oif {place['interface']}" in chosen
         listed = ICMP if "icmp" in keys else BOUND if bound else ""
+        if f"to {item['gateway']}" in chosen and "not" not in keys:
+            listed = TO_GATEWAY
         own = place if chosen.startswith(f"from {address}") else None
         return self._made(host, own, *pairs, free=True, words=(f"`{priority}:",), listed=listed)
 
@@ -365,7 +371,7 @@ class Breaks:
     def arp_ignore(self, host: str, _place: dict, _item: dict) -> Break:
         value = self.draw.choice(["1", "8"])
         pair = (f"net/ipv4/conf/all/arp_ignore={value}", "net/ipv4/conf/all/arp_ignore=0")
-        return self._made(host, None, pair, free=True)
+        return self._made(host, None, pair, free=True, listed=NO_ARP if value == "8" else "")
 
     def no_six(self, host: str, place: dict, _item: dict) -> Break:
         key = f"net/ipv6/conf/{place['interface']}/disable_ipv6"
