@@ -13,6 +13,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, w
 
 RAILS, HOSTS = 2, 3
 FAR = "172.17.1.66"
+BOTH_RAILS = dict.fromkeys([("rail1", 4), ("rail2", 4)], "deviation")
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +79,7 @@ def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
         lines = [lines[0].replace(f"{FAR}/32", "172.17.1.64/27"), lines[1]]
     with Planted(fabric, *lines):
         found = paths(fabric)
-    assert {key: item["status"] for key, item in found.items()} == {
-        ("rail1", 4): "deviation",
-        ("rail2", 4): "deviation",
-    }
+    assert {key: item["status"] for key, item in found.items()} == BOTH_RAILS
     for item in found.values():
         assert all(word in item["cause"] for word in words), item["cause"]
     assert paths(fabric) == {}
@@ -118,10 +116,7 @@ def test_a_rule_that_diverts_tcp_only_is_named(fabric, end):
     lines = ["route add default via 198.51.100.254 dev eth0 table 2000", f"rule add ipproto 6 {end} pref 950"]
     with Planted(fabric, *lines):
         found = paths(fabric)
-    assert {key: item["status"] for key, item in found.items()} == {
-        ("rail1", 4): "deviation",
-        ("rail2", 4): "deviation",
-    }
+    assert {key: item["status"] for key, item in found.items()} == BOTH_RAILS
     for item in found.values():
         assert "(not RoCE, but TCP to port 18515)" in item["cause"]
         assert "950:" in item["cause"]

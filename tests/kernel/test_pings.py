@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Sweep, Target
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 
@@ -38,11 +38,6 @@ def pinged(fabric, want, neighbours=(), **ping):
 
 def neighbour():
     return {"host": "node2", **host_plan_of(1)}
-
-
-def test_the_old_name_of_the_settings_is_refused(fabric):
-    params = {**host_plan_of(0), "checks": ["pings"], "settings": {"rail_ping": {"across": 1}}}
-    assert "Call it ping." in str(fabric.hosts[0].module(rail_audit, params, diff=False)["errors"])
 
 
 def test_gateways_and_neighbours_answer_in_both_families(fabric):

@@ -176,10 +176,6 @@ def tos_of(request: Request) -> int:
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the neighbors of the same zone for an echo."""
     neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")]
-    if "rail_ping" in request.settings:
-        raise InputError(
-            [Problem("settings.rail_ping", "this key has another name now.", "Call it ping. [ping_renamed]")]
-        )
     options = options_of("ping", ping.SPEC, request, "rail_audit")
     return ping.checks_of_rails(options, neighbours, answers_at, tos_of(request)), {}
 
