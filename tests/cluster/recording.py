@@ -339,20 +339,6 @@ def row_29(asked: Asked) -> None:
     asked.ask("GET", MAPS, resourceVersion=since, **chosen_)
 
 
-def row_30(asked: Asked) -> None:
-    """What discovery says of some kinds."""
-    wanted = ("configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "pods", "pods/eviction")
-    code, body = asked.quietly("GET", "/api/v1")
-    rows = [{**row, "storageVersionHash": None} for row in body.pop("resources") if row["name"] in wanted]
-    # Those of no list.
-    asked.answers.append((code, {**body, "resources": [{**row, "categories": None} for row in rows]}))
-    for path in ("/apis/apps", "/apis/apiextensions.k8s.io"):
-        asked.ask("GET", path)
-    code, body = asked.quietly("GET", "/apis")
-    kept = [row for row in body.pop("groups") if row["name"] in ("apps", "batch")]
-    asked.answers.append((code, {**body, "groups": kept}))
-
-
 def row_31(asked: Asked) -> None:
     """A CRD: served once it is established; unknown fields go, defaults come, a status is another door."""
     with_schema(asked)
@@ -368,26 +354,6 @@ def row_31(asked: Asked) -> None:
     asked.ask("PATCH", path, thing(asked, {"size": 6}), APPLY, fieldManager="three")
 
 
-def row_32(asked: Asked) -> None:
-    """The limits of a CRD's schema and its CEL rules, word by word."""
-    with_schema(asked)
-    path = f"{THINGS}/{asked.row}"
-    for spec in (
-        {"size": 0, "range": "10-20"},
-        {"size": 100},
-        {"size": 1, "kind": "green"},
-        {"size": "one"},
-        {},
-        {"size": 3, "range": "20-10"},
-        {"size": 3, "range": "ten"},
-        {"size": 3, "odd": True},
-    ):
-        asked.ask("POST", THINGS, thing(asked, spec))
-    asked.quietly("POST", THINGS, thing(asked, {"size": 3, "once": "a"}))
-    asked.ask("PATCH", path, {"spec": {"once": "b"}}, MERGE)
-    asked.ask("PATCH", path, thing(asked, {"size": 3, "once": "b", "range": "9-1"}), APPLY, fieldManager="one")
-
-
 def row_33(asked: Asked) -> None:
     """Evict a pod that no node has, and one that is not there."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
@@ -398,47 +364,6 @@ def row_33(asked: Asked) -> None:
     gone = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": asked.row, "namespace": "default"}}
     asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
     asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
-
-
-def row_34(asked: Asked) -> None:
-    """What Spiderpool's webhook for pools fills in and refuses, and the status that its controller gives."""
-    first = {"ipVersion": 4, "subnet": "192.0.2.0/27", "ips": ["192.0.2.3-192.0.2.30"]}
-    path = pool(asked, first)
-    # The addresses that are counted, with the controller's finalizer.
-    asked.answers.append((200, asked.until(path, lambda made: "totalIPCount" in (made.get("status") or {}))))
-    for change in (
-        {"ips": ["192.0.2.40-192.0.2.50"]},
-        {"subnet": "192.0.2.0/28"},
-        {"ipVersion": 6},
-        {"gateway": "198.51.100.1"},
-        {"gateway": "192.0.2.5"},
-        {"routes": [{"dst": "203.0.113.0/24", "gw": "198.51.100.1"}]},
-        {"routes": [{"dst": "nothing", "gw": "192.0.2.1"}]},
-        {"excludeIPs": ["192.0.2.77"]},
-    ):
-        asked.ask("PATCH", path, {"spec": change}, MERGE, fieldManager="one")
-    pool(asked, {**first, "ips": ["192.0.2.30-192.0.2.31"]}, "-same")
-    pool(asked, {**first, "subnet": "192.0.2.0/26", "ips": ["192.0.2.33"]}, "-wider")
-    pool(asked, {**first, "subnet": "192.0.2.0", "ips": ["192.0.2.33"]}, "-none")
-    for end in ("", "-same", "-wider", "-none"):
-        asked.quietly("DELETE", f"{played.POOLS}/{asked.row}{end}")
-        asked.gone(f"{played.POOLS}/{asked.row}{end}")
-
-
-def row_35(asked: Asked) -> None:
-    """What Spiderpool's webhook for networks fills in and refuses."""
-    for spec in (
-        {"cniType": "macvlan", "macvlan": {"master": ["ens1np0"], "ippools": {"ipv4": ["none"]}}},
-        {"cniType": "macvlan"},
-        {"cniType": "macvlan", "macvlan": {"master": []}},
-        {"cniType": "macvlan", "macvlan": {"master": ["a", "b"]}},
-        {"cniType": "macvlan", "macvlan": {"master": ["a"], "vlanID": 5000}},
-        {"cniType": "none-such"},
-        {"cniType": "sriov", "sriov": {}},
-    ):
-        asked.ask("POST", CONFIGS, network(asked.row, spec), fieldManager="one")
-        asked.quietly("DELETE", f"{CONFIGS}/{asked.row}")
-        asked.gone(f"{CONFIGS}/{asked.row}")
 
 
 def row_36(asked: Asked) -> None:
@@ -460,50 +385,6 @@ def row_36(asked: Asked) -> None:
         asked.quietly("DELETE", f"{CONFIGS}/{asked.row}-{rail}")
 
 
-def row_37(asked: Asked) -> None:
-    """The coordinator that Spiderpool's first Job makes, as its controller leaves it."""
-    path = f"/apis/{played.SPIDERPOOL}/v2beta1/spidercoordinators/default"
-    asked.answers.append((200, asked.until(path, lambda made: bool(made.get("status")))))
-
-
-def row_38(asked: Asked) -> None:
-    """A pod for a node with a taint, and the scheduler's words."""
-    path = f"/api/v1/nodes/{asked.row}"
-    taint = {"key": "site", "value": "own", "effect": "NoSchedule"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": asked.row}, "spec": {"taints": [taint]}}
-    asked.quietly("POST", "/api/v1/nodes", node)
-    for change, limits in (
-        ({}, {}),
-        ({"taints": None, "unschedulable": True}, {}),
-        ({"unschedulable": None}, {"x.y/z": 1}),
-    ):
-        asked.quietly("PATCH", path, {"spec": change}, MERGE)
-        field = {"key": "metadata.name", "operator": "In", "values": [asked.row]}
-        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-        box = {"name": "main", "image": "registry.example/x", "resources": {"limits": limits}}
-        spec = {"containers": [box], "affinity": {"nodeAffinity": affinity}}
-        asked.quietly("POST", PODS, {**asked.body(), "kind": "Pod", "data": None, "spec": spec})
-        found = asked.until(f"{PODS}/{asked.row}", lambda made: "conditions" in (made.get("status") or {}))
-        told = [
-            {key: row[key] for key in ("type", "status", "reason", "message")} for row in found["status"]["conditions"]
-        ]
-        for row in told:
-            # Without the number of other nodes.
-            row["message"] = re.sub(r"\d+(?= nodes| node\(s\) didn't| Preemption)", "N", row["message"])
-        asked.answers.append((200, {"conditions": told}))
-        asked.quietly("DELETE", f"{PODS}/{asked.row}")
-        asked.gone(f"{PODS}/{asked.row}")
-    asked.quietly("DELETE", path)
-
-
-def pool(asked: Asked, spec: Json, end: str = "") -> str:
-    """Ask for a pool of the row, and return its path."""
-    meta = {"name": f"{asked.row}{end}"}
-    body = {"apiVersion": f"{played.SPIDERPOOL}/v2beta1", "kind": "SpiderIPPool", "metadata": meta, "spec": spec}
-    asked.ask("POST", played.POOLS, body, fieldManager="one")
-    return f"{played.POOLS}/{asked.row}{end}"
-
-
 def network(name: str, spec: Json) -> Json:
     """Return a network of Spiderpool's."""
     meta: Json = {"name": name}
@@ -512,28 +393,9 @@ def network(name: str, spec: Json) -> Json:
 
 def with_schema(asked: Asked) -> None:
     """Bring the CRD of things, and wait until the API serves it."""
-    number = {"type": "integer", "minimum": 1, "maximum": 16}
-    rule = {"rule": "int(self.split('-')[0]) <= int(self.split('-')[1])", "message": "a range goes upwards"}
-    spec = {
-        "type": "object",
-        "required": ["size"],
-        "properties": {
-            "size": number,
-            "kind": {"type": "string", "maxLength": 9, "enum": ["blue", "red"], "default": "blue"},
-            "range": {
-                "type": "string",
-                "maxLength": 20,
-                "pattern": "^[0-9]+-[0-9]+$",
-                "x-kubernetes-validations": [rule],
-            },
-            "odd": {"type": "boolean"},
-            "once": {"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
-            "inner": {"type": "object", "properties": {"deep": {"type": "boolean", "default": True}}},
-        },
-        "x-kubernetes-validations": [
-            {"rule": "!has(self.odd) || !self.odd", "messageExpression": "'odd and ' + self.kind"}
-        ],
-    }
+    inner = {"type": "object", "properties": {"deep": {"type": "boolean", "default": True}}}
+    kind = {"type": "string", "default": "blue"}
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}, "kind": kind, "inner": inner}}
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}
     body = crd(GROUP, "things", "Thing", schema=schema, subresources={"status": {}})
@@ -550,15 +412,13 @@ def thing(asked: Asked, spec: Json) -> Json:
 KEPT = {
     "row-18": ("metadata.annotations", "status.conditions", "spec.taints", "reason"),
     "row-22": ("spec", "status", "message", "reason", "details"),
-    "row-34": ("spec", "status", "metadata.finalizers", "metadata.labels", "message", "reason"),
-    "row-35": ("spec", "message", "reason"),
-    "row-37": ("spec", "status", "metadata.finalizers"),
     "row-28": ("data", "metadata.deletionGracePeriodSeconds", "metadata.finalizers", "message"),
     "row-24": ("status.allowed",),
 }
 """What is recorded of a row whose answers hold much beside that."""
-NEEDS = {"row-38": "controllers", **dict.fromkeys(("row-34", "row-35", "row-36", "row-37"), "webhooks")}
-"""What must be beside the API for a row (programs.LEVELS)."""
+INJECTED = "row-36"
+"""The row that needs Spiderpool's webhooks beside the API."""
+SPIDERPOOL = bool(os.environ.get("RAILOPS_TEST_SPIDERPOOL"))
 ROWS: dict[str, t.Callable[[Asked], None]] = {
     name.replace("_", "-"): row for name, row in sorted(globals().items()) if name.startswith("row_")
 }
@@ -617,21 +477,15 @@ def chosen(body: Json, names: t.Iterable[str]) -> Json:
     return found
 
 
-def levels() -> set[str]:
-    """Return what is beside a real API of the tests' own (programs.LEVELS), as far as rows need it."""
-    found = {"webhooks"} if os.environ.get("RAILOPS_TEST_SPIDERPOOL") else set()
-    return found if programs.lacking("controllers") else {*found, "controllers"}
-
-
-def ask_all(kubeconfig: Path, beside: set[str], but: t.Container[str] = ()) -> dict[str, list[Json]]:
+def ask_all(kubeconfig: Path, webhooks: bool) -> dict[str, list[Json]]:
     """Return the answers of an API to every row.
 
-    :param beside: leaves out rows that need more than the API and this, and `but` some by name.
+    :param webhooks: whether Spiderpool's are there; without, the row that needs them is left out.
     """
     api = played.Api(kubeconfig)
     found = {}
     for name, row in ROWS.items():
-        if name in but or NEEDS.get(name, "") not in ("", *beside):
+        if name == INJECTED and not webhooks:
             continue
         asked = Asked(api, name)
         asked.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
@@ -651,17 +505,17 @@ def main() -> None:
         size = ["--bare"] if programs.lacking("controllers") else ["--nodes", "2"]
         os.execv(sys.executable, [sys.executable, str(HERE / "real_api.py"), *size, sys.executable, *sys.argv])
     old = json.loads(FILE.read_text(encoding="utf-8"))
-    if "webhooks" in levels():
+    if SPIDERPOOL:
         tools.install_spiderpool(Path(given))
-    answers = ask_all(Path(given), levels())
+    answers = ask_all(Path(given), SPIDERPOOL)
     told = [f"{row}: {line}" for row in answers for line in differences(old["rows"].get(row, []), answers[row])]
-    told += [f"{row}: not asked, for want of {NEEDS[row]}" for row in ROWS if row not in answers]
+    told += [f"{row}: skipped: it needs Spiderpool's webhooks" for row in ROWS if row not in answers]
     print("\n".join(told) or f"every answer is as {old['program']} {old['version']} gave it on {old['date']}")
     if "--write" in sys.argv:
         version = played.Api(Path(given)).call("GET", "/version")["gitVersion"].removeprefix("v")
         made = {"program": "kube-apiserver", "version": version, "date": time.strftime("%Y-%m-%d")}
         made |= {"rows": {**old["rows"], **answers}}
-        if "webhooks" in levels():
+        if SPIDERPOOL:
             made["spiderpool"] = programs.version(programs.CHART)
         FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return
