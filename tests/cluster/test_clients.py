@@ -26,7 +26,6 @@ ASKED = (
     "test_pods.py::test_what_is_not_allowed_is_skipped_and_said",
     "test_pods.py::test_an_image_without_tools_is_skipped_and_said",
     "test_pods.py::test_a_pair_that_fails_is_named_and_the_others_count",
-    "test_pods.py::test_an_image_without_timeout_is_not_measured",
 )
 
 

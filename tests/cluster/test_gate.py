@@ -23,10 +23,9 @@ import env
 import pytest
 import tools
 import yaml
-from conftest import Account, Live, Playbook, Run
+from conftest import Account, Live, Run
 from kubernetes import client
 from kubernetes import config as kube_config
-from plays import use
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -110,29 +109,6 @@ def site(tmp_path: Path, module: Run, live: Live, kubeconfig: Path) -> t.Iterato
         account.removed()
 
 
-def test_nodes_get_the_labels_of_zone_and_leaves_and_lose_them(site: Site) -> None:
-    where = {"plan_dir": str(site.plan)}
-    site.live.of("Node", "v1").patch(
-        body={"metadata": {"labels": {"fabric.railops.io/leaf-rail9": "old"}}},
-        name="node1",
-        content_type="application/merge-patch+json",
-    )
-    foreseen = site.module(cluster_nodes, True, **where)
-    done = site.module(cluster_nodes, **where)
-    assert foreseen["topology"] == done["topology"]
-    assert foreseen["diff"] == done["diff"]
-    assert len(done["topology"]) == len(NODES)
-    for name, zone in (("node1", "su1"), ("node8", "su2")):
-        labels = site.node(name)["metadata"]["labels"]
-        ours = {key: value for key, value in labels.items() if key.startswith("fabric.railops.io/")}
-        leaves = {f"fabric.railops.io/leaf-rail{rail}": f"{zone}-l{rail}" for rail in (1, 2)}
-        assert ours == {"fabric.railops.io/zone": zone, **leaves}
-    assert not site.module(cluster_nodes, **where)["changed"]
-    assert site.module(cluster_nodes, state="absent", **where)["changed"]
-    assert not [key for key in site.node("node1")["metadata"]["labels"] if key.startswith("fabric.railops.io/")]
-    assert not site.module(cluster_nodes, state="absent", **where)["changed"]
-
-
 def test_condition_and_taint_follow_the_verdicts(site: Site) -> None:
     ready = site.condition("node2", "Ready")
     site.verdict()
@@ -211,45 +187,6 @@ def test_a_pod_is_kept_off_and_let_on_again(site: Site, live: Live) -> None:
         live.until(lambda: seen()["spec"].get("nodeName") == "node2")
     finally:
         pods.delete(name=name, namespace="default")
-
-
-REGISTRATION = "admissionregistration.k8s.io/v1"
-
-
-def test_the_test_application_has_a_pod_on_each_planned_node_or_names_it(
-    playbook: Playbook, live: Live, plans: t.Callable[[str], Path]
-) -> None:
-    """The DaemonSet controller and the scheduler judge: a node of the site's own taint, a cordoned and a gated one."""
-    if any("spiderpool" in name for name in live.objects("MutatingWebhookConfiguration", REGISTRATION)):
-        pytest.skip("Spiderpool's webhook is on: it has the pods ask for rails, which no node here offers")
-    use(playbook, plans("exclusive"), "exclusive")
-    image = "registry.example/rdma-tools@sha256:" + "0" * 64
-    values: Json = {"rail_objects_test_image": image, "rail_objects_test_wait_seconds": 30}
-    nodes = live.of("Node", "v1")
-
-    def change(name: str, **spec: t.Any) -> None:
-        nodes.patch(name=name, body={"spec": spec}, content_type="application/merge-patch+json")
-
-    change("node3", taints=[{"key": "site", "value": "own", "effect": "NoSchedule"}])
-    change("node4", unschedulable=True)
-    change("node5", taints=[{"key": TAINT, "value": "broken", "effect": "NoSchedule"}])
-    try:
-        refused = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
-        assert "has 7 of 8 pods ready: node3: it has the taint site=own:NoSchedule, which is not tolerated" in refused
-        values["rail_objects_test_tolerations"] = [{"key": "site", "operator": "Exists"}]
-        playbook.shipped("test_application", **values)
-        assert live.objects("DaemonSet", "apps/v1")["fabric-test"]["status"]["numberReady"] == len(NODES)
-        assert playbook.shipped("test_application", **values).changed_tasks() == []
-        # A limit that goes is taken off: rows of a list are owned field by field.
-        values["rail_objects_test_limits"] = {"example.com/none": 1}
-        short = " ".join(playbook.shipped("test_application", ok=False, **values).text.split())
-        assert "Insufficient example.com/none" in short
-        del values["rail_objects_test_limits"]
-        playbook.shipped("test_application", **values)
-    finally:
-        for name in ("node3", "node4", "node5"):
-            change(name, taints=None, unschedulable=None)
-        playbook.shipped("test_application", rail_objects_test_state="absent")
 
 
 def test_a_foreign_taint_survives_concurrent_changes(site: Site) -> None:
@@ -332,63 +269,3 @@ def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, kubeconf
             check=False,
         )
         assert done.returncode == 0, done.stderr
-
-
-def test_a_red_audit_tells_the_nodes_too(site: Site, environment: dict[str, str], kubeconfig: Path) -> None:
-    """The last part of the playbook, over results that hosts have left: it ends red, and the nodes know."""
-    folder = site.folder
-    hosts = "".join(f"{node['host']} ansible_connection=local\n" for node in NODES)
-    groups = "".join(
-        f"[{zone}]\n" + "".join(f"{node['host']}\n" for node in NODES if node["groups"] == [zone])
-        for zone in ("su1", "su2")
-    )
-    (folder / "hosts.ini").write_text(f"[gpu_nodes]\n{hosts}{groups}", encoding="utf-8")
-    rails = [{"interface": f"ens{number}np0"} for number in (1, 2)]
-    values = {
-        "fabric_name": "gate",
-        "fabric_mode": "exclusive",
-        "fabric_zones": ZONES,
-        "fabric_max_nodes": 8,
-        "fabric_rails": rails,
-        "fabric_kubeconfig": str(kubeconfig),
-        "verify_cluster": False,
-        "audit_gate": True,
-        "audit_gate_taint": True,
-        "audit_gate_bad": 1,
-        "verify_gate": True,
-        "verify_gate_taint": True,
-        "verify_gate_bad": 1,
-    }
-    (folder / "group_vars").mkdir()
-    (folder / "group_vars/all.yml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    (folder / "verify/gate/hosts").mkdir(parents=True)
-    for node in NODES:
-        status = "deviation" if node["host"] == "node6" else "ok"
-        found = {"id": "network_mtu", "rail": "rail1", "status": status, "planned": 1, "observed": 2}
-        found.update(cause="c", fix="f")
-        result = {"schema": 1, "host": node["host"], "node": node["host"], "plan_digest": site.digest, "error": None}
-        result["checks"] = [found]
-        (folder / f"verify/gate/hosts/{node['host']}.json").write_text(json.dumps(result), encoding="utf-8")
-
-    play = {
-        "hosts": "gpu_nodes:localhost",
-        "gather_facts": False,
-        "tasks": [{"import_role": {"name": "railops.rdma.verify", "tasks_from": "finish"}}],
-    }
-    (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        argv = ["ansible-playbook", "-i", "hosts.ini", *words]
-        return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-    done = run("play.yml")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Jobs are kept off: node6." in done.stdout, done.stdout + done.stderr
-    assert site.condition("node6")["message"] == "rail1: network_mtu"
-    assert site.taints("node6") == [TAINT]
-    assert site.condition("node5")["status"] == "True"
-    # The line that only lets verdicts age: nothing is old yet.
-    again = run("railops.rdma.audit", "--tags", "verify_gate")
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "Jobs are kept off: node6." in again.stdout
-    assert "changed=1" not in again.stdout

@@ -7,14 +7,8 @@
 from __future__ import annotations
 
 import copy
-import http.server
 import json
 import re
-import select
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 import typing as t
@@ -96,11 +90,6 @@ class TestConverging:
         assert did(grown) == {"create": [f"{fabric}-rail1-v4-node3", f"{fabric}-rail2-v4-node3"]}
         after = live.versions(fabric)
         assert {name: after[name] for name in before} == before
-
-    def test_a_rail_added(self, objects: Run, fabric: str) -> None:
-        ok(objects(fabric_of(fabric, (1, 2), 1), prune=True))
-        grown = ok(objects(fabric_of(fabric, (1, 2), 2), prune=True))
-        assert did(grown) == {"create": [f"{fabric}-rail2", f"{fabric}-rail2-v4-node1", f"{fabric}-rail2-v4-node2"]}
 
     def test_a_node_retired(self, objects: Run, live: Live, fabric: str) -> None:
         ok(objects(fabric_of(fabric, (1, 2, 3), 2), prune=True))
@@ -215,16 +204,6 @@ class TestGitOps:
         assert ok(objects(wanted, prune=True))["changed"] is False
         assert live.versions(fabric) == before
 
-    def test_a_plan_that_they_do_not_have_yet_is_refused_with_their_name(
-        self, objects: Run, live: Live, one: Json
-    ) -> None:
-        take_over(live, [one], "argocd-controller")
-        narrower = copy.deepcopy(one)
-        narrower["spec"]["ips"] = [one["spec"]["ips"][0].partition("-")[0]]
-        result = objects([narrower])
-        assert result["failed"]
-        assert "argocd-controller" in json.dumps(result["conflicts"])
-
 
 class TestPoolsInUse:
     def test_delete_narrow_and_replace_are_refused(self, objects: Run, live: Live, fabric: str) -> None:
@@ -245,11 +224,6 @@ class TestPoolsInUse:
         assert did(result) == {"delete": [rows[3]["metadata"]["name"]]}
         del before[f"SpiderIPPool/{rows[3]['metadata']['name']}"]
         assert live.versions(fabric) == before
-
-    def test_absent_keeps_them_too(self, objects: Run, live: Live, fabric: str, one: Json) -> None:
-        live.allocate(one["metadata"]["name"], ["172.17.0.3"])
-        assert ok(objects(state="absent", prune=True, fabric=fabric))["kept"][0]["action"] == "delete"
-        assert len(live.versions(fabric)) == 1
 
     def test_a_pool_in_use_may_grow(self, objects: Run, live: Live, fabric: str) -> None:
         small = pool(fabric, 1, 1)
@@ -377,46 +351,6 @@ class TestFaults:
         assert len(live.versions(fabric)) == 7
         assert not ok(objects(fabric_of(fabric, (1, 2), 2)))["changed"]
 
-    def test_an_api_that_fails_for_good_halfway_is_told_and_the_next_run_ends_it(
-        self, objects: Run, live: Live, fabric: str, double: ApiDouble
-    ) -> None:
-        wanted = fabric_of(fabric, (1, 2, 3), 3)
-        fault = Fault(drop=True, method="PATCH", skip=8)
-        double.faults.append(fault)
-        result = objects(wanted, retry_seconds=1, prune=True)
-        assert result["failed"]
-        assert "Stopped after" in result["msg"]
-        assert "does not answer" in result["msg"]
-        double.faults.clear()
-        ok(objects(wanted, prune=True))
-        assert len(live.versions(fabric)) == 13
-        assert not ok(objects(wanted, prune=True))["changed"]
-
-    def test_killed_halfway_and_run_again(
-        self, live: Live, objects: Run, fabric: str, double: ApiDouble, kubeconfig: Path, tmp_path: Path
-    ) -> None:
-        wanted = fabric_of(fabric, range(1, 9), 4)
-        double.faults.append(Fault(slow=0.1, method="PATCH"))
-        arguments = tmp_path / "arguments.json"
-        arguments.write_text(
-            json.dumps({"ANSIBLE_MODULE_ARGS": {"definitions": wanted, "kubeconfig": str(kubeconfig)}})
-        )
-        module = "ansible_collections.railops.rdma.plugins.modules.cluster_objects"
-        runner = subprocess.Popen(
-            [sys.executable, "-m", module, str(arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        until = time.monotonic() + 120
-        while time.monotonic() < until and not live.versions(fabric):
-            time.sleep(0.05)
-        runner.send_signal(signal.SIGKILL)
-        runner.communicate()
-        there = len(live.versions(fabric))
-        assert 0 < there < 37
-        double.faults.clear()
-        assert ok(objects(wanted))["summary"]["created"] + there >= 37 - 8
-        assert len(live.versions(fabric)) == 37
-        assert not ok(objects(wanted))["changed"]
-
     @pytest.mark.parametrize("how", [{"drop": True}, {"drop_after": True}], ids=["not-done", "answer-lost"])
     def test_an_api_that_goes_away_at_any_write_costs_nothing_but_another_run(
         self, objects: Run, tmp_path: Path, how: Json, monkeypatch: pytest.MonkeyPatch
@@ -536,11 +470,6 @@ class TestBadSituations:
         result = objects([pool(fabric, 1, 1)], kubeconfig=other(kubeconfig, server="https://127.0.0.1:1"))
         assert "https://127.0.0.1:1 does not answer" in result["msg"]
 
-    def test_an_expired_token(self, objects: Run, fabric: str, kubeconfig: Path) -> None:
-        result = objects([pool(fabric, 1, 1)], kubeconfig=other(kubeconfig, token="a-token-that-has-expired"))
-        assert "does not know this identity" in result["msg"]
-        assert "expired" in result["fix"]
-
     def test_forbidden_to_write_one_kind_is_told_before_the_first_write(
         self, objects: Run, live: Live, fabric: str, restricted: Restricted
     ) -> None:
@@ -551,11 +480,6 @@ class TestBadSituations:
 
     def test_forbidden_to_list(self, objects: Run, fabric: str, restricted: Restricted) -> None:
         assert "cannot list" in objects([pool(fabric, 1, 1)], kubeconfig=restricted("spiderippools"))["msg"]
-
-    def test_a_kind_that_is_not_served(self, objects: Run, live: Live, fabric: str) -> None:
-        stray = {**config(fabric, 1), "apiVersion": "nothing.example.com/v1", "kind": "Nothing"}
-        assert "does not serve Nothing" in objects([pool(fabric, 1, 1), stray])["msg"]
-        assert live.versions(fabric) == {}
 
     def test_a_namespace_that_ends_or_is_missing(self, objects: Run, live: Live, fabric: str, ending: str) -> None:
         for namespace, told in ((ending, "is being deleted"), ("nowhere", "does not exist")):
@@ -570,32 +494,6 @@ class TestBadSituations:
         bad["spec"]["ips"] = ["192.0.2.1"]
         assert "denied the request" in objects([bad, pool(fabric, 1, 2)])["msg"]
         assert live.versions(fabric) == {}
-
-
-class Tunnel(http.server.BaseHTTPRequestHandler):
-    """A proxy that passes bytes on to the address that a client names."""
-
-    asked: t.ClassVar[list[str]]
-
-    def log_message(self, *dummy: object) -> None:
-        """Say nothing."""
-
-    def do_CONNECT(self) -> None:
-        self.asked.append(self.path)
-        host, _colon, port = self.path.partition(":")
-        with socket.create_connection((host, int(port)), 5) as there:
-            self.send_response_only(200)
-            self.end_headers()
-            ends = [self.connection, there]
-            while True:
-                ready, _write, _failed = select.select(ends, [], [], 20)
-                for end in ready:
-                    data = end.recv(65536)
-                    if not data:
-                        return
-                    ends[1 - ends.index(end)].sendall(data)
-                if not ready:
-                    return
 
 
 class TestAccess:
@@ -615,22 +513,6 @@ class TestAccess:
         assert "certificate-authority" in untrusted["fix"]
         unchecked = {**unsigned, "insecure-skip-tls-verify": True}
         assert not ok(objects([one], kubeconfig=other(kubeconfig, **unchecked)))["changed"]
-
-    def test_a_proxy(self, objects: Run, double: ApiDouble, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("no_proxy", "NO_PROXY"):
-            monkeypatch.delenv(name, raising=False)
-        asked: list[str] = []
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Tunnel,), {"asked": asked}))
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            through = other(kubeconfig, **{"proxy-url": f"http://127.0.0.1:{server.server_address[1]}"})
-            result = objects([pool("rr-access", 1, 1)], kubeconfig=through)
-        finally:
-            server.shutdown()
-            server.server_close()
-        assert ok(result)["changed"]
-        assert set(asked) == {double.url.removeprefix("https://")}
 
     def test_a_context_of_a_kubeconfig(self, objects: Run, double: ApiDouble, kubeconfig: Path) -> None:
         text = yaml.safe_load(kubeconfig.read_text())

@@ -189,13 +189,6 @@ def test_a_pair_that_fails_is_named_and_the_others_count(probe: Probe) -> None:
     assert len(of(checks, "pod_read_lat")) == 15
 
 
-def test_a_latency_above_the_limit(probe: Probe) -> None:
-    probe.pods.latency = 41.5
-    found = bad(probe.run(max_latency_us=8, nodes=2))
-    assert len(found) == 16
-    assert "41.5 us is above the limit of 8 us" in found[0]["cause"]
-
-
 def test_a_server_without_an_address(idle: Probe) -> None:
     """The pool of one rail on one node is gone: the pod is there, its rail has no address."""
     probe = idle
@@ -240,14 +233,6 @@ def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_nobody(idle
     assert off["fix"]
     measured = {(row["node"], row["observed"].rpartition(" ")[2]) for row in of(checks, "pod_read_lat")}
     assert measured == {("node1", "node3"), ("node3", "node4"), ("node4", "node1")}
-
-
-def test_a_gated_node_is_measured(probe: Probe) -> None:
-    """Its verdict is what takes the taint off again."""
-    probe.node("node2", taints=[GATED])
-    checks = probe.run()
-    assert bad(checks) == []
-    assert len(of(checks, "pod_read_lat")) == 16
 
 
 def test_a_node_that_goes_down_meanwhile_is_its_own_fault_alone(idle: Probe) -> None:
@@ -295,13 +280,6 @@ def test_a_node_without_a_pod_is_named_with_the_reason(idle: Probe) -> None:
     assert "has made none for this node" in found[0]["cause"]
 
 
-def test_a_node_that_is_down_is_told_by_its_own_name(probe: Probe) -> None:
-    probe.down("node2")
-    (found,) = bad(probe.run())
-    assert (found["id"], found["node"]) == ("pod_running", "node2")
-    assert found["cause"] == "the node is down: its kubelet is silent"
-
-
 def test_a_library_that_talks_is_no_harm(probe: Probe) -> None:
     """What is printed comes in many frames."""
     text = "a line of a library that talks\n" * 3000
@@ -330,46 +308,11 @@ def test_a_pod_that_prints_without_end_is_given_up(probe: Probe) -> None:
     assert "it printed more than 8,388,608 letters" in lost["cause"]
 
 
-def test_an_image_without_timeout_is_not_measured(probe: Probe) -> None:
-    """No program is started that would not end by itself."""
-    probe.pods.no_timeout = True
-    checks = probe.run()
-    assert bad(checks) == []
-    lost = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
-    assert {row["cause"] for row in lost} == {"the image of the test application has no timeout"}
-    assert len(lost) == 16
-
-
 def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
     probe.pods.no_shell = True
     checks = probe.run(depth="look")
     assert bad(checks) == []
     assert any("executable file not found" in row["cause"] for row in of(checks, "pod_inside", "skipped"))
-
-
-def test_what_is_wrong_inside_of_a_pod(probe: Probe) -> None:
-    probe.pods.commands["ip -json -4 rule"] = ("[]", "", 0)
-    found = bad(probe.run(depth="look"))
-    assert {(row["id"], row["node"]) for row in found} == {("pod_rule", "node1"), ("pod_rule", "node2")}
-    assert all("no rule chooses a table" in row["cause"] and row["fix"] for row in found)
-
-
-def test_a_pod_without_a_rail_and_one_with_a_foreign_address(probe: Probe) -> None:
-    for node, change in (("node1", "drop"), ("node2", "address")):
-        notes = probe.pod(node)["metadata"]["annotations"]
-        entries = json.loads(notes[STATUS])
-        if change == "drop":
-            entries = [entry for entry in entries if not entry["name"].endswith("rail4")]
-        else:
-            entries[1]["ips"] = ["172.17.0.5"]
-        notes[STATUS] = json.dumps(entries)
-    found = bad(probe.run(depth="status"))
-    assert [(row["node"], row["rail"], row["observed"]) for row in found] == [
-        ("node1", "rail4", "not attached"),
-        ("node2", "rail1", "net1 172.17.0.5"),
-    ]
-    assert "is not of the planned pool" in found[1]["cause"]
-    assert probe.pods.tested == []
 
 
 def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:

@@ -29,9 +29,9 @@ import pytest
 import tools
 import yaml
 from api_controllers import allocate
-from api_double import TOKEN, ApiDouble
+from api_double import ApiDouble
 from api_kinds import crd
-from conftest import PLAYED, Live, Playbook, chart_copy
+from conftest import Live, Playbook, chart_copy
 from fabric_objects import pool
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
 
@@ -185,48 +185,16 @@ def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: L
     assert "env" not in sets["calico-node"]["spec"]["template"]["spec"]["containers"][0], "the operator's, not ours"
     assert playbook.role("spiderpool").changed_tasks() == []
 
-    double.store.table(double.store.kind_of("operator.tigera.io/v1", "Installation"))[("", "default")]["spec"] = {
-        "calicoNetwork": {"ipPools": [{"cidr": "fd00::/48"}]}
-    }
-    switches: Json = {
-        "spiderpool_registry": "registry.example",
-        "spiderpool_metrics": True,
-        "spiderpool_grafana": True,
-        "spiderpool_inject_namespaces": ["ml"],
-    }
-    six = playbook.role("spiderpool", **switches)
-    names = ["Note that this role makes the release, and what was there", "Set the detection of the node's address"]
-    names += ["Install or upgrade"]
-    assert plays.last_part(six.changed_tasks()) == names
-    installed = live.objects("Installation", "operator.tigera.io/v1")["default"]["spec"]["calicoNetwork"]
-    assert installed == {f"{DETECTION}6": {"kubernetes": "NodeInternalIP"}, "ipPools": [{"cidr": "fd00::/48"}]}
-    given = helm_record(double.objects("Secret")["sh.helm.release.v1.spiderpool.v2"])["config"]
-    assert given["global"] == {"imageRegistryOverride": "registry.example"}
-    assert given["ipam"] == {"enableGatewayDetection": True, "spiderSubnet": {"enable": False}}
-    assert {name for name, on in given["plugins"].items() if on} == set()
-    assert given["spiderpoolAgent"]["prometheus"] == {"enabled": True, "enabledRdmaMetric": True}
-    assert given["grafanaDashboard"] == {"install": True}
-    assert given["spiderpoolController"]["podResourceInject"] == {
-        "enabled": True,
-        "namespacesInclude": ["ml"],
-        "namespacesExclude": ["kube-system", "spiderpool"],
-    }
-
 
 @pytest.mark.only_double("the API must fail in scripted ways")
 def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
-    double.token = "another"
-    assert "does not know this identity" in playbook.role("spiderpool", ok=False).text
-    double.token = TOKEN
     double.forbidden.add("customresourcedefinitions:write")
     forbidden = playbook.role("spiderpool", ok=False)
     assert "This identity may not: create customresourcedefinitions" in forbidden.text
     double.forbidden.clear()
     missing = playbook.role("spiderpool", ok=False, spiderpool_chart_file=str(tmp_path / "none.tgz"))
     assert "There is no chart" in missing.text
-    pinned = playbook.role("spiderpool", "--check", ok=False, spiderpool_chart_digest="0" * 64)
-    assert "pinned is" in pinned.text
     boards = " ".join(playbook.role("spiderpool", ok=False, spiderpool_grafana="true").text.split())
     assert "does not know GrafanaDashboard.grafana.integreatly.org. Install the operator that brings it first" in boards
     alone = " ".join(playbook.role("spiderpool", ok=False, spiderpool_pod_cidrs=["10.244.0.0/16"]).text.split())
@@ -234,23 +202,10 @@ def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, doub
     double.store.table(double.store.kind_of("apps/v1", "DaemonSet")).clear()
     assert "no network of its own" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
-    double.put("v1", "Namespace", "spiderpool")
-    double.put("v1", "ConfigMap", "held", "spiderpool", metadata={"finalizers": ["railops.io/test"]})
-    double.store.delete(double.store.kind_of("v1", "Namespace"), "", "spiderpool", {}, {})
-    before = double.writes()
-    assert "namespace spiderpool is being deleted" in playbook.role("spiderpool", ok=False).text
     double.url = "https://127.0.0.1:1"
     double.kubeconfig(playbook.kubeconfig)
     assert "does not answer" in playbook.role("spiderpool", ok=False).text
     assert double.writes() == before
-
-
-@pytest.mark.only_double("the webhook must be down")
-def test_a_webhook_that_does_not_answer_is_told(playbook: Playbook, double: ApiDouble) -> None:
-    double.webhook_down = True
-    dead = " ".join(playbook.role("spiderpool", ok=False, spiderpool_timeout=10).text.split())
-    assert "failed calling webhook" in dead
-    assert "see that the Deployment spiderpool-controller is ready" in dead
 
 
 def packed(chart: Path, target: Path) -> Path:
@@ -325,18 +280,6 @@ def test_a_long_apply_is_announced_while_it_runs(playbook: Playbook, double: Api
     ran = playbook.run([{"railops.rdma.cluster_objects": {"definitions": wanted, **access}}])
     assert "cluster_objects: 240 objects to write, 0 pools there" in ran.text
     assert '"progress_file"' not in ran.text
-
-
-@pytest.mark.only_double("its writes are counted")
-def test_a_plan_without_its_facts_is_refused(
-    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
-) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
-    (playbook.folder / "plan/fabric/facts.json").unlink()
-    before = double.writes()
-    told = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
-    assert "There is no complete plan in " in told
-    assert double.writes() == before
 
 
 @pytest.mark.only_double("its writes are counted")
@@ -609,38 +552,3 @@ def try_application(playbook: Playbook, live: Live) -> None:
     assert playbook.run(play).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove", rail_objects_test_name="explicit")])
     assert "explicit" not in live.objects("DaemonSet", "apps/v1")
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not PLAYED, reason="wants the nodes that are played beside the real API")
-@pytest.mark.usefixtures("webhooks")
-def test_sriov_nodes_are_emptied_one_at_a_time_on_a_real_api(
-    playbook: Playbook, live: Live, plans: t.Callable[[str], Path]
-) -> None:
-    use(playbook, plans("sriov-roce"), "sriov-roce")
-    playbook.values.update({"rail_objects_nodes_required": False})
-    for number in range(3, 9):
-        live.of("Node", "v1").delete(name=f"node{number}")
-    # Replicas that a drain moves to the other node.
-    labels = {"app": "work"}
-    pod = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "work", "image": "registry.invalid/work:0"}]},
-    }
-    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod}
-    live.of("Deployment", "apps/v1").create(body={"metadata": {"name": "work"}, "spec": spec}, namespace="default")
-    playbook.run([SPIDERPOOL])
-    config = {"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig"}
-    body = {**config, "metadata": {"name": "default"}, "spec": {"disableDrain": True}}
-    live.of("SriovOperatorConfig", config["apiVersion"]).create(body=body, namespace="spiderpool")
-    before = set(live.objects("Pod", namespace="default", label_selector="app=work"))
-    playbook.run([RAIL_OBJECTS])
-    after = live.objects("Pod", namespace="default", label_selector="app=work")
-    assert len(before) == 2
-    assert not before & set(after), "each node was emptied"
-    nodes = live.objects("Node")
-    assert not any(node["spec"].get("unschedulable") for node in nodes.values())
-    assert {node["status"]["allocatable"]["spidernet.io/fabric_rail1"] for node in nodes.values()} == {"8"}
-    assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
-    playbook.run([from_("rail_objects", "remove"), from_("spiderpool", "uninstall")])
-    assert not any("fabric.railops.io/fabric" in node["metadata"]["labels"] for node in live.objects("Node").values())

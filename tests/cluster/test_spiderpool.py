@@ -189,12 +189,6 @@ class TestWaiting:
     AGENT: t.ClassVar[Json] = {"kind": "DaemonSet", "name": "spiderpool-agent", "namespace": "spiderpool"}
     COORDINATOR: t.ClassVar[Json] = {"kind": "SpiderCoordinator", "name": "default"}
 
-    def test_what_runs_is_told_at_once(self, module: t.Callable[..., Json]) -> None:
-        done = module(cluster_wait, parts=[self.CONTROLLER, self.AGENT, self.COORDINATOR], timeout=60)
-        assert not done.get("failed"), done["msg"]
-        assert [row["text"] for row in done["parts"]] == ["1 of 1 pods ready", "8 of 8 pods ready", "Synced"]
-        assert (done["changed"], done["down"]) == (False, [])
-
     def test_a_controller_that_ends_is_named_with_the_end_of_its_log(
         self, module: t.Callable[..., Json], live: Live
     ) -> None:
@@ -232,21 +226,6 @@ class TestWaiting:
         done = module(cluster_wait, parts=[self.AGENT], timeout=60)
         assert (done["parts"][0]["text"], done["down"]) == ("8 of 8 pods ready", [])
 
-    def test_an_image_that_nobody_has_is_named(self, module: t.Callable[..., Json], live: Live) -> None:
-        path = "/spec/template/spec/containers/1/image"
-        name = self.AGENT["name"]
-        sound = live.of("DaemonSet", "apps/v1").get(name=name, namespace="spiderpool").to_dict()
-        image = sound["spec"]["template"]["spec"]["containers"][1]["image"]
-        patch = [{"op": "replace", "path": path, "value": "registry.example/unpullable:1"}]
-        live.json_patch("DaemonSet", name, patch, "spiderpool")
-        try:
-            done = module(cluster_wait, parts=[self.AGENT], timeout=5)
-        finally:
-            live.json_patch("DaemonSet", name, [{**patch[0], "value": image}], "spiderpool")
-        assert "has no image: ImagePullBackOff" in done["msg"]
-        assert "6 of 8 pods ready, 6 still old" in done["msg"]
-        assert not module(cluster_wait, parts=[self.AGENT], timeout=60).get("failed")
-
     def test_a_coordinator_that_is_not_ready_tells_what_mends_it(
         self, module: t.Callable[..., Json], live: Live
     ) -> None:
@@ -266,14 +245,6 @@ class TestWaiting:
         assert "No kube-controller-manager pod found" in done["msg"]
         assert "spiderpool_pod_cidrs and spiderpool_service_cidrs" in done["fix"]
         assert not module(cluster_wait, parts=[self.COORDINATOR], timeout=60).get("failed")
-
-    def test_a_command_is_ended_when_nothing_moves(self, module: t.Callable[..., Json]) -> None:
-        missing = {"kind": "DaemonSet", "name": "nobody", "namespace": "spiderpool"}
-        done = module(cluster_wait, parts=[missing], timeout=2, argv=["sleep", "60"])
-        assert done["rc"] == -15
-        assert "DaemonSet spiderpool/nobody is not there, and nothing has moved for 2 s" in done["problem"]
-        ran = module(cluster_wait, parts=[missing], argv=["sh", "-c", "wc -c; exit 3"], stdin="hello")
-        assert (ran["rc"], ran["stdout"].strip()) == (3, "5")
 
 
 def test_addresses_that_pods_hold_keep_a_pool(objects: Run, live: Live) -> None:
