@@ -72,6 +72,28 @@ def test_absent_undoes_present(host):
     assert not host.apply({**want, "state": "absent"})["changed"]
 
 
+def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(host, own_files):
+    """Found by an attack: two ports came up with each other's names, and the next run gave the addresses to them."""
+    want = want_of(0, RAILS)
+    host.apply(want)
+    for old, new in (("ens1np0", "other"), ("ens2np0", "ens1np0"), ("other", "ens2np0")):
+        host.ip("link", "set", old, "down")
+        host.ip("link", "set", old, "name", new)
+    said = host.refused(want)
+    assert "rail1: ens1np0 has the MAC address" in said
+    assert "rail2: ens2np0 has the MAC address" in said
+    (rail1, rail2) = want["rails"][:2]
+    turned = [{**rail1, "interface": "ens2np0"}, {**rail2, "interface": "ens1np0"}, *want["rails"][2:]]
+    assert host.apply({**want, "rails": turned}, check=True)["changed"], "exchanged in the inventory"
+    settings = {"policy_route": {"on_problem": "report"}, "preflight": {"persist": False}}
+    for group in ("preflight", "network"):
+        checks = host.audit(want, group, settings=settings)["checks"]
+        causes = [check["cause"][:13] for check in checks if check["id"] == "network_preflight"]
+        assert causes == ["rail1: ens1np", "rail2: ens2np"], group
+    (own_files / "var/lib/railops-rdma/rails.json").unlink()
+    assert host.apply(want)["changed"]
+
+
 def test_absent_beside_a_users_route_by_our_gateway_is_refused_before_it_fails(host):
     want = want_of(0, RAILS)
     host.apply(want)

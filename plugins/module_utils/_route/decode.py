@@ -22,7 +22,7 @@ from .._fabric.numbers import MANAGER
 from .._files import INFINIBAND, Sysfs
 from .._library import provide
 from . import netlink as nl
-from .devices import kind_of
+from .devices import kind_of, mac_of
 from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
 
 # include/uapi/linux/rtnetlink.h
@@ -153,6 +153,7 @@ class Decoder:
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(answer),
             dormant=bool(message["flags"] & IFF_DORMANT),
+            mac=mac_of(answer),
         )
 
     def _address(self, answer: bytes, planned: t.Collection[str]) -> Address:

@@ -28,7 +28,7 @@ if t.TYPE_CHECKING:
 FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"}
 IFLA_MACSEC_ICV_LEN, MACSEC_HEAD, MACSEC_ICV = 3, 16, 16
 # include/uapi/linux/if_link.h, net_namespace.h, sched.h
-IFLA_INFO_DATA = 2
+IFLA_ADDRESS, IFLA_PERM_ADDRESS, IFLA_INFO_DATA = 1, 54, 2
 IFLA_LINK_NETNSID, RTM_GETNSID, NETNSA_NSID, NETNSA_FD, CLONE_NEWNET = 37, 90, 1, 3, 0x40000000
 
 
@@ -39,6 +39,12 @@ def kind_of(body: bytes) -> str:
     # Every interface of IP over InfiniBand has that kind; those of partitions stand on another link.
     # struct ifinfomsg: the number of the link begins at the fourth byte.
     return "" if kind == "ipoib" and have.get(nl.IFLA_LINK, body[4:8]) == body[4:8] else kind
+
+
+def mac_of(body: bytes) -> str:
+    """Return a link's permanent MAC address from its message; InfiniBand's GUID is the end of its address."""
+    have = attributes(body, nl.LINK_HEAD.size)
+    return (have.get(IFLA_PERM_ADDRESS) or have.get(IFLA_ADDRESS, b""))[-8:].hex(":")
 
 
 def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:

@@ -50,7 +50,7 @@ class Link:
     and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. MACsec takes
     `head` bytes of the MTU. `netns` is the number of
     its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
-    `dormant` is one that another program holds back (802.1X).
+    `dormant` is one that another program holds back (802.1X). `mac` is the card's own address, of InfiniBand its GUID.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Link:
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
     dormant: bool = field(default=False, compare=False)
+    mac: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         made = f" vlan {self.vlan} on {self.parent}" if self.vlan else ""
@@ -237,6 +238,7 @@ class Host:
     coming: frozenset[str] = frozenset()
     retained: Snapshot = field(default_factory=lambda: Snapshot({}, frozenset(), frozenset(), frozenset(), {}))
     noted: frozenset[tuple[str, str]] = frozenset()
+    ports: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def port_of(rail: WantRail, host: Host) -> Link | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .._check import in_the_way
 from .._errors import InputError
 from .checks import checks_of
-from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, render, steps, toward
+from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, port_of, render, steps, toward
 from .own import Mine, exactly, in_metrics
 from .problems import problems_of
 from .want import named
@@ -37,6 +37,8 @@ class RoutePlan:
     checks: tuple[Check, ...]
     stood: frozenset[tuple[str, str]]
     """The interface and address of what was planned, and stood there before us."""
+    ports: dict[str, tuple[str, str]]
+    """The interface and MAC address of each rail."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -74,7 +76,9 @@ def decide(want: Want, host: Host) -> RoutePlan:
     )
     checks = tuple(checks_of(want, host, aim, stale))
     stood = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood)
+    found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
+    ports = {**host.ports, **found}
+    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports)
 
 
 def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:

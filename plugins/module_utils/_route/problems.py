@@ -31,7 +31,8 @@ INSTEAD = {
 
 def problems_of(want: Want, host: model.Host, mine: Mine) -> list[Problem]:
     """Return everything of a host that stands in the way of the plan."""
-    found = [*link_problems(want, host), *address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+    found = [*link_problems(want, host), *_moved_ports(want, host)]
+    found += [*address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
     return [*found, *_lost_routes(want, host, mine)]
 
 
@@ -49,6 +50,23 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
         if key not in host.snapshot.sysctls:
             text = f"/proc/sys/{key} does not exist on this host."
             yield Problem(f"sysctls[{key}]", text, "Correct the interface or the name. [sysctl_missing]")
+
+
+def _moved_ports(want: Want, host: model.Host) -> t.Iterator[Problem]:
+    """Find rails whose port was another rail's in the last run, under another name: addresses would change wires."""
+    had = {host.ports[rail.name][1]: rail.name for rail in want.rails if rail.name in host.ports}
+    for rail in want.rails if want.present else ():
+        port, (_name, own) = model.port_of(rail, host), host.ports.get(rail.name, ("", ""))
+        other = had.get(port.mac) if port and port.mac != own else None
+        if port and other and host.ports[other][0] != port.name:
+            lost = f"{host.ports[other][0]}; {rail.name} had {own}" if own else host.ports[other][0]
+            text = f"{rail.name}: {port.name} has the MAC address {port.mac}, which {other} had as {lost}."
+            fix = (
+                "Give the ports their names again (a .link file or udev rule), or exchange them in fabric_interfaces."
+                " If the cards were exchanged on purpose, remove /var/lib/railops-rdma/rails.json on the host."
+                " [rails_exchanged]"
+            )
+            yield Problem("interface", text, fix)
 
 
 def _rail_problems(

@@ -21,7 +21,7 @@ from . import netlink as nl
 from .decode import FAMILIES, Decoder, packed
 from .devices import other_namespaces, socket_in, standing
 from .netlink import Socket, attribute, u32
-from .retained import read_noted, read_retained
+from .retained import read_noted, read_ports, read_retained
 from .want import Want, named
 
 R = t.TypeVar("R", bound="Reader")
@@ -80,6 +80,7 @@ class Reader(Decoder):
             coming=coming,
             retained=retained,
             noted=read_noted(),
+            ports=read_ports(),
         )
 
     def again(self, host: model.Host) -> model.Snapshot:

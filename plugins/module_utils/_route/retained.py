@@ -21,6 +21,8 @@ from .model import DEFAULT, KINDS, MAIN_TABLE, Address, Route, Rule, Snapshot
 ROOT = "/"
 # Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
 NOTE = "/var/lib/railops-rdma/stood-before.json"
+# The port that each rail had in the last run, as {rail: [interface, MAC address]}.
+PORTS = "/var/lib/railops-rdma/rails.json"
 Found = t.Iterator[t.Any]
 EVERYWHERE = {"0.0.0.0/0", "::/0"}
 LISTED = re.compile(r"^        - ", re.MULTILINE)
@@ -126,7 +128,18 @@ def read_noted() -> frozenset[tuple[str, str]]:
         return frozenset()
 
 
-def note(stood: t.AbstractSet[tuple[str, str]]) -> None:
-    """Write down what stood on the rails before us; nothing leaves no file."""
+def read_ports() -> dict[str, tuple[str, str]]:
+    """Return the interface and MAC address that each rail had in the last run."""
+    try:
+        return {rail: (row[0], row[1]) for rail, row in json.loads(HostFiles(ROOT).read(PORTS) or "{}").items()}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def note(stood: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str, str]]) -> None:
+    """Write down what stood on the rails before us, and the port of each rail; nothing leaves no file."""
+    files = HostFiles(ROOT)
     if stood != read_noted():
-        HostFiles(ROOT).put(NOTE, json.dumps(sorted(stood)) + "\n" if stood else None)
+        files.put(NOTE, json.dumps(sorted(stood)) + "\n" if stood else None)
+    if ports != read_ports():
+        files.put(PORTS, json.dumps(ports, sort_keys=True) + "\n" if ports else None)

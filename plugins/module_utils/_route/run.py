@@ -53,7 +53,7 @@ def converge(want: Want, untouchable: Untouchable, *, check_mode: bool, timeout:
             if waiting:
                 confirm(waiting.token)
         if want.present and not check_mode:
-            note(plan.stood)
+            note(plan.stood, plan.ports)
         if plan.changed and not check_mode:
             try:
                 change(kernel, plan.host, plan.target, token)
@@ -134,7 +134,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             made = converge(want, kept, check_mode=module.check_mode, timeout=timeout)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):
-            note(frozenset())
+            note(frozenset(), {})
             drop()
         return made
     except RdmaError as exc:

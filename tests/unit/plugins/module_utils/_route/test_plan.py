@@ -679,3 +679,53 @@ def test_a_larger_neighbor_table_stays(now, changes):
     done = plan(host_of("ens1np0", sysctls={key: now}), sysctls={key: "2048"})
 
     assert (done.target.sysctls[key] != now) is changes
+
+
+FIRST, SECOND, NEW = (f"02:00:00:00:00:0{number}" for number in (1, 2, 9))
+PAIR = [
+    {"interface": f"ens{n}np0", "addresses": [{"address": f"192.0.2.{32 * n}", "subnet": f"192.0.2.{32 * n}/27"}]}
+    for n in (1, 2)
+]
+TURNED = [{**PAIR[0], "interface": "ens2np0"}, {**PAIR[1], "interface": "ens1np0"}]
+
+
+def with_macs(first, second):
+    """A host whose last run had FIRST on ens1np0 and SECOND on ens2np0, with these addresses now."""
+    start = host_of("ens1np0", "ens2np0")
+    links = {
+        name: dataclasses.replace(link, mac={"ens1np0": first, "ens2np0": second}[name])
+        for name, link in start.snapshot.links.items()
+    }
+    had = {"rail1": ("ens1np0", FIRST), "rail2": ("ens2np0", SECOND)}
+    return dataclasses.replace(start, ports=had, snapshot=dataclasses.replace(start.snapshot, links=links))
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (FIRST, f"rail2: ens2np0 has the MAC address {FIRST}, which rail1 had as ens1np0; rail2 had {SECOND}."),
+        (NEW, None),
+    ],
+    ids=["exchanged", "moved"],
+)
+def test_ports_that_changed_places_are_refused_by_name(second, says):
+    """Found by an attack: `hosts` gave each rail the addresses of the other's wire (H3)."""
+    host = with_macs(SECOND, second)
+    with pytest.raises(InputError) as caught:
+        plan(host, rails=PAIR)
+    first = f"rail1: ens1np0 has the MAC address {SECOND}, which rail2 had as ens2np0; rail1 had {FIRST}."
+    assert [problem.problem for problem in caught.value.problems] == [first, *([says] if says else [])]
+    assert "remove /var/lib/railops-rdma/rails.json on the host" in caught.value.problems[0].fix
+    assert plan(host, rails=PAIR, state="absent")
+    assert plan(dataclasses.replace(host, ports={}), rails=PAIR).ports["rail1"] == ("ens1np0", SECOND)
+
+
+@pytest.mark.parametrize(
+    ("macs", "rails"),
+    [((FIRST, SECOND), PAIR), ((NEW, SECOND), PAIR), ((SECOND, FIRST), TURNED), ((FIRST, SECOND), TURNED)],
+    ids=["same", "replaced", "exchanged-in-inventory-too", "exchanged-in-inventory"],
+)
+def test_a_replaced_card_and_an_exchange_in_the_inventory_are_taken(macs, rails):
+    have = dict(zip(("ens1np0", "ens2np0"), macs, strict=True))
+    made = plan(with_macs(*macs), rails=rails)
+    assert made.ports == {f"rail{n}": (rail["interface"], have[rail["interface"]]) for n, rail in enumerate(rails, 1)}

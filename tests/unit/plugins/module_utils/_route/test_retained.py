@@ -77,12 +77,13 @@ def test_a_broken_file_and_one_of_others_name_nothing(tmp_path, path, text):
 
 def test_the_note_of_what_stood_before_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
     monkeypatch.setattr(retained, "ROOT", str(tmp_path))
-    stood = frozenset({("ens1np0", "192.0.2.2")})
-    assert retained.read_noted() == frozenset()
-    retained.note(stood)
-    assert retained.read_noted() == stood
-    (tmp_path / retained.NOTE[1:]).write_text("[3]")
-    assert retained.read_noted() == frozenset()
-    retained.note(stood)
-    retained.note(frozenset())
-    assert not (tmp_path / retained.NOTE[1:]).exists()
+    stood, ports = frozenset({("ens1np0", "192.0.2.2")}), {"rail1": ("ens1np0", "02:00:00:00:00:01")}
+    assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
+    retained.note(stood, ports)
+    assert (retained.read_noted(), retained.read_ports()) == (stood, ports)
+    for path, text in ((retained.NOTE, "[3]"), (retained.PORTS, '{"rail1": 3}')):
+        (tmp_path / path[1:]).write_text(text)
+    assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
+    retained.note(stood, ports)
+    retained.note(frozenset(), {})
+    assert not list(tmp_path.rglob("*.json"))
