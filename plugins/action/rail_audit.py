@@ -16,7 +16,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
 from ..module_utils._check import NOT_LOOKED_AT
-from ..module_utils._cluster.machines import HOSTS
+from ..module_utils._cluster.machines import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._intake import line
@@ -134,7 +134,7 @@ class ActionModule(ModuleAction):
             result = {"failed": True, "msg": str(exc)}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
         if isinstance(node := facts.pop("node", None), dict):  # whose answer it is, no host says
-            facts["node"] = {**{key: line(node.get(key)) or "" for key in HOSTS["options"]}, **self._node}
+            facts["node"] = {**{key: line(node.get(key)) or "" for key in HOST_KEYS}, **self._node}
         if gather and not result.get("failed"):
             result["facts"] = {**facts, "gathered": self._gathered(gather, task_vars)}
         if not verify_dir or result.get("unreachable"):

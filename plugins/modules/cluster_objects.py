@@ -191,13 +191,14 @@ checks:
       fix: Run the playbook railops.rdma.cluster.
 """
 
-from ..module_utils._cluster.objects_run import NEEDS, SPEC, run
+from ..module_utils._cluster.library import NEEDS, spec_of
+from ..module_utils._cluster.objects_run import run
 from ..module_utils._module import run_module
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, NEEDS)
+    run_module(run, spec_of(DOCUMENTATION), NEEDS)
 
 
 if __name__ == "__main__":

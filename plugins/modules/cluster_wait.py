@@ -145,14 +145,14 @@ stderr:
   sample: ""
 """
 
-from ..module_utils._cluster.library import NEEDS
+from ..module_utils._cluster.library import NEEDS, spec_of
 from ..module_utils._module import run_module
-from ..module_utils._pods.wait_run import SPEC, run
+from ..module_utils._pods.wait_run import run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, NEEDS)
+    run_module(run, spec_of(DOCUMENTATION, stdin={"no_log": True}), NEEDS)
 
 
 if __name__ == "__main__":

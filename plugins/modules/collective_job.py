@@ -115,27 +115,13 @@ objects:
 
 import typing as t
 
-from ..module_utils._cluster.library import ACCESS, NEEDS
+from ..module_utils._cluster.library import NEEDS, spec_of
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import read_facts
 from ..module_utils._module import run_module
 from ..module_utils._pods.client import PodCluster
 from ..module_utils._pods.collective import indexed_job
 from ..module_utils._pods.collective_run import Collective
-
-ARGUMENT_SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path", "required": True},
-    "fabric": {"type": "str", "default": "fabric"},
-    "nodes": {"type": "list", "elements": "str", "required": True},
-    "words": {"type": "list", "elements": "str", "required": True},
-    "image": {"type": "str", "required": True},
-    "namespace": {"type": "str", "default": "default"},
-    "limits": {"type": "dict", "default": {}},
-    "seconds": {"type": "int", "default": 300},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "image_pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    **ACCESS,
-}
 
 
 def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -165,7 +151,8 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(lambda module: run(module.params, check_mode=module.check_mode), ARGUMENT_SPEC, NEEDS)
+    spec = spec_of(DOCUMENTATION, image_pull_secrets={"no_log": False})
+    run_module(lambda module: run(module.params, check_mode=module.check_mode), spec, NEEDS)
 
 
 if __name__ == "__main__":

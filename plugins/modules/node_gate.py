@@ -127,14 +127,14 @@ missing:
   sample: []
 """
 
-from ..module_utils._cluster.gate_run import SPEC, run
-from ..module_utils._cluster.library import NEEDS
+from ..module_utils._cluster.gate_run import run
+from ..module_utils._cluster.library import NEEDS, spec_of
 from ..module_utils._module import run_module
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, NEEDS, required_if=[("state", "present", ["verdict"])])
+    run_module(run, spec_of(DOCUMENTATION), NEEDS, required_if=[("state", "present", ["verdict"])])
 
 
 if __name__ == "__main__":

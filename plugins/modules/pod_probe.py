@@ -120,13 +120,15 @@ checks:
       fix: ""
 """
 
+from ..module_utils._cluster.library import spec_of
 from ..module_utils._module import run_module
-from ..module_utils._pods.probe_run import NEEDS, SPEC, run
+from ..module_utils._pods.commands import NEEDS
+from ..module_utils._pods.probe_run import run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, NEEDS)
+    run_module(run, spec_of(DOCUMENTATION), NEEDS)
 
 
 if __name__ == "__main__":

@@ -76,13 +76,14 @@ values_for_helm:
   sample: {"tlsCa": "...", "tlsCert": "...", "tlsKey": "..."}
 """
 
-from ..module_utils._cluster.tls_run import NEEDS, SPEC, run
+from ..module_utils._cluster.library import spec_of
+from ..module_utils._cluster.tls_run import NEEDS, run
 from ..module_utils._module import run_module
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, NEEDS)
+    run_module(run, spec_of(DOCUMENTATION), NEEDS)
 
 
 if __name__ == "__main__":

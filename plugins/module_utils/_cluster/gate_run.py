@@ -21,22 +21,8 @@ from .._intake import FILE, excerpt, parsed
 from . import gate
 from .answers import Gone, Stale
 from .client import THREADS, Cluster
-from .library import ACCESS
 from .model import Ref
 
-SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path", "required": True},
-    "verdict": {"type": "path"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "taint": {"type": "bool", "default": False},
-    "bad": {"type": "int", "default": 2},
-    "good": {"type": "int", "default": 3},
-    "max_out": {"type": "str", "default": "10%"},
-    "keep": {"type": "int", "default": 1},
-    "max_age": {"type": "int", "default": 7200},
-    "ignore": {"type": "list", "elements": "str", "default": []},
-    **ACCESS,
-}
 PATIENCE = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
 

@@ -12,14 +12,17 @@ does not answer for one without kinds, and several threads cannot ask it at once
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import traceback
 import typing as t
 
+from ansible.module_utils.basic import missing_required_lib
+
 from .._errors import RdmaError
 
-__all__ = ["ACCESS", "NEEDS", "Kinds", "client", "dynamic", "load"]
+__all__ = ["ACCESS", "LOADER", "NEEDS", "Kinds", "client", "dynamic", "load", "spec_of", "yaml"]
 
 KUBERNETES_ERROR: str | None = None
 try:
@@ -27,12 +30,43 @@ try:
 except ImportError:
     KUBERNETES_ERROR = traceback.format_exc()
 
+YAML_ERROR = ""
+try:
+    import yaml
+
+    # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
+    LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+except ImportError as missing:
+    YAML_ERROR = str(missing)
+
 ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
 """What every module takes; the doc fragment _cluster describes it."""
 NEEDS = [("kubernetes >= 31", KUBERNETES_ERROR)]
 """The library behind it, for `run_module`."""
 # Seconds to connect, and to answer what is served.
 DISCOVERY_SECONDS = (5, 30)
+
+
+def spec_of(documentation: str, **more: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return the argument spec that a module's documentation describes, with ACCESS.
+
+    :param more: what documentation has no key for, such as no_log, by option.
+    """
+    if YAML_ERROR:
+        # No AnsibleModule exists yet to report it.
+        print(json.dumps({"failed": True, "msg": missing_required_lib("PyYAML"), "exception": YAML_ERROR}))  # pylint: disable=ansible-bad-function
+        raise SystemExit(1)
+    spec = _spec_of(yaml.load(documentation, LOADER)["options"])
+    return {**{name: {**option, **more.get(name, {})} for name, option in spec.items()}, **ACCESS}
+
+
+def _spec_of(options: dict[str, t.Any]) -> dict[str, t.Any]:
+    found = {}
+    for name, option in options.items():
+        found[name] = {key: value for key, value in option.items() if key not in ("description", "suboptions")}
+        if "suboptions" in option:
+            found[name]["options"] = _spec_of(option["suboptions"])
+    return found
 
 
 def load(params: t.Mapping[str, t.Any]) -> t.Any:

@@ -12,17 +12,8 @@ from .._errors import InputError, Problem
 from .model import Json, below
 from .nodes import lost_nodes
 
-HOSTS: Json = {
-    "type": "list",
-    "elements": "dict",
-    "options": {
-        "host": {"type": "str"},
-        "node": {"type": "str", "required": True},
-        "machine_id": {"type": "str", "required": True},
-        "boot_id": {"type": "str", "required": True},
-        "kubelet": {"type": "str", "required": True},
-    },
-}
+HOST_KEYS = ("host", "node", "machine_id", "boot_id", "kubelet")
+"""What a host tells of itself."""
 
 
 def _is(live: Json, host: Json) -> bool:
@@ -38,7 +29,7 @@ def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None
 
     A host without a kubelet whose machine no node has, has not joined yet: it is none, and nothing is wrong.
 
-    :param host: what HOSTS has of it.
+    :param host: HOST_KEYS of it.
     :param nodes: the cluster's nodes by name.
     """
     name, kubelet = host["node"], host["kubelet"]

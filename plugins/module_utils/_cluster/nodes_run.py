@@ -18,30 +18,16 @@ from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
 from .._fabric.labels import labels as labels_of
 from .._fabric.lock import read_host_plans, read_lock
-from . import library, nodes
+from . import nodes
 from .answers import Forbidden
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
-from .machines import HOSTS, joined
+from .machines import joined
 from .model import Ref
-from .nodes import PURPOSES, RESOURCES, Node, NodesRequest
+from .nodes import RESOURCES, Node, NodesRequest
 from .progress import Patience, reporter
 
-SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path"},
-    "namespace": {"type": "str", "default": "spiderpool"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "label": {"type": "bool", "default": True},
-    "drain": {"type": "str", "choices": ["begin", "end"]},
-    "purpose": {"type": "str", "choices": list(PURPOSES), "default": "sriov"},
-    "hosts": HOSTS,
-    "wait_seconds": {"type": "int", "default": 0},
-    "progress_file": {"type": "path"},
-    **library.ACCESS,
-}
-NEEDS = library.NEEDS
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
     "labelled": {},

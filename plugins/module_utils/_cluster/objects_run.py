@@ -12,7 +12,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
 from .._fabric.labels import LABEL_FABRIC
-from . import library, source
+from . import source
 from .checks import object_checks
 from .client import Cluster
 from .model import ClusterPlan, Ref
@@ -22,20 +22,6 @@ from .progress import reporter
 from .run import ApplyRun
 from .text import describe, summary
 
-SPEC: dict[str, t.Any] = {
-    "definitions": {"type": "list", "elements": "dict", "default": []},
-    "src": {"type": "list", "elements": "path", "default": []},
-    "kinds": {"type": "list", "elements": "str", "default": []},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "prune": {"type": "bool", "default": False},
-    "fabric": {"type": "str", "default": ""},
-    "force": {"type": "bool", "default": False},
-    "application": {"type": "str", "default": ""},
-    "retry_seconds": {"type": "int", "default": 120},
-    "progress_file": {"type": "path"},
-    **library.ACCESS,
-}
-NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 MOST_CHANGES = 1000
 
 

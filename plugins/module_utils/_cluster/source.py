@@ -9,23 +9,13 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import traceback
 import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import KUSTOMIZATION, LOCK, verified
+from .library import LOADER, yaml
 from .model import Json, Ref
-
-YAML_ERROR: str | None = None
-try:
-    import yaml
-
-    # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
-    LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-except ImportError:
-    YAML_ERROR = traceback.format_exc()
-
 
 # What is in a plan's folder beside objects: values for Helm and a list of the files.
 NOT_OBJECTS = ("values.yaml", "values.yml", "deviceplugin.json", KUSTOMIZATION)

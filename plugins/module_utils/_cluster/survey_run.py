@@ -18,7 +18,7 @@ from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
 from .._fabric.lock import LOCK
-from . import components, library, source
+from . import components, source
 from .adopted import AdoptedPart, PlannedParts, differences
 from .calico import patches
 from .client import Cluster
@@ -28,31 +28,6 @@ from .crds import API, SortedCrds, schema_of, sort, undeclared
 from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 from .model import Json, below
 
-SPEC: dict[str, t.Any] = {
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "components": {"type": "dict", "default": {}},
-    "values": {"type": "dict", "default": {}},
-    "release": {
-        "type": "dict",
-        "default": {},
-        "options": {
-            "name": {"type": "str", "default": "spiderpool"},
-            "namespace": {"type": "str", "default": "spiderpool"},
-            "ours": {"type": "bool", "default": False},
-            "there": {"type": "bool", "default": False},
-            "chart": {"type": "str", "default": ""},
-            "values": {"type": "dict", "default": {}},
-        },
-    },
-    "take_over": {"type": "bool", "default": False},
-    "crds": {"type": "list", "elements": "dict", "default": []},
-    "kinds": {"type": "list", "elements": "str", "default": []},
-    "networks": {"type": "list", "elements": "str", "default": []},
-    "cilium_config": {"type": "str", "default": "cilium-config"},
-    "cluster_dir": {"type": "path"},
-    **library.ACCESS,
-}
-NEEDS = [*library.NEEDS, ("PyYAML", source.YAML_ERROR)]
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
 CONFIG_MAP = ("v1", "ConfigMap")
 CALICO, COORDINATOR = "calico-node", "SpiderCoordinator"

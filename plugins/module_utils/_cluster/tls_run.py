@@ -16,13 +16,6 @@ from .answers import FieldConflict
 from .client import Cluster
 from .model import Ref
 
-SPEC: dict[str, t.Any] = {
-    "name": {"type": "str", "required": True},
-    "namespace": {"type": "str", "required": True},
-    "service": {"type": "str", "required": True},
-    "labels": {"type": "dict", "default": {}},
-    **library.ACCESS,
-}
 NEEDS = [*library.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 
 

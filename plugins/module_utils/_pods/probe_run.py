@@ -11,31 +11,12 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._check import skipped
-from .._cluster import source
-from .._cluster.library import ACCESS
 from .._errors import RdmaError
 from .._fabric.facts import read_facts
 from .._fabric.lock import read_host_plans, read_lock
 from . import commands
 from .checks import PodNode, node_of
 from .run import Pods
-
-SPEC: dict[str, t.Any] = {
-    "plan_dir": {"type": "path", "required": True},
-    "fabric": {"type": "str", "default": "fabric"},
-    "namespace": {"type": "str", "default": "default"},
-    "depth": {"type": "str", "choices": ["none", "status", "look", "latency"], "default": "latency"},
-    "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample"], "default": "ring"},
-    "peers": {"type": "int", "default": 3},
-    "seed": {"type": "int", "default": 0},
-    "nodes": {"type": "int", "default": 8},
-    "parallel": {"type": "int", "default": 8},
-    "timeout": {"type": "int", "default": 60},
-    "iterations": {"type": "int", "default": 1000},
-    "max_latency_us": {"type": "float", "default": 0.0},
-    **ACCESS,
-}
-NEEDS = [*commands.NEEDS, ("PyYAML", source.YAML_ERROR)]
 
 
 def read_nodes(folder: str) -> dict[str, PodNode]:

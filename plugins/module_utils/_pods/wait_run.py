@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._cluster.library import ACCESS
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import last_lines, trouble, wanted_node
 from .._cluster.progress import Patience, reporter
@@ -27,25 +26,6 @@ from .._errors import RdmaError
 from .client import PodCluster
 from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
 
-SPEC: dict[str, t.Any] = {
-    "parts": {
-        "type": "list",
-        "elements": "dict",
-        "required": True,
-        "options": {
-            "kind": {"type": "str", "required": True, "choices": list(KINDS)},
-            "name": {"type": "str", "required": True},
-            "namespace": {"type": "str", "default": ""},
-            "nodes": {"type": "list", "elements": "str", "default": []},
-        },
-    },
-    "timeout": {"type": "int", "default": 300},
-    "argv": {"type": "list", "elements": "str", "default": []},
-    # Values of a release hold keys.
-    "stdin": {"type": "str", "default": "", "no_log": True},
-    "progress_file": {"type": "path"},
-    **ACCESS,
-}
 POLL_SECONDS = 1.0
 # Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
 DETAIL_SECONDS = 10.0

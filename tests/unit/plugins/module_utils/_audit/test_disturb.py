@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import disturb, groups
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import HOSTS
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import HOST_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
@@ -59,7 +59,7 @@ def look(host, monkeypatch):
         monkeypatch.setattr(disturb, "CHANGES", ((role, "some_module", door),))
         params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
         checks, facts = disturb.look_at_work(groups.Request(SimpleNamespace(params=params, check_mode=False), params))
-        assert facts["node"].keys() == HOSTS["options"].keys(), "cluster_nodes takes it as it is"
+        assert facts["node"].keys() == set(HOST_KEYS), "cluster_nodes takes it as it is"
         assert facts["emptied"] is False
         return [(check["id"], check["cause"]) for check in checks], door.asked
 
