@@ -6,7 +6,7 @@
 
 `Admission` holds a set of objects and answers create and update as the webhooks do; `check` puts a whole set through
 it. `mutate` has what the server makes of an object, `pools`, `multus` and `sriov` the rules by kind, `schema` the
-fields; `strict` the rules that no webhook has but pods suffer from.
+fields.
 
 Source of the rules here: Spiderpool 1.2 (pkg/subnetmanager, pkg/reservedipmanager); the others name theirs.
 """
@@ -181,10 +181,7 @@ class Admission:
 
 
 def check(objects: Iterable[Json]) -> list[str]:
-    """Return what the API would refuse of a set of new objects, in their order; [] when all of it would be stored.
-
-    Rules that no webhook has: `strict.strict`.
-    """
+    """Return what the API would refuse of a set of new objects, in their order; [] when all of it would be stored."""
     admission = Admission()
     problems = []
     for obj in objects:

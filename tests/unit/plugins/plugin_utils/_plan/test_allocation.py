@@ -105,16 +105,6 @@ def test_retire_and_release_in_one_run():
     assert again.files == second.files
 
 
-def test_a_renamed_node_keeps_its_slot_by_a_pin():
-    first = plan(exclusive(), hosts(3))
-    nodes = [{"host": "node1"}, {"host": "node2", "name": "node2.example", "slot": 1}, {"host": "node3"}]
-
-    second = plan(exclusive(retire=["node2"], release=["node2"]), nodes, first.lock)
-
-    assert slots(second) == {"node1": 0, "node2.example": 1, "node3": 2}
-    assert first.address("node2", 8) == second.address("node2", 8)
-
-
 def test_a_renamed_node_keeps_its_slot_and_the_line_may_stay():
     first = plan(exclusive(), hosts(3))
     nodes = named("node1", "gpu-a02", "node3")

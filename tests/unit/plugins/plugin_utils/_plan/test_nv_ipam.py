@@ -188,43 +188,6 @@ def undigested(text):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 1}]}, "handed out", id="node-is-a-pods"),
-        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 3}]}, "do not have", id="too-little"),
-        pytest.param({"perNodeExclusions": [{"startIndex": 1, "endIndex": 12}]}, "overlap", id="overlap"),
-        pytest.param({"exclusions": []}, "reserved addresses are handed out", id="reserved"),
-        pytest.param({"gatewayIndex": 5}, "gateway 172.17.0.5 is nobody's", id="gateway"),
-        pytest.param({"nodeSelector": None}, "a-stranger draws 172.17.0.64/27", id="stranger"),
-        pytest.param({"staticAllocations": []}, "node1 draws 172.17.0.0/27", id="drawn"),
-        pytest.param({"cidr": "172.17.0.1/24"}, "host bits", id="refused"),
-        pytest.param(
-            {"staticAllocations": [{"nodeName": "node1", "prefix": "172.17.0.32/27"}]}, "do not have", id="others"
-        ),
-    ],
-)
-def test_the_checker_finds_what_is_wrong(changes, words):
-    raw = nvidia(reserved=["172.17.0.10"])
-    made = plan(raw, hosts(2))
-    assert wrong_of(made, raw) == []
-    first, *rest = objects(made, "cidrpools")
-    first["spec"] = {key: value for key, value in {**first["spec"], **changes}.items() if value is not None}
-    made.files["cluster/cidrpools.yaml"] = yaml.safe_dump_all([first, *rest])
-    assert any(words in one for one in wrong_of(made, raw)), wrong_of(made, raw)
-
-
-def test_the_checker_looks_for_the_prefix_of_a_retired_node():
-    first = plan(nvidia(), hosts(3))
-    raw = nvidia(retire=["node2"])
-    made = plan(raw, [hosts(3)[0], hosts(3)[2]], first.lock)
-    assert wrong_of(made, raw) == []
-    pools = objects(made, "cidrpools")
-    pools[0]["spec"]["staticAllocations"].pop()
-    made.files["cluster/cidrpools.yaml"] = yaml.safe_dump_all(pools)
-    assert "are held back for 1 retired nodes" in wrong_of(made, raw)[0]
-
-
-@pytest.mark.parametrize(
     "more",
     [
         pytest.param({"attachment": "macvlan"}, id="macvlan"),
