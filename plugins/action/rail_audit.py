@@ -63,7 +63,7 @@ class ActionModule(ModuleAction):
         settings = {
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
-            "rdma_netns": {"mode": have["rdma_mode"], **self._settings.get("rdma_netns", {})},
+            "rdma_netns": {"mode": have.get("rdma_mode"), **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have, folder), **self._settings.get("cabling", {})},
             "neighbors": {"count": self._neighbors(have, folder)},
             "preflight": {**run, **self._node},

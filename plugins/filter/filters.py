@@ -104,7 +104,7 @@ def own_device(plan_dir: str, host: str) -> str:
     except AnsibleActionFail:
         # Who takes something of the plan says what is wrong with it.
         return ""
-    kind = (have["network"], have["rdma_mode"])
+    kind = (have["network"], have.get("rdma_mode"))
     return next(
         (row.name for row in ATTACHMENTS.values() if row.own_device and (row.network, row.rdma_mode) == kind), ""
     )

@@ -56,12 +56,15 @@ options:
     description:
       - How pods get to the rails. With O(network=roce) one of V(macvlan) (default), V(ipvlan) and V(sriov); with
         O(network=infiniband) one of V(ib-sriov) (default) and V(ipoib).
+      - V(none) is for hosts only. The plan has no files for a cluster, subnets may be links (O(node_prefix) 31 and
+        127), and hosts keep their RDMA namespace mode.
     type: str
-    choices: [macvlan, ipvlan, sriov, ib-sriov, ipoib]
+    choices: [macvlan, ipvlan, sriov, ib-sriov, ipoib, none]
   supernets:
     description:
       - Networks in CIDR form that the rails' networks are cut from, at most one per family. Two are dual stack.
-      - Empty with O(network=infiniband) and O(attachment=ib-sriov) means LID only, without addresses and pools.
+      - Empty with O(network=infiniband) and O(attachment=ib-sriov) or V(none) means LID only, without addresses and
+        pools.
     type: list
     elements: str
     default: []
@@ -123,6 +126,8 @@ options:
     description:
       - The switch's address in each subnet. V(first), V(last), V(none), or an offset from the network address;
         negative offsets count from the end, where -1 is the last address and so no host address.
+      - One for both families, or C({ipv4, ipv6}). In a link (/31, /127) V(first) is the even and V(last) the odd
+        address, and the host has the other one.
     type: raw
     default: first
   host_addresses:

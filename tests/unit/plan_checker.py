@@ -47,7 +47,8 @@ def pools_of(files: dict[str, str]) -> list[Pool]:
     if "cluster/cidrpools.yaml" in files:
         return _node_pools(files)
     found = []
-    for obj in yaml.load_all(files["cluster/ippools.yaml"], Loader=LOADER):
+    # A fabric of hosts only has no folder cluster/.
+    for obj in yaml.load_all(files.get("cluster/ippools.yaml", ""), Loader=LOADER):
         if not obj:
             continue
         spec = obj["spec"]

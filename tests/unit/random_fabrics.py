@@ -50,6 +50,19 @@ def reserved(draw, nets):
 
 
 @st.composite
+def hosts_only(draw):
+    """A fabric without pods, and its nodes: links and a gateway per family among them."""
+    raw, nodes = draw(fabrics())
+    raw |= {
+        "attachment": "none",
+        "node_pods": None,
+        "node_prefix": {"ipv4": draw(st.integers(27, 31)), "ipv6": draw(st.sampled_from([64, 124, 126, 127]))},
+        "gateway": {family: draw(st.sampled_from(["first", "last", "last", "none", 2])) for family in ("ipv4", "ipv6")},
+    }
+    return raw, nodes
+
+
+@st.composite
 def fabrics(draw):
     """A fabric as people may declare it, and its nodes."""
     mode = draw(st.sampled_from(["exclusive", "exclusive", "shared", "shared", "flat"]))

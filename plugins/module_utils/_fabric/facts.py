@@ -79,9 +79,9 @@ class Facts(t.TypedDict):
     """The label by which objects select nodes; empty where none does."""
     node_labels: list[LabelGroup]
     """That label, and those of zone and leaves; each node once."""
-    pod_templates: list[dict[str, t.Any]]
-    """PodTemplates with the rails' annotations and limits, one for each name profile."""
-    pod_environment: dict[str, str]
+    pod_templates: t.NotRequired[list[dict[str, t.Any]]]
+    """Where pods get to the rails: PodTemplates with the rails' annotations and limits, one for each name profile."""
+    pod_environment: t.NotRequired[dict[str, str]]
     """NCCL's variables in such a pod."""
 
 

@@ -79,13 +79,13 @@ class HostPlan(t.TypedDict):
     slot: int
     network: str
     """roce or infiniband."""
-    rdma_mode: str
-    """shared or exclusive."""
     policy: str
     rdma_prefixes: list[str]
     sysctls: dict[str, str]
     """In slash notation."""
     rails: list[HostPlanRail]
+    rdma_mode: t.NotRequired[str]
+    """shared or exclusive; not there: the host keeps its own."""
     cables: t.NotRequired[dict[str, Cable]]
     """By rail, those that are known."""
     lossless: t.NotRequired[dict[str, int]]

@@ -240,6 +240,11 @@ class Fabric:
         return ATTACHMENTS[self.attachment]
 
     @property
+    def reached(self) -> str:
+        """The network, and the attachment where pods have one."""
+        return f"{self.network} by {self.attachment}" if self.attached.pods else self.network
+
+    @property
     def backend(self) -> Backend:
         """Who gives pods their addresses."""
         return BACKENDS[self.ipam]

@@ -40,7 +40,7 @@ def gateway_offset(spec: str | int, window: int) -> int | None:
     if spec == "none":
         return None
     if window == 2:
-        return 0
+        return int(spec == "last")
     if spec == "first":
         return 1
     if spec == "last":
@@ -60,7 +60,8 @@ def lay_out(
     :param at_end: nodes have the last addresses instead of the first.
     """
     if window == 2:
-        return intervals.subtract([(1, 1)], holes), ()
+        other = 0 if gateway == 1 else 1
+        return intervals.subtract([(other, other)], holes), ()
     taken = [*holes] if gateway is None else [*holes, (gateway, gateway)]
     free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
     if at_end:
@@ -105,6 +106,16 @@ def aggregate_of(fabric: Fabric, zone: Zone, rail: Rail, family: int) -> Prefix 
 def subnet_length_of(fabric: Fabric, aggregate: Prefix) -> int:
     """Return the length of the subnets inside an aggregate."""
     return fabric.node_prefix[aggregate.family] if fabric.mode == "exclusive" else aggregate.length
+
+
+def window_beside(fabric: Fabric, size: int, length: int) -> int:
+    """Return how many addresses an IPv6 subnet uses beside an IPv4 one, whose offsets it has: no more than that.
+
+    :param size: addresses of the IPv6 subnet.
+    :param length: of the IPv4 subnet. A link for hosts only leaves a larger IPv6 subnet offsets of its own.
+    """
+    beside = 1 << (WIDTH[4] - length)
+    return size if beside == 2 and fabric.node_pods == 0 else min(size, beside)
 
 
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
@@ -171,8 +182,7 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     subnet = Prefix(family, aggregate.network, length)
     window = subnet.size
     if family == 6 and (twin := aggregate_of(fabric, where, what, 4)):
-        # IPv6 beside IPv4 uses IPv4's offsets, so no more addresses than those.
-        window = min(window, 1 << (WIDTH[4] - subnet_length_of(fabric, twin)))
+        window = window_beside(fabric, window, subnet_length_of(fabric, twin))
     limit = pods_limit(fabric, family, where.max_nodes)
     gateway = gateway_offset(fabric.gateway[family], window)
     if per_node:

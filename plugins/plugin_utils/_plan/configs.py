@@ -102,7 +102,8 @@ def multus_configs(plan: FabricPlan) -> list[Body]:
 def parents(plan: FabricPlan) -> t.Mapping[str, t.Sequence[Node]]:
     """Return the name profiles for which pods' networks differ, with their nodes."""
     # A virtual function is found by its resource, so no name of an interface is in these.
-    return {DECLARED: ()} if plan.fabric.attached.own_device else profiles(plan)
+    attached = plan.fabric.attached
+    return {DECLARED: ()} if attached.own_device else profiles(plan) if attached.pods else {}
 
 
 def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:

@@ -42,6 +42,7 @@ class View:
     def __init__(self, fabric: Fabric | None, entries: t.Mapping[str, Entry]) -> None:
         self.entries = entries
         self.blocks = arithmetic.named_blocks(fabric) if fabric else {}
+        self.pods = fabric is not None and fabric.node_pods != 0
 
     def lines(self, host_plans: t.Iterable[t.Any]) -> list[str]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
@@ -57,7 +58,8 @@ class View:
         zone, slot, _retired = self.entries.get(name, ("", data["slot"], False))
         where = f" of zone {zone}" if zone else ""
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
-        found = [f"{name}: slot {slot}{where}, {data['network']} in RDMA mode {data['rdma_mode']}{reach}"]
+        mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
+        found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
         for rail in data["rails"]:
             interface = vlan_interface(rail["interface"], rail.get("vlan", 0))
             interface += f" ({rail['pci']})" if rail["pci"] else ""
@@ -76,7 +78,7 @@ class View:
 
     def _pods(self, zone: str, rail: str, family: int, slot: int) -> str:
         block = self.blocks.get((zone, rail, family))
-        return pods_text(block, slot) if block is not None and block.per_node else ""
+        return pods_text(block, slot) if self.pods and block is not None and block.per_node else ""
 
     def shared_lines(self) -> list[str]:
         """Write one line per rail whose pods share a pool, and one per retired slot."""
@@ -84,7 +86,7 @@ class View:
         for (zone, rail, _family), block in self.blocks.items():
             where = f"zone {zone} " if zone else ""
             if not block.per_node:
-                found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0)}")
+                found.append(f"{where}{rail}: {block.subnet(0)} {pods_text(block, 0) if self.pods else ''}".rstrip())
         found += [
             f"{name}: slot {slot}" + (f" of zone {zone}" if zone else "") + " retired"
             for name, (zone, slot, retired) in self.entries.items()
@@ -193,12 +195,13 @@ def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
         f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "
-        f"{fabric.network} by {fabric.attachment}."
+        f"{fabric.reached}."
     ]
     if plan.blocks:
         lines.append(f"Networks {', '.join(result['prefixes'][:8])}{' ...' if len(result['prefixes']) > 8 else ''}.")
-        lines.extend(_shape(block) for block in plan.blocks if block.zone == 0 and block.rail == 0)
-        lines.append(f"{_count(result['pools'], 'pool')}.")
+        pods = fabric.attached.pods
+        lines.extend(_shape(block, pods) for block in plan.blocks if block.zone == 0 and block.rail == 0)
+        lines.extend([f"{_count(result['pools'], 'pool')}."] if pods else [])
     else:
         lines.append("No addresses: InfiniBand by LID only.")
     for zone in result["zones"]:
@@ -211,9 +214,17 @@ def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
     return lines
 
 
-def _shape(block: Block) -> str:
+def _shape(block: Block, attached: bool) -> str:
+    """Describe the subnets of a block.
+
+    :param attached: whether pods get to the rails.
+    """
     subnet = Prefix(block.family, block.aggregate.network, block.subnet_length)
     pods = size(block.pod_offsets)
+    if not attached:
+        if not block.per_node:
+            return f"{subnet} on the first rail: {_count(block.slots, 'node')}."
+        return f"{subnet} and so on, {'a link' if block.subnet_size == 2 else 'one'} per node and rail."
     if not block.per_node:
         return f"{subnet} on the first rail: {_count(block.slots, 'node')}, {_count(pods, 'pod address', 'es')}."
     if block.subnet_size == 2:

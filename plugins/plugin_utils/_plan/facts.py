@@ -21,11 +21,11 @@ from .workload import PODS, nccl, pod_templates
 def facts_of(plan: FabricPlan) -> Facts:
     """Return the content of facts.json."""
     fabric = plan.fabric
-    own_device = fabric.attached.own_device
-    return {
+    own_device, pods = fabric.attached.own_device, fabric.attached.pods
+    made: Facts = {
         "fabric": fabric.name,
-        "namespace": fabric.namespace,
-        "kinds": fabric.backend.kinds,
+        "namespace": fabric.namespace if pods else "",
+        "kinds": fabric.backend.kinds if pods else [],
         "own_device": own_device,
         "networks": pod_networks(plan),
         "resources": node_resources(plan),
@@ -47,16 +47,18 @@ def facts_of(plan: FabricPlan) -> Facts:
         ],
         "node_label": profile_label(plan),
         "node_labels": node_labels(plan),
-        "pod_templates": pod_templates(plan),
-        "pod_environment": {one.name: one.value for one in nccl(plan, PODS) if one.name},
     }
+    if pods:
+        made["pod_templates"] = pod_templates(plan)
+        made["pod_environment"] = {one.name: one.value for one in nccl(plan, PODS) if one.name}
+    return made
 
 
 def profile_label(plan: FabricPlan) -> str:
     """Return the label by which objects select nodes; empty where none does."""
     fabric = plan.fabric
     chosen = fabric.attached.own_device or list(profiles(plan)) != [DECLARED] or fabric.ipam != SPIDER
-    return node_label(fabric) if chosen else ""
+    return node_label(fabric) if chosen and fabric.attached.pods else ""
 
 
 def node_labels(plan: FabricPlan) -> list[LabelGroup]:

@@ -74,7 +74,7 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
             "slot": node.slot,
             **({"cables": cables} if cables else {}),
             "network": fabric.network,
-            "rdma_mode": fabric.attached.rdma_mode,
+            **({"rdma_mode": mode} if (mode := fabric.attached.rdma_mode) else {}),
             "policy": fabric.policy,
             **({"lossless": fabric.lossless._asdict()} if fabric.lossless else {}),
             "rdma_prefixes": prefixes,

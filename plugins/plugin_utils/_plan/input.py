@@ -15,7 +15,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.attachments import names_of
+from ...module_utils._fabric.attachments import ATTACHMENTS, names_of
 from ...module_utils._fabric.numbers import IPOIB_CONNECTED_MTU, claimed, taken_by
 from ...module_utils._intake import LABEL
 from .._fabric.model import Fabric, Lossless, Prefix
@@ -140,9 +140,9 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], RAIL_PREFIX),
         node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
         first_block=check.integer("fabric_first_block", given["first_block"], 0, MAX_BLOCK),
-        gateway=dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", given["gateway"])),
+        gateway=_gateways(check, given["gateway"]),
         host_addresses=_choice(check, given, "host_addresses"),
-        node_pods=read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS),
+        node_pods=_node_pods(check, given, attachment),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
         **read_bases(check, PLACE, given),
         ipam=_choice(check, given, "ipam"),
@@ -163,7 +163,8 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
             fix = f"Give another {PLACE}{key}, such as {DEFAULTS[key]}. [number_taken]"
             check.add(PLACE + key, f"The rails' numbers {reason}.", fix)
     _check_network(check, given, fabric)
-    _check_backend(check, fabric)
+    if fabric.attached.pods:
+        _check_backend(check, fabric)
     return fabric
 
 
@@ -271,6 +272,28 @@ def read_length(check: Checker, place: str, value: object, family: int) -> int:
     """
     low, high = (8, 31) if family == 4 else (16, 127)
     return check.integer(place, value, low, high, default=high)
+
+
+def _gateways(check: Checker, value: object) -> dict[int, str | int]:
+    """Read a gateway for both families, or one per family."""
+    if not isinstance(value, dict):
+        return dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", value))
+    given = {
+        **dict.fromkeys(FAMILIES, DEFAULTS["gateway"]),
+        **check.mapping("fabric_gateway", value, FAMILIES, "{ipv4: last, ipv6: 2}"),
+    }
+    return {family: read_gateway(check, f"fabric_gateway.{name}", given[name]) for name, family in FAMILIES.items()}
+
+
+def _node_pods(check: Checker, given: t.Mapping[str, t.Any], attachment: str) -> int | None:
+    """Return the most pods per node; without pod networks there are none, and no other option of pods."""
+    if ATTACHMENTS[attachment].pods:
+        return read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS)
+    for key in ("inject", "ipam", "node_pods"):
+        if given[key] not in (DEFAULTS.get(key), {}):
+            problem = f"{shown(given[key])} is set, and fabric_attachment {attachment} connects no pods to the rails."
+            check.add(PLACE + key, problem, "Remove it, or set another fabric_attachment. [option_without_pods]")
+    return 0
 
 
 def read_gateway(check: Checker, place: str, value: object) -> str | int:

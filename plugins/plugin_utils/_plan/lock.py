@@ -20,6 +20,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
+from ...module_utils._fabric.attachments import NONE
 from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
 from ...module_utils._intake import LABEL
 from ...module_utils._words import natural
@@ -43,7 +44,7 @@ BY_MODE = {
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
 USUAL = ("ipam", *BASES)
 """Frozen keys that are missing where they have their default."""
-OPTIONAL = {"node_pods", *USUAL}
+OPTIONAL = {"node_pods", "attachment", *USUAL}
 """Frozen keys that may be missing."""
 
 
@@ -87,7 +88,11 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
         "host_addresses": fabric.host_addresses,
     }
     named = {key: value for key in USUAL if (value := getattr(fabric, key)) != DEFAULTS[key]}
-    return {**{key: frozen[key] for key in BY_MODE[fabric.mode]}, **named}
+    if not fabric.attached.pods:
+        # It says all of pods' addresses; other attachments decide none.
+        del frozen["node_pods"]
+        named["attachment"] = fabric.attachment
+    return {**{key: frozen[key] for key in BY_MODE[fabric.mode] if key in frozen}, **named}
 
 
 def thaw(frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
@@ -123,7 +128,9 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
 
     ends = OPTIONS["host_addresses"]["choices"]
     mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"]["choices"])
-    given = known(place, frozen, (*BY_MODE[mode], *USUAL))
+    given = known(place, frozen, (*BY_MODE[mode], "attachment", *USUAL))
+    if hosts_only := "attachment" in given:
+        check.choice(f"{place}.attachment", given["attachment"], (NONE,))
     zones = tuple(
         Zone(
             check.text(f"{where}.name", zone["name"], LABEL, "a DNS-1123 label") if zone.get("name") else "",
@@ -156,7 +163,8 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
         host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
         **read_bases(check, f"{place}.", given),
         ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"]["choices"]),
-        node_pods=read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
+        node_pods=0 if hosts_only else read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
+        attachment=NONE if hosts_only else Fabric.attachment,
         reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),
     )
 

@@ -131,7 +131,7 @@ def device_config(plan: FabricPlan) -> Body:
 
 def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
     """Return how many of each resource a node offers, by name profile."""
-    fabric, groups = plan.fabric, profiles(plan)
+    fabric, groups = plan.fabric, profiles(plan) if plan.fabric.attached.pods else {}
     if fabric.attached.own_device:
         return {profile: dict.fromkeys(fabric.resources, fabric.vfs) for profile in groups}
     entries = device_config(plan)["configList"]
@@ -177,6 +177,8 @@ def helm_values(plan: FabricPlan) -> Body:
 def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
     """Return what is worth knowing about the objects before they are applied."""
     fabric = plan.fabric
+    if not fabric.attached.pods:
+        return ()
     found = []
     groups = profiles(plan)
     if len(groups) > 1 or list(groups) != [DECLARED]:
@@ -195,10 +197,12 @@ def _kustomization(files: dict[str, str]) -> str:
 
 
 def render_cluster(plan: FabricPlan) -> dict[str, str]:
-    """Return the files of the plan's folder `cluster/`: name -> text.
+    """Return the files of the plan's folder `cluster/`: name -> text; none where pods do not get to the rails.
 
     :raises InputError: when names of rails or nodes would make two objects one.
     """
+    if not plan.fabric.attached.pods:
+        return {}
     give = ADDRESSING[plan.fabric.ipam]
     if problems := list(give.problems(plan)):
         raise InputError(problems)

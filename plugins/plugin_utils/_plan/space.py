@@ -102,7 +102,15 @@ def _check_shapes(check: Checker, fabric: Fabric) -> None:
     for family in fabric.families:
         for length, place in sorted(_lengths(fabric, family)):
             size = 1 << (WIDTH[family] - length)
-            if size < 4 and (fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]):
+            if size < 4 and not fabric.attached.pods and fabric.mode != "exclusive":
+                check.add(
+                    place,
+                    f"A /{length} is a link of one node, and the nodes share it in fabric_mode {fabric.mode}.",
+                    "Set a shorter prefix, or fabric_mode exclusive. [prefix_link_shared]",
+                )
+            elif size < 4 and (
+                fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]
+            ):
                 why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
                 check.add(
                     place,
@@ -146,15 +154,17 @@ def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix)
 
 def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> None:
     spec = fabric.gateway[family]
-    if size == 2 and spec not in ("first", "none"):
+    if size == 2 and not isinstance(spec, str):
         check.add(
-            "fabric_gateway", f"{spec!r} does not suit a link of two addresses.", "Give first or none. [gateway_on_p2p]"
+            "fabric_gateway",
+            f"{spec!r} does not suit a link of two addresses.",
+            "Give first (the even address), last (the odd one) or none. [gateway_on_p2p]",
         )
     if isinstance(spec, str) or size == 2:
         return
     window = size
     if family == 6 and 4 in fabric.families:
-        window = min([size, *(1 << (32 - length) for length, _place in _lengths(fabric, 4))])
+        window = min(arithmetic.window_beside(fabric, size, length) for length, _place in _lengths(fabric, 4))
     offset = spec if spec >= 0 else window + spec
     if not 1 <= offset <= window - 2:
         check.add(

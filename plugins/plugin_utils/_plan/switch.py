@@ -74,7 +74,8 @@ def render_switch(plan: FabricPlan) -> dict[str, str]:
     `prefixes.csv` has the aggregate per zone, leaf, rail and family, for the leaf to announce; `gateways.csv` the
     switch's own addresses: one a rail, or one a node and rail where each has its own subnet.
     """
+    columns = len(PREFIX_COLUMNS) - (not plan.fabric.attached.pods)
     return {
-        "prefixes.csv": "".join(f"{line}\n" for line in map(_line, (PREFIX_COLUMNS, *_prefixes(plan)))),
+        "prefixes.csv": "".join(f"{_line(row[:columns])}\n" for row in (PREFIX_COLUMNS, *_prefixes(plan))),
         "gateways.csv": "".join(f"{line}\n" for line in _gateways(plan)),
     }

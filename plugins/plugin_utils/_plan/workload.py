@@ -233,14 +233,17 @@ def pod_templates(plan: FabricPlan) -> list[dict[str, t.Any]]:
 def render_workload(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `workload/`: name -> text."""
     fabric = plan.fabric
-    by = f"for the fabric {fabric.name}: {fabric.network} by {fabric.attachment}"
-    files = {}
+    by = f"for the fabric {fabric.name}: {fabric.reached}"
+    files = {"topology.conf": HEADING + slurm_conf(plan)}
     for where, users in ((PODS, "pods with the rails"), (HOSTS, "processes on the hosts themselves, as of Slurm")):
+        if where == PODS and not fabric.attached.pods:
+            continue
         files[f"nccl-{where}.env"] = _text(f"NCCL of {users}, {by}.", nccl(plan, where))
         files[f"ucx-{where}.env"] = _text(f"UCX of {users}, {by}.", _ucx(plan, where))
+    if not fabric.attached.pods:
+        return files
     return {
         **files,
         "pod.yaml": documents(pod_templates(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
-        "topology.conf": HEADING + slurm_conf(plan),
         "kueue-topology.yaml": documents([kueue_topology(plan)], HEADING),
     }

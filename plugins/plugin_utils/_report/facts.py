@@ -140,7 +140,7 @@ def subtitle(plan: FabricPlan) -> str:
     families = " and ".join(f"IPv{family}" for family in fabric.families) or "LID only, no addresses"
     return ", ".join(
         (
-            f"{NETWORKS[fabric.network]} with {fabric.attachment}",
+            NETWORKS[fabric.network] + (f" with {fabric.attachment}" if fabric.attached.pods else ""),
             f"{fabric.mode}: {MODES[fabric.mode]}",
             families,
             f"MTU {fabric.mtu}",
@@ -153,9 +153,10 @@ def rail_rows(report: PlanReport) -> list[list[str]]:
     """Return one row a rail, zone and family; the rail's own columns only in its first row."""
     rows = []
     fabric = report.plan.fabric
+    resources = fabric.resources if fabric.attached.pods else [""] * len(fabric.rails)
     for number, rail in enumerate(fabric.rails):
         gpu = "" if rail.gpu is None else str(rail.gpu)
-        own = [rail.name, rail.parent, gpu, str(fabric.table_base + rail.index), fabric.resources[number]]
+        own = [rail.name, rail.parent, gpu, str(fabric.table_base + rail.index), resources[number]]
         blocks = [block for block in report.plan.blocks if block.rail == number]
         if not blocks:
             rows.append([*own, "", "", "", "", ""])
@@ -165,8 +166,8 @@ def rail_rows(report: PlanReport) -> list[list[str]]:
             if block.gateway_offset is not None:
                 gateway = address_text(block.family, block.subnet_first(0) + block.gateway_offset)
             lead = own if index == 0 else [""] * len(own)
-            pods = pods_per_node(block)
-            rows.append([*lead, zone.name, zone.leaf(number), str(block.aggregate), gateway, f"{pods:,}"])
+            pods = f"{pods_per_node(block):,}" if fabric.attached.pods else ""
+            rows.append([*lead, zone.name, zone.leaf(number), str(block.aggregate), gateway, pods])
     return rows
 
 

@@ -44,9 +44,10 @@ def _tiles(report: PlanReport) -> str:
         (f"{len(plan.nodes):,}", f"of {report.slots:,} slots are nodes"),
         (f"{report.free:,}", "more nodes still fit" if report.free != 1 else "more node still fits"),
         (f"{len(plan.fabric.rails):,}", "rails"),
-        (f"{report.pods:,}", "pod addresses per node and rail"),
-        (f"{report.pools:,}", "pools in the cluster"),
     ]
+    if plan.fabric.attached.pods:
+        tiles.append((f"{report.pods:,}", "pod addresses per node and rail"))
+        tiles.append((f"{report.pools:,}", "pools in the cluster"))
     if report.retired:
         tiles.insert(2, (f"{report.retired:,}", "retired slots"))
     if len(report.zones) > 1:
@@ -74,7 +75,8 @@ def _zones_html(report: PlanReport) -> str:
         rows.append([name, e(zone.zone.group), nets, _bar(zone), *(f"{number:,}" for number in numbers)])
     titles = ("Zone", "Group", "Supernets", "Slots in use", "Used", "Retired", "Still fit", "Slots")
     space = "".join(_space(item, len(report.plan.fabric.rails)) for item in report.supernets)
-    note = "Slots are reserved from day one: a subnet can never change in Spiderpool, so growth only fills free slots."
+    why = ": a subnet can never change in Spiderpool" if report.plan.fabric.attached.pods else ""
+    note = f"Slots are reserved from day one{why}, so growth only fills free slots."
     return section("Capacity", note, table(titles, rows) + space, "keep")
 
 
@@ -245,7 +247,8 @@ def _profiles_html(report: PlanReport) -> str:
         ]
         for name, nodes in report.profiles.items()
     ]
-    note = "Nodes name their interfaces in several ways. A pod's injection value fits the nodes of one profile."
+    note = "Nodes name their interfaces in several ways."
+    note += " A pod's injection value fits the nodes of one profile." if report.plan.fabric.attached.pods else ""
     return section("Interface names", note, table(("Profile", "Nodes", "Interfaces, by rail", "Nodes' names"), rows))
 
 

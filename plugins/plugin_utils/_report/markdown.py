@@ -47,7 +47,11 @@ def render_markdown(report: PlanReport) -> str:
         f"- {count(len(plan.nodes), 'node')} on {count(len(plan.fabric.rails), 'rail')}; "
         f"**{count(report.free, 'more node')} still fit{'s' if report.free == 1 else ''}** "
         f"({report.slots:,} slots, {report.retired:,} retired)",
-        f"- {count(report.pools, 'pool')}, {count(report.pods, 'pod address', 'pod addresses')} per node and rail",
+        *(
+            [f"- {count(report.pools, 'pool')}, {count(report.pods, 'pod address', 'pod addresses')} per node and rail"]
+            if plan.fabric.attached.pods
+            else []
+        ),
         "- RDMA networks: " + (", ".join(f"`{prefix}`" for prefix in report.rdma) or "none (LID only)"),
         "",
     ]

@@ -58,6 +58,7 @@
     cuts: new Map(Object.entries(raw.c || {}).map(([slot, [host, pods]]) =>
       [Number(slot), { host: host === null ? null : BigInt(host), pods: ranges(pods) }])),
   }));
+  const hasPods = blocks.some((block) => block.pods.length);
   const index = new Map(blocks.map((block) => [block.zone + "/" + block.rail + "/" + block.family, block]));
   const first = (block, slot) => block.base + (block.perNode ? BigInt(slot) * block.size : 0n);
   const gatewayOf = (block, slot) => block.gateway === null ? null : first(block, slot) + block.gateway;
@@ -161,7 +162,8 @@
       detail.append(card);
     }
     const table = el("table"), top = el("tr"), rows = el("tbody"), caption = el("thead");
-    for (const title of ["Rail", "Interface", "Subnet", "Node", "Gateway", "Pods"]) top.append(el("th", "", title));
+    const titles = ["Rail", "Interface", "Subnet", "Node", "Gateway", "Pods"].slice(0, hasPods ? 6 : 5);
+    for (const title of titles) top.append(el("th", "", title));
     caption.append(top);
     data.rails.forEach((rail, number) => {
       const own = blocks.filter((block) => block.zone === node.zone && block.rail === number);
@@ -176,7 +178,7 @@
             gateway === null ? "" : text(block.family, gateway),
             podsOf(block, node.slot).map((pair) => span(block.family, pair)).join(", "));
         }
-        for (const value of [...values, "", "", "", ""].slice(0, 5)) row.append(el("td", "mono", value));
+        for (const value of [...values, "", "", "", ""].slice(0, titles.length - 1)) row.append(el("td", "mono", value));
         rows.append(row);
       }
     });

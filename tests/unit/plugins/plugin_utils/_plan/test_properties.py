@@ -24,7 +24,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans impo
 from ansible_collections.railops.rdma.tests.admission import admission
 from ansible_collections.railops.rdma.tests.unit import plan_checker
 from ansible_collections.railops.rdma.tests.unit.fabrics import plan
-from ansible_collections.railops.rdma.tests.unit.random_fabrics import FABRICS, SETTINGS, fabrics
+from ansible_collections.railops.rdma.tests.unit.random_fabrics import FABRICS, SETTINGS, fabrics, hosts_only
 
 LOADER = plan_checker.LOADER
 
@@ -72,6 +72,20 @@ def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
     assert build_blocks(lock.fabric) == made.plan.blocks
     assert plan(raw, nodes, made.lock, report=False).files == made.files
     assert edited(lock, [json.loads(text) for name, text in made.files.items() if name.startswith("hosts/")]) == []
+
+
+@given(hosts_only())
+@settings(max_examples=FABRICS, **SETTINGS)
+def test_hosts_alone_get_addresses_that_are_right_and_kept(case):
+    raw, nodes = case
+    made = planned(raw, nodes)
+    if made is None:
+        return
+    assert wrong_of(made, raw) == []
+    assert not [path for path in made.files if path.startswith("cluster/")]
+    lock = locks.parse_lock(made.lock, "plan.json")
+    assert build_blocks(lock.fabric) == made.plan.blocks
+    assert plan(raw, nodes, made.lock, report=False).files == made.files
 
 
 @given(fabrics(), st.integers(0, 1 << 30))
