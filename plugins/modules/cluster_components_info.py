@@ -26,8 +26,10 @@ options:
       - V(present) looks before an installation.
       - V(absent) looks before the CRDs are taken away. RV(crds) are then those that this collection made and no object
         of others uses.
+      - V(networks) compares the networks that the cluster uses for pods and services with those of the plan in
+        O(cluster_dir), and fails where they overlap. RV(notes) are then what this identity may not read.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, networks]
     default: present
   components:
     description: V(managed) or V(adopt) by part. A part that is not named is managed where it is not there.
@@ -92,6 +94,13 @@ options:
   cluster_dir:
     description: The folder C(cluster) of the plan.
     type: path
+  foreign_networks:
+    description: >-
+      C(fabric_foreign_networks) of the inventory, for O(state=networks). The planner keeps the fabric's supernets free
+      for them.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - railops.rdma._attributes
   - railops.rdma._cluster
@@ -114,6 +123,11 @@ EXAMPLES = r"""
     components:
       multus: adopt
     networks: [calico-node]
+    cluster_dir: plan/fabric/cluster
+
+- name: Compare the cluster's own networks with the fabric's
+  railops.rdma.cluster_components_info:
+    state: networks
     cluster_dir: plan/fabric/cluster
 """
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import typing as t
@@ -17,9 +18,10 @@ from ansible.module_utils.basic import AnsibleModule
 from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
-from .._fabric.lock import LOCK
-from . import components, source
+from .._fabric.lock import LOCK, read_lock
+from . import components, networks, source
 from .adopted import AdoptedPart, PlannedParts, differences
+from .answers import Forbidden
 from .calico import patches
 from .client import Cluster
 from .compare import applied
@@ -75,7 +77,65 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         release = Release(**{name: value for name, value in params["release"].items() if name != "values"})
         if params["state"] == "absent":
             return removable(cluster, params["crds"], release)
+        if params["state"] == "networks":
+            return compared(cluster, params)
         return surveyed(cluster, params, release)
+
+
+def cluster_networks(cluster: Cluster, config: str) -> t.Iterator[tuple[str, t.Callable[[], networks.Found]]]:
+    """Give what names networks of the cluster, each with the reading of it.
+
+    :param config: the name of Cilium's ConfigMap.
+    """
+
+    def of_maps(read: t.Callable[[Json], networks.Found], name: str, spaces: t.Iterable[str]) -> networks.Found:
+        found = (cluster.one(*CONFIG_MAP, name, space) for space in spaces)
+        return [row for item in found if item for row in read(item)]
+
+    def of_cilium() -> networks.Found:
+        sets = (row["metadata"] for row in cluster.listed("apps/v1", "DaemonSet"))
+        return of_maps(networks.of_cilium, config, sorted({row["namespace"] for row in sets if row["name"] in CILIUM}))
+
+    def of_pools(api_version: str, kind: str) -> networks.Found:
+        return networks.of_pools(cluster.listed(api_version, kind))
+
+    kubeadm = functools.partial(of_maps, networks.of_kubeadm, "kubeadm-config", ["kube-system"])
+    yield "ConfigMap kube-system/kubeadm-config", kubeadm
+    yield "Cilium's ConfigMap", of_cilium
+    yield "nodes", lambda: networks.of_nodes(cluster.listed("v1", "Node"))
+    for pool in networks.POOLS:
+        yield f"{pool[1]} ({pool[0]})", functools.partial(of_pools, *pool)
+
+
+def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Compare the cluster's own networks with those of the plan.
+
+    :raises RdmaError: some overlap; all of them are named.
+    """
+    facts, folder = planned_facts(params["cluster_dir"] or ""), os.path.dirname(params["cluster_dir"] or "")
+    rails = networks.parsed([row["aggregate"] for row in facts["prefixes"]])
+    if not rails:
+        return NOTHING
+    found: list[tuple[str, list[networks.Network]]] = []
+    notes: list[str] = []
+    for name, read in cluster_networks(cluster, params["cilium_config"]):
+        try:
+            found += read()
+        except Forbidden:
+            notes.append(name)
+    supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]
+    declared = networks.parsed(params["foreign_networks"])
+    hits = list(networks.overlaps(found, rails, networks.parsed(supernets), declared))
+    if hits:
+        line = ", ".join(map(str, networks.collapsed([*declared, *(hit.network for hit in hits)])))
+        move = "Change fabric_supernets, and add" if any(hit.rails for hit in hits) else "Add"
+        raise RdmaError(
+            "".join(f"{hit}\n" for hit in hits),
+            f"{move} fabric_foreign_networks: [{line}] to group_vars/all; then run the playbook railops.rdma.plan. "
+            "[cluster_network_overlaps]",
+            problems=[str(hit) for hit in hits],
+        )
+    return {**NOTHING, "notes": notes}
 
 
 def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[str, t.Any]:
@@ -162,8 +222,8 @@ class Survey:
         rows = [row for group in facts["networks"].values() for row in group] if CONFIG in facts["kinds"] else []
         values = params["values"] if SPIDERPOOL in managed else None
         yield from unsuited(self.distribution, values, multus=MULTUS in managed)
-        networks, present = params["networks"], filter(None, cilium)
-        yield from network_problems(self.sets, networks, self.nodes, present, self.distribution)
+        present = filter(None, cilium)
+        yield from network_problems(self.sets, params["networks"], self.nodes, present, self.distribution)
         yield from nodes_on_rails(self.nodes, facts["prefixes"])
         yield from unknown_kinds(self.cluster, params["kinds"], params["crds"])
         yield from components.taken_networks(self.networks, {row["name"] for row in rows})
