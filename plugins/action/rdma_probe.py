@@ -19,6 +19,16 @@ from ..plugin_utils._localhost import FabricAction
 SPARE_SECONDS = 120
 
 
+def carried(server: t.Any, port: int) -> float | None:
+    """Return the Gb/s that a server expects of the rail of a test; None where its answer has no such number."""
+    tests = server.get("tests") if isinstance(server, dict) else None
+    for test in tests if isinstance(tests, list) else ():
+        if isinstance(test, dict) and test.get("port") == port:
+            value = test.get("expected_gbits")
+            return float(value) if isinstance(value, (int, float)) and value >= 0 else None
+    return None
+
+
 class ActionModule(FabricAction):
     """The action behind the module rdma_probe."""
 
@@ -28,7 +38,7 @@ class ActionModule(FabricAction):
         if args["plan_dir"] and args["end"] != "none" and (reason := self._plan(args, task_vars)):
             checks = [skipped(f"traffic_{kind}", reason) for kind in args["kinds"]]
             return {"changed": False, "tests": [], "checks": checks if args["end"] == "client" else []}
-        for name in ("plan_dir", "hosts", "schedule", "kinds", "peers", "seed", "first_port"):
+        for name in ("plan_dir", "hosts", "register", "schedule", "kinds", "peers", "seed", "first_port"):
             args.pop(name)
         # The module's own rules want one of tests and plan_dir: an empty list was answered above.
         sent = {key: value for key, value in args.items() if value is not None}
@@ -55,6 +65,9 @@ class ActionModule(FabricAction):
             return "the schedule is none" if args["schedule"] == "none" else "no other host takes part"
         args["network"] = own["network"]
         args["tests"] = tests_of(args["plan_dir"], rails, pairs, args["end"])
+        for test in args["tests"] if args["register"] else ():
+            known, peer = task_vars["hostvars"], test["peer"]
+            test["peer_gbits"] = carried(known[peer].get(args["register"]) if peer in known else None, test["port"])
         if not args["lifetime"]:
             args["lifetime"] = SPARE_SECONDS + seconds(made, args["timeout"], forks(task_vars))
         return None

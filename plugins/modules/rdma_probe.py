@@ -69,6 +69,9 @@ options:
         description: The rail's address on the other end. A client needs it.
         type: str
         default: ""
+      peer_gbits:
+        description: The C(expected_gbits) that the server returned. A slower end is the limit of what a client expects.
+        type: float
       slot:
         description: Tests of one slot run at the same time. Without, tests run one after the other.
         type: int
@@ -89,6 +92,11 @@ options:
     type: list
     elements: str
     default: []
+  register:
+    description:
+      - The name under which the hosts' server calls were registered. A client reads from it what the other end can be
+        expected to carry.
+    type: str
   schedule:
     description:
       - V(ring) tests each host with the next one, V(full) each with each in both directions, V(sample) the ring
@@ -151,8 +159,8 @@ options:
   min_line_rate_percent:
     description:
       - Without O(min_gbits), a write bandwidth below this percentage of the rail's expected rate is a warning, and
-        below half of that rate a deviation. The rate is the smaller of the client's port and its PCIe slot, divided by
-        the rails that use the slot at once. Ports without a PCIe link (soft-RoCE) have none. V(0) expects nothing.
+        below half of that rate a deviation. The rate is the smallest of port and PCIe slot on both ends, a slot divided
+        by the rails that use it at once. Ports without a PCIe link (soft-RoCE) have none. V(0) expects nothing.
     type: float
     default: 0
   max_errors:
@@ -282,6 +290,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
             "port": {"type": "int", "required": True},
             "peer": {"type": "str", "default": ""},
             "peer_address": {"type": "str", "default": ""},
+            "peer_gbits": {"type": "float"},
             "slot": {"type": "int"},
             "gpu": {"type": "int"},
             "argv": {"type": "list", "elements": "str"},
@@ -289,6 +298,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     },
     "plan_dir": {"type": "path"},
     "hosts": {"type": "list", "elements": "str", "default": []},
+    "register": {"type": "str"},
     "schedule": {"type": "str", "choices": ["auto", "ring", "full", "sample", "none"], "default": "auto"},
     "kinds": {"type": "list", "elements": "str", "choices": KINDS, "default": KINDS},
     "peers": {"type": "int", "default": 3},

@@ -58,7 +58,10 @@ class Bench:
         }
 
     def expected(self, test: Test) -> float:
-        """Return the Gb/s that a rail can be expected to carry beside those tested at once; 0 where that is unknown."""
+        """Return the Gb/s that a rail can be expected to carry beside those tested at once; 0 where that is unknown.
+
+        The other end's own expectation (`peer_gbits`) is the limit where it is less.
+        """
         end, found = self.end_of(test), {}
         slot, tests = test["slot"], self._params["tests"]
         rails = [other["rail"] for other in tests if slot is not None and other["slot"] == slot]
@@ -69,7 +72,8 @@ class Bench:
         sharing = sum(address.rpartition(".")[0] == own.rpartition(".")[0] for address in found.values())
         rate = re.match(r"[\d.]+", self._sysfs.text(f"{end.folder}/rate") or "")
         link = pcie_of(self._sysfs, self._sysfs.pci_address(f"{DEVICES}/{end.device}"))
-        return expected_gbits(float(rate[0]) if rate else 0.0, link, sharing)
+        mine = expected_gbits(float(rate[0]) if rate else 0.0, link, sharing)
+        return mine if test["peer_gbits"] is None else min(mine, test["peer_gbits"])
 
     def command(self, test: Test, *, client: bool) -> list[str]:
         """Return the command line of this end of a test."""
@@ -113,7 +117,7 @@ def serve(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
     failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
     for test in (test for test in params["tests"] if test["port"] in commands):
         output, command = failures.get(test["port"]), " ".join(commands[test["port"]])
-        good = {**test, "status": "ok", "command": command}
+        good = {**test, "status": "ok", "command": command, "expected_gbits": bench.expected(test)}
         yield good if output is None else failed(test, explain(output, 1), output, command=command)
 
 

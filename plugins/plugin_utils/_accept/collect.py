@@ -31,7 +31,7 @@ def outcome(
     """Return what came of one run.
 
     :param kind: the kind of test.
-    :param found: host -> what it wrote: `sent` (the clients' results), `served` (servers that did not start), `error`.
+    :param found: host -> what it wrote: `sent` (the clients' results), `served` (the servers'), `error`.
     :param gpus: hosts whose GPU memory the network can reach: a program that runs on these alone must reach it.
     """
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
@@ -47,11 +47,16 @@ def outcome(
             if test["rail"] not in unit:
                 continue
             where = f"{host} to {test['peer']}, {test['rail']}" if len(senders) > 1 else ""
-            value, cause, fix = _measured(kind, test, found, gpu_memory)
+            served = (found.get(test["peer"]) or {}).get("served") or ()
+            other: dict[str, t.Any] = next(
+                (one for one in served if all(one[key] == test[key] for key in ("port", "rail"))), {}
+            )
+            value, cause, fix = _measured(kind, test, other, gpu_memory)
             if value is None:
                 return {"value": None, "cause": f"{where}: {cause}" if where else cause, "fix": fix}
             values.append((value, where))
-            rates += [float(test["expected_gbits"])] if test.get("expected_gbits") else []
+            known = (end.get("expected_gbits") for end in (test, other))
+            rates += [float(rate) for rate in known if rate is not None]
     if not values:
         return {"value": None, "cause": f"no test was run by {', '.join(senders[:_SHOWN])}", "fix": _LOST_FIX}
     value, where = max(values) if kind == LATENCY else min(values)
@@ -59,7 +64,7 @@ def outcome(
 
 
 def _measured(
-    kind: str, test: t.Mapping[str, t.Any], found: t.Mapping[str, t.Mapping[str, t.Any]], gpu_memory: bool
+    kind: str, test: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any], gpu_memory: bool
 ) -> tuple[float | None, str, str]:
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
@@ -72,8 +77,7 @@ def _measured(
     if test["status"] == "ok" and test["test"] and (value := test[TOOLS[test["test"]].metric]) is not None:
         return float(value), "", ""
     # A server that did not start knows why; its client knows only that nobody answers.
-    served = (found.get(test["peer"]) or {}).get("served") or ()
-    failed = next((one for one in served if one["port"] == test["port"] and one["rail"] == test["rail"]), test)
+    failed = other if other.get("status") == "deviation" else test
     return None, str(failed["cause"]), str(failed["fix"])
 
 

@@ -25,6 +25,7 @@ class Test(t.TypedDict):
     peer: str
     """Its name in the inventory."""
     peer_address: str
+    peer_gbits: t.NotRequired[float | None]
     slot: t.NotRequired[int]
     """Tests of one slot run at the same time."""
     gpu: t.NotRequired[int]

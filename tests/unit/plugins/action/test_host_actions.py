@@ -12,8 +12,9 @@ from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, roce_qos
+from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, rdma_probe, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept import ends
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 # Before 2.19 every text is a template.
@@ -211,3 +212,32 @@ def test_a_variable_is_held_to_the_plans_declaration(plan):
         args = {"plan_dir": plan, "variables_of": "lossless_roce"}
         with pytest.raises(AnsibleActionFail, match="lossless_roce_dscp is 40"):
             with_variables(roce_qos, args, {"lossless_roce_dscp": 40})
+
+
+@pytest.mark.parametrize(
+    ("answer", "rate"),
+    [
+        ({"tests": [{"port": 18515, "expected_gbits": None}, {"port": 18516, "expected_gbits": 200.0}]}, 200.0),
+        ({"tests": [{"port": 18516}]}, None),
+        ({"tests": [{"port": 18516, "expected_gbits": "200"}, 3]}, None),
+        ({"tests": {"port": 18516}}, None),
+        ({"msg": "unreachable"}, None),
+        (None, None),
+    ],
+)
+def test_a_client_is_told_what_the_server_of_its_test_carries(monkeypatch, answer, rate):
+    def plan(_folder, host):
+        rail = {
+            "name": "rail1",
+            "interface": "ens1np0",
+            "addresses": [{"family": 4, "address": f"192.0.2.{host[-1]}/24"}],
+        }
+        return {"node": host, "network": "roce", "rails": [rail]}
+
+    monkeypatch.setattr(rdma_probe, "read_host_plan", plan)
+    monkeypatch.setattr(ends, "read_host_plan", plan)
+    given = {"plan_dir": "plan/fabric", "hosts": ["node1", "node2"], "schedule": "ring", "token": "t", "end": "client"}
+    variables = {"hostvars": {"node2": {"served": answer}}}
+    _result, handed = run(rdma_probe, {**given, "register": "served"}, variables=variables)
+    assert [test["peer_gbits"] for test in handed["args"]["tests"]] == [None, rate]
+    assert "register" not in handed["args"]

@@ -54,6 +54,22 @@ else:
 """
 
 
+GID = "0000:0000:0000:0000:0000:ffff:c000:0202\n"
+
+
+def plug(root, device, address, rate, lanes):
+    """Give an RDMA device a rate, and a PCIe slot of so many lanes."""
+    machines.put(root, f"sys/class/infiniband/{device}/ports/1/rate", rate)
+    if lanes:
+        function = root / f"sys/devices/pci0000:00/0000:00:01.0/{address}"
+        for end in ("current", "max"):
+            machines.put(function, f"{end}_link_width", str(lanes))
+            machines.put(function, f"{end}_link_speed", "32.0 GT/s PCIe")
+        (root / f"sys/class/infiniband/{device}/device").symlink_to(function)
+        machines.put(root, "sys/bus/pci/devices/.keep", "")
+        (root / f"sys/bus/pci/devices/{address}").symlink_to(function)
+
+
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
@@ -72,8 +88,8 @@ def sysfs(tmp_path, monkeypatch):
         "link_layer": "Ethernet\n",
         "sm_lid": "0x0\n",
         "gids/0": "fe80:0000:0000:0000:0000:0000:0000:0001\n",
-        "gids/2": "0000:0000:0000:0000:0000:ffff:c000:0202\n",
-        "gids/3": "0000:0000:0000:0000:0000:ffff:c000:0202\n",
+        "gids/2": GID,
+        "gids/3": GID,
         "gid_attrs/types/0": "IB/RoCE v1\n",
         "gid_attrs/types/2": "IB/RoCE v1\n",
         "gid_attrs/types/3": "RoCE v2\n",
@@ -224,27 +240,48 @@ def test_a_slow_rail(run_module, port):
         pytest.param("1600 Gb/sec", 64, {"min_gbits": 300}, "ok", "", id="a-number-replaces-it"),
         pytest.param("1600 Gb/sec", 64, {"min_line_rate_percent": 0}, "ok", "", id="nothing-expected"),
         pytest.param("1600 Gb/sec", 0, {}, "ok", "", id="soft-roce"),
+        pytest.param("1600 Gb/sec", 64, {"peer_gbits": 400.0}, "ok", "", id="slower-server"),
+        pytest.param("1600 Gb/sec", 64, {"peer_gbits": 800.0}, "deviation", "800 Gb/s", id="far-too-slow-for-both"),
+        pytest.param("1600 Gb/sec", 64, {"peer_gbits": 0.0}, "ok", "", id="soft-roce-of-the-server"),
     ],
 )
 def test_equal_slowness_shows_by_port_and_slot(run_module, tmp_path, port, rate, lanes, more, status, said):
-    root = tmp_path / "root"
-    machines.put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", rate)
-    if lanes:
-        device = root / "sys/devices/pci0000:00/0000:00:01.0/0000:1a:00.0"
-        for end in ("current", "max"):
-            machines.put(device, f"{end}_link_width", str(lanes))
-            machines.put(device, f"{end}_link_speed", "32.0 GT/s PCIe")
-        link = root / "sys/class/infiniband/mlx5_0/device"
-        link.symlink_to(device)
-        machines.put(root, "sys/bus/pci/devices/.keep", "")
-        (root / "sys/bus/pci/devices/0000:1a:00.0").symlink_to(device)
-    run_module("server", [task(port, "write_bw")], lifetime=30)
+    plug(tmp_path / "root", "mlx5_0", "0000:1a:00.0", rate, lanes)
+    ends = {key: value for key, value in more.items() if key == "peer_gbits"}
+    more = {key: value for key, value in more.items() if key != "peer_gbits"}
+    (served,) = run_module("server", [task(port, "write_bw")], lifetime=30)["tests"]
+    carried = {"400": 400.0, "700": 700.0, "800": 504.1, "1600": 1600.0}[rate.split()[0]]
+    assert served["expected_gbits"] == (carried if lanes else 0.0)
 
-    result = run_module("client", [task(port, "write_bw")], **{"min_line_rate_percent": 80, **more})
+    result = run_module("client", [task(port, "write_bw", **ends)], **{"min_line_rate_percent": 80, **more})
 
     check = result["checks"][0]
     assert check["status"] == status
     assert said in check["cause"]
+
+
+@pytest.mark.parametrize(
+    ("second", "slots", "expected"),
+    [
+        pytest.param("0000:1a:00.1", (1, 1), 252.1, id="two-ports-of-a-card-at-once"),
+        pytest.param("0000:1a:00.1", (1, 2), 400.0, id="one-after-the-other"),
+        pytest.param("0000:1b:00.0", (1, 1), 400.0, id="two-cards"),
+    ],
+)
+def test_rails_that_use_a_slot_at_once_share_what_it_carries(run_module, tmp_path, sysfs, second, slots, expected):
+    root = tmp_path / "root"
+    plug(root, "mlx5_0", "0000:1a:00.0", "400 Gb/sec (4X NDR)", 16)
+    plug(root, "mlx5_1", second, "400 Gb/sec (4X NDR)", 16)
+    other = root / "sys/class/infiniband/mlx5_1/ports/1"
+    machines.put(other, "state", "4: ACTIVE\n")
+    machines.put(other, "gids/3", GID.replace("0202", "0203"))
+    machines.put(other, "gid_attrs/types/3", "RoCE v2\n")
+    rails = [{"slot": slots[0]}, {"slot": slots[1], "rail": "rail2", "interface": "ens2np0", "address": "192.0.2.3"}]
+    tests = [task(free_port(), "write_bw", **rail) for rail in rails]
+
+    for end in ("server", "client"):
+        found = run_module(end, tests, lifetime=30)["tests"]
+        assert [test["expected_gbits"] for test in found] == [expected, expected], end
 
 
 def test_an_address_without_gid(run_module):

@@ -53,3 +53,14 @@ def test_an_output_of_one_line_is_cut(tmp_path):
         assert max(map(len, test["output"].split("\n"))) <= LINE
         assert len(test["output"]) <= OUTPUT
         assert test["output"].startswith(output[:LINE])
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "expected"), [(400.0, 200.0, 200.0), (200.0, 400.0, 200.0), (400.0, 0.0, 0.0)]
+)
+def test_the_slower_end_is_what_a_pair_is_expected_to_carry(tmp_path, mine, others, expected):
+    note(str(tmp_path), "node1", 1, "send", {"tests": [{**TEST, "expected_gbits": mine}]})
+    note(str(tmp_path), "node2", 1, "serve", {"tests": [{**TEST, "peer": "node1", "expected_gbits": others}]})
+    found = {path.stem: json.loads(path.read_text()) for path in tmp_path.rglob("node?.json")}
+    entry = StepGroup(("node1",), (("rail1",),))
+    assert outcome("write_bw", entry, ("rail1",), found)["expected"] == expected
