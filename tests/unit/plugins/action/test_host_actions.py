@@ -68,28 +68,11 @@ def library_sent():
     return task
 
 
-def test_rdma_info_gets_the_rails_of_its_host(plan):
-    _result, handed = run("rdma_info", {"plan_dir": plan, "gids": False})
-    assert handed["name"] == "railops.rdma.rdma_info"
-    rails = [{"name": "rail1", "interface": "ens1np0", "pci": None, "mtu": 4200}]
-    assert handed["args"] == {"gids": False, "network": "roce", "rdma_mode": "exclusive", "rails": rails}
-
-
 @pytest.fixture
 def declared(plan):
     """A plan that says what the switches have."""
     _module_action.read_host_plan(plan, "node1")["lossless"] = {"priority": 0, "dscp": 26, "cnp": 48}
     return plan
-
-
-@pytest.mark.parametrize("given", [{}, {"priority": 0}, {"dscp": "26", "cnp_dscp": None}])
-def test_roce_qos_gets_what_the_plan_says_of_the_switches(declared, given):
-    _result, handed = run(roce_qos, {"plan_dir": declared, **given})
-    assert {key: int(handed["args"][key]) for key in ("priority", "dscp", "cnp_dscp")} == {
-        "priority": 0,
-        "dscp": 26,
-        "cnp_dscp": 48,
-    }
 
 
 def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first_host(declared):
@@ -108,12 +91,6 @@ def test_roce_qos_refuses_what_is_not_the_plans(declared):
         run(roce_qos, {"plan_dir": declared, "priority": 3, "dscp": 40})
     # Taking it back needs no declaration.
     run(roce_qos, {"plan_dir": declared, "priority": 3, "state": "absent"})
-
-
-def test_roce_qos_gets_the_interfaces_of_its_host(plan):
-    _result, handed = run(roce_qos, {"plan_dir": plan, "priority": 3})
-    rails = [{"name": "rail1", "interface": "ens1np0"}]
-    assert handed["args"] == {"priority": 3, "network": "roce", "rails": rails}
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])

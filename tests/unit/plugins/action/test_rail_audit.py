@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +30,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import 
     variables_of,
 )
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
@@ -319,10 +317,3 @@ def test_no_worker_has_to_compile_the_filters():
     )
     text = begin + look.format("ansible_collections.railops.rdma.plugins")
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
-
-
-def test_the_benchmarks_stand_in_answers_what_the_verdict_takes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROLES.parent / "tests/benchmark"))
-    benchmark = runpy.run_path(str(ROLES.parent / "tests/benchmark/audit.py"), run_name="benchmark")
-    answer = answer_in({"checks": benchmark["checks"](bad=True)}, [f"rail{number}" for number in range(1, 9)])
-    assert (len(answer.checks), answer.error) == (benchmark["RAILS"] * benchmark["CHECKS"], "")

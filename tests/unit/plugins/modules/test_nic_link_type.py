@@ -226,32 +226,6 @@ def test_defect_6_a_reset_by_hand_is_as_good_as_the_reboot(machine, run_module):
     assert statuses(result) == dict.fromkeys(RAILS, "done")
 
 
-@pytest.mark.parametrize("route", ["ens20f0np0", "ens20f1np1", "bond0", "vlan7", "5a00f0v0x5a"])
-def test_defect_6_the_card_of_the_default_route_is_never_touched(machine, refused, route):
-    stands = {"ens20f1np1": {"master": "bond0"}, "vlan7": {"link": "bond0"}, "bond0": {}}
-    if route not in stands and not (machine.root / "sys/class/net" / route).exists():
-        route = next(p.name for p in (machine.root / "sys/class/net").iterdir() if "v0" in p.name)
-    install(machine.root / "bin", plain(route, stands))
-    result = refused("carries the default route", cards=RAILS_IB, rails=[*PLANNED, ON_STORAGE])
-    assert statuses(result)[STORAGE] == "failed"
-    assert not any(STORAGE in call for call in machine.cards.calls("set"))
-    refused("carries the default route", cards=[{"select": "pci", "pci": [f"{STORAGE}.1"], "link_type": "ib"}])
-
-
-def test_defect_6_the_card_of_the_connection_is_never_touched(machine, run_module, monkeypatch):
-    pid = os.getpid()
-    machines.put(machine.root, f"proc/{pid}/stat", f"{pid} (python) S 77 1 1\n")
-    machines.put(machine.root, "proc/77/stat", "77 (sudo (x) y) S 1 1 1\n")
-    machines.put(machine.root, f"proc/{pid}/environ", "PATH=/bin\0")
-    machines.put(machine.root, "proc/77/environ", "A=b\0SSH_CONNECTION=192.0.2.9 50000 192.0.2.10 22\0")
-    install(machine.root / "bin", plain("eno1", ens20f0np0="192.0.2.10"))
-    result = run_module(cards=RAILS_IB, rails=[*PLANNED, ON_STORAGE])
-    assert statuses(result)[STORAGE] == "failed"
-    assert "Ansible's own connection (ens20f0np0)" in next(
-        item["note"] for item in result["cards"] if item["card"] == STORAGE
-    )
-
-
 @pytest.mark.parametrize(
     ("cards", "rails", "sets"),
     [

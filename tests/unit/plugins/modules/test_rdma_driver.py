@@ -231,14 +231,6 @@ def test_doca_without_kernel_headers_gets_them_first_or_touches_nothing(run_modu
         assert not any(line.startswith("dpkg") for line in log(home))
 
 
-@pytest.mark.parametrize("source", ["inbox", "doca"])
-def test_the_library_of_the_network_modules_is_not_installed(run_module, home, tmp_path, source):
-    """They bring it themselves: a host that has none, or one by pip, is as it was."""
-    run_module(**(doca(tmp_path) if source == "doca" else {}))
-    assert log(home)
-    assert "pyroute2" not in " ".join(log(home))
-
-
 def test_another_checksum_is_refused_before_anything_is_installed(refused, home, tmp_path):
     refused(fix="publishes", **{**doca(tmp_path), "doca_checksum": f"sha256:{'0' * 64}"})
     assert log(home) == []

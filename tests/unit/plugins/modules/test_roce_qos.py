@@ -236,15 +236,6 @@ def test_a_failure_says_what_to_do(refused):
     assert {problem["place"] for problem in problems} >= {"priority", "dscp"}
 
 
-def test_guides_defect_an_endless_loop_and_a_global_tcp_setting(run_module, root):
-    run_module()
-    unit = (root / UNIT).read_text()
-    assert "Type=oneshot" in unit
-    assert "BindsTo=sys-subsystem-net-devices-%i.device" in unit
-    assert "tcp_ecn" not in unit + (root / PROGRAM).read_text()
-    assert os.readlink(root / LINK.format("ens1np0")) == f"/{UNIT}"
-
-
 def test_guides_defect_the_users_notification_values_were_ignored(run_module, dcb, root):
     debugfs = root / "sys/kernel/debug/mlx5/0000:19:00.0/cc_params"
     for name in ("np_cnp_dscp", "np_cnp_prio"):
@@ -271,14 +262,6 @@ def test_guides_defect_the_dscp_map_was_assumed(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 0, 48: 0}, "dcbx": 9}
     run_module()
     assert dcb.port("ens1np0")["dscp"] == {40: 5, 48: 6}
-
-
-def test_guides_defect_interfaces_were_brought_up(run_module, root):
-    home = root / "sys/class/net/ens1np0"
-    (home / "operstate").write_text("down\n")
-    run_module()
-    assert (home / "operstate").read_text() == "down\n"
-    assert "link set" not in (root / PROGRAM).read_text()
 
 
 def test_guides_defect_only_one_priority_could_be_paused(run_module, dcb):

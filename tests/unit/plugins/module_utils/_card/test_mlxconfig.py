@@ -35,37 +35,6 @@ THREE = """Configurations:                                          Default     
 The '*' shows parameters with next value different from default/current value.
 The RO shows parameters which are read-only
 """
-ONE = """Configurations:                                          Next Boot
-        LINK_TYPE_P1                                ETH(2)
-"""
-TWO = """Device Firmware does not support reading default configurations
-
-Configurations:                                          Current         Next Boot
-        LINK_TYPE_P1                                IB(1)           ETH(2)
-"""
-
-
-def test_three_columns():
-    found = parse_text(HEAD + THREE)
-    assert found.name == "MCX75310AAS-NEA_Ax"
-    link = found.parameters["LINK_TYPE_P1"]
-    assert (link.default, link.current, link.next, link.read_only) == ("IB(1)", "IB(1)", "ETH(2)", False)
-    second = found.parameters["LINK_TYPE_P2"]
-    assert ([number(second.current), number(second.next)], second.read_only) == ([1, 1], True)
-    assert found.parameters["ROCE_CONTROL"].current is None
-    assert found.parameters["HOST_CHAINING_DESCRIPTORS"].next is None
-
-
-@pytest.mark.parametrize(
-    ("text", "current"),
-    [
-        pytest.param(ONE, None, id="next boot only: nothing is known of what is in force"),
-        pytest.param(TWO, "IB(1)", id="no default"),
-    ],
-)
-def test_the_header_is_read_and_columns_are_not_counted(text, current):
-    found = parse_text(HEAD + text).parameters["LINK_TYPE_P1"]
-    assert (found.default, found.current, found.next) == (None, current, "ETH(2)")
 
 
 def test_an_answer_without_a_table_is_refused():

@@ -15,7 +15,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import (
     CONDITION,
-    NOTE,
     GatedNode,
     GateMemory,
     GatePolicy,
@@ -138,16 +137,6 @@ def bad_then(words, policy):
     return broken
 
 
-def test_one_verdict_never_counts_twice():
-    objects = {"n": node()}
-    policy = GatePolicy(bad=2, taint=True, keep=0)
-    for _again in range(5):
-        objects, targets = run_once(objects, {}, {"n": "rail1: x"}, 10, 11, policy)
-    assert (targets["n"].memory.bad, targets["n"].status) == (1, "Unknown")
-    objects, targets = run_once(objects, {}, {"n": "rail1: x"}, 20, 21, policy)
-    assert (targets["n"].status, targets["n"].memory.out) == ("False", True)
-
-
 def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
     policy = GatePolicy(bad=1, taint=True, keep=0, max_age=100)
     objects, _targets = run_once({"n": node()}, {}, {"n": "rail1: x"}, 10, 11, policy)
@@ -191,12 +180,6 @@ def test_patches_name_the_version_that_was_read():
         "metadata": {"resourceVersion": "77"},
         "spec": {"taints": [FOREIGN, GATE_TAINT]},
     }
-
-
-def test_memory_survives_the_annotation():
-    memory = GateMemory("f", 1, 2, True, True, 12.5, "rail1: x")
-    assert GateMemory.of(memory.text()) == memory
-    assert NOTE.startswith("fabric.railops.io/")
 
 
 @pytest.mark.parametrize(

@@ -118,18 +118,6 @@ def test_ifupdown_is_known_by_what_it_configures(text, there):
     assert interfaces_of(text) == there
 
 
-def test_netplan_says_what_the_live_change_makes():
-    text = files("netplan")["/etc/netplan/zz-railops-ens1np0.yaml"]
-    assert text.mode == 0o600
-    data = yaml.safe_load(text.text)["network"]["ethernets"]["ens1np0"]
-    assert (data["addresses"], data["mtu"]) == (["192.0.2.2/27", "2001:db8:1::2/64"], 4200)
-    assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "metric": 101} in data["routes"]
-    assert {"to": "192.0.2.0/24", "via": "192.0.2.1", "from": "192.0.2.2", "table": 1001} in data["routes"]
-    assert {"to": "192.0.2.0/27", "from": "192.0.2.2", "scope": "link", "table": 1001} in data["routes"]
-    assert {"from": "192.0.2.2/32", "table": 1001, "priority": 10001} in data["routing-policy"]
-    assert {"from": "2001:db8:1::2/128", "table": 1001, "priority": 10001} in data["routing-policy"]
-
-
 def sections(text):
     found = []
     for line in text.splitlines():
@@ -139,28 +127,6 @@ def sections(text):
             key, _equals, value = line.partition("=")
             found[-1][1][key] = value
     return found
-
-
-def test_networkd_says_what_the_live_change_makes():
-    found = sections(files("networkd")["/etc/systemd/network/0-railops-ens1np0.network"].text)
-    assert ("Match", {"Name": "ens1np0"}) in found
-    assert ("Address", {"Address": "2001:db8:1::2/64", "DuplicateAddressDetection": "none"}) in found
-    assert ("RoutingPolicyRule", {"Priority": "10001", "Table": "1001", "From": "192.0.2.2/32"}) in found
-    main = {"Destination": "192.0.2.0/24", "Gateway": "192.0.2.1", "PreferredSource": "192.0.2.2", "Metric": "101"}
-    assert ("Route", main) in found
-
-
-def test_networkmanager_says_what_the_live_change_makes():
-    file = files("networkmanager")["/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection"]
-    assert file.mode == 0o600
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read_string(file.text)
-    assert parser["ipv4"]["address1"] == "192.0.2.2/27"
-    assert (parser["connection"]["id"], parser["connection"]["autoconnect-priority"]) == ("railops-ens1np0", "999")
-    assert parser["ipv4"]["routing-rule1"] == "priority 10001 from 192.0.2.2/32 table 1001"
-    assert (parser["ipv4"]["never-default"], parser["ipv6"]["route2"]) == ("true", "2001:db8::/32,2001:db8:1::1,1024")
-    assert parser["ipv6"]["route2_options"] == "src=2001:db8:1::2,table=1001"
-    assert files("networkmanager") == files("networkmanager")
 
 
 @pytest.mark.parametrize("manager", persist.MANAGERS)

@@ -9,11 +9,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import (
     QosPolicy,
-    checks_of,
     differences,
     make_policy,
     plan_nic,
-    plan_restore,
     switch_values,
     warnings_of,
 )
@@ -79,27 +77,6 @@ def test_what_is_refused(params, place, word):
     assert word in problems[place]
 
 
-def test_all_problems_come_at_once():
-    with pytest.raises(InputError) as caught:
-        make_policy({"priority": 8, "cnp_priority": 9, "dscp": 99, "cnp_dscp": 99})
-    assert len(caught.value.problems) >= 4
-
-
-def test_a_fresh_mlx5():
-    plan = plan_nic(make_policy(GUIDE), FRESH)
-    assert plan.operations == (
-        ("dcbx", "host"),
-        ("dscp", [40, 5]),
-        ("dscp", [48, 6]),
-        ("pfc", [5]),
-        ("cnp_dscp", 48),
-        ("traffic_class", 162),
-    )
-    assert plan.disruptions == ("the link goes down for a moment when flow control changes",)
-    assert plan.after["trust"] == "dscp"
-    assert [text.split(" (")[0] for text in plan.unsupported] == ["congestion control of a priority"]
-
-
 def settled(**more):
     return {
         **FRESH,
@@ -111,24 +88,6 @@ def settled(**more):
         "traffic_class": 162,
         **more,
     }
-
-
-def test_a_second_plan_is_empty():
-    plan = plan_nic(make_policy(GUIDE), settled())
-    assert (plan.operations, plan.disruptions) == ((), ())
-    assert {check["status"] for check in checks_of("rail1", plan, "ens1np0")} == {"ok", "skipped"}
-
-
-def test_the_boot_program_writes_everything_anew():
-    assert plan_nic(make_policy(GUIDE), settled()).boot == (
-        ("dcbx", "host"),
-        ("dscp", [40, 5]),
-        ("dscp", [48, 6]),
-        ("pfc", [5]),
-        ("cnp_dscp", 48),
-        ("cnp_priority", 6),
-        ("traffic_class", 162),
-    )
 
 
 @pytest.mark.parametrize(
@@ -159,53 +118,10 @@ def test_what_is_written(values, operations):
     assert list(plan_nic(make_policy(GUIDE), settled(**values)).operations) == operations
 
 
-def test_only_mlx5_flaps():
-    assert plan_nic(make_policy(GUIDE), settled(driver="ice", pfc=[])).disruptions == ()
-
-
 def test_without_congestion_control_the_priority_is_switched_off():
     policy = make_policy({**GUIDE, "ecn": False})
     plan = plan_nic(policy, settled(ecn_np=[4, 5], ecn_rp=[5], traffic_class=160))
     assert list(plan.operations) == [("ecn_np", [4]), ("ecn_rp", [])]
-
-
-def test_an_interface_that_offers_nothing():
-    empty = dict.fromkeys(FRESH)
-    plan = plan_nic(make_policy(GUIDE), {**empty, "rdma": [], "problem": "DCB netlink: Operation not supported"})
-    assert (plan.operations, plan.boot) == ((), ())
-    assert len(plan.unsupported) == 4
-    assert "Operation not supported" in plan.unsupported[0]
-
-
-def test_going_back_pauses_nothing_and_trusts_pcp():
-    plan = plan_restore({**FRESH}, [40, 48], settled())
-    assert plan.operations == (
-        ("pfc", []),
-        ("no_dscp", [40, 5]),
-        ("no_dscp", [48, 6]),
-        ("cnp_dscp", 4),
-        ("traffic_class", 0),
-        ("dcbx", "firmware"),
-    )
-    assert plan.after["trust"] == "pcp"
-
-
-def test_going_back_to_what_was_there_before():
-    original = {**FRESH, "trust": "dscp", "pfc": [3], "dscp_map": [[26, 3], [40, 1]], "dcbx": "host"}
-    plan = plan_restore(original, [40, 48], settled(dscp_map=[[26, 3], [40, 5], [48, 6]]))
-    assert plan.operations == (
-        ("pfc", [3]),
-        ("dscp", [40, 1]),
-        ("no_dscp", [48, 6]),
-        ("cnp_dscp", 4),
-        ("traffic_class", 0),
-    )
-    assert plan.after["dscp_map"] == [[26, 3], [40, 1]]
-
-
-def test_going_back_with_no_record_takes_the_defaults():
-    plan = plan_restore(None, [40, 48], settled())
-    assert [kind for kind, _value in plan.operations] == ["pfc", "no_dscp", "no_dscp", "traffic_class"]
 
 
 def test_what_did_not_come_to_be():

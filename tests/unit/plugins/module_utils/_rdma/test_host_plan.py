@@ -38,19 +38,6 @@ def statuses(plan):
     return {(check["id"], check["rail"]): check["status"] for check in plan.checks}
 
 
-def test_a_bare_host_gets_file_and_modules():
-    plan = plan_host(Want(), have(loaded=frozenset(), files={}))
-    assert plan.files == {MODULES_FILE: modules_text(ROCE)}
-    assert plan.load == list(ROCE)
-    assert statuses(plan) == {("rdma_modules", None): "deviation"}
-
-
-def test_a_second_plan_is_empty():
-    plan = plan_host(Want(), have())
-    assert (plan.changed, plan.problems, plan.reboot_reasons) == (False, [], [])
-    assert statuses(plan) == {("rdma_modules", None): "ok"}
-
-
 def test_infiniband_needs_ipoib_and_umad():
     assert plan_host(Want(network="infiniband"), have()).load == ["ib_umad", "ib_ipoib"]
 
@@ -87,15 +74,6 @@ def test_after_the_reboot_it_is_done():
     plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens1np0", PCI), files=files))
     assert (plan.changed, plan.reboot_reasons) == (False, [])
     assert statuses(plan)["rdma_name", "rail1"] == "ok"
-
-
-def test_an_alternative_name_needs_no_reboot():
-    want = Want(rails=(RAIL,), naming="altname")
-    plan = plan_host(want, have(Netdev("ens27np0", PCI)))
-    assert (plan.add_names, plan.reboot_reasons) == ([("ens27np0", "ens1np0")], [])
-    files = {LINK: plan.files[LINK]}
-    again = plan_host(want, have(Netdev("ens27np0", PCI, altnames=("ens1np0",)), files=files))
-    assert again.changed is False
 
 
 def test_a_name_that_another_card_has_is_refused():

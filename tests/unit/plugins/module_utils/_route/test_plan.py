@@ -133,18 +133,6 @@ def test_no_route_beyond_the_subnet_where_there_is_no_need_or_no_way(values):
     assert routes == ["192.0.2.0/27 dev ens1np0 table 1001 scope link src 192.0.2.2"]
 
 
-def test_a_second_plan_is_empty_and_absent_undoes_present():
-    host = host_of("ens1np0")
-    first = plan(host)
-    assert first.changed
-    second = plan(after(host, first))
-    assert not second.changed
-    assert {check["status"] for check in second.checks} == {"ok"}
-    gone = plan(after(host, first), state="absent")
-    assert gone.changed
-    assert gone.target.routes == gone.target.rules == gone.target.addresses == frozenset()
-
-
 def test_protocol_and_the_metric_inside_a_table_of_ours_are_no_difference():
     host = host_of("ens1np0")
     target = plan(host).target

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
@@ -47,35 +45,6 @@ def test_exclusive_guide_gives_the_guides_blocks():
     assert made.slice("node1")["rdma_prefixes"] == ["172.17.0.0/21"]
     first, last = made.plan.blocks[0].aggregate.network, made.plan.blocks[-1].aggregate.last
     assert (address_text(4, first), address_text(4, last)) == ("172.17.0.0", "172.17.7.255")
-
-
-def test_exclusive_host_plan_is_complete():
-    data = plan(exclusive(), hosts(8)).slice("node3")
-
-    assert {key: data[key] for key in ("schema", "fabric", "node", "slot", "network", "rdma_mode", "policy")} == {
-        "schema": 1,
-        "fabric": "fabric",
-        "node": "node3",
-        "slot": 2,
-        "network": "roce",
-        "rdma_mode": "shared",
-        "policy": "prefixes",
-    }
-    assert data["rails"][7] == {
-        "name": "rail8",
-        "index": 8,
-        "interface": "ens8np0",
-        "pci": None,
-        "mtu": 4200,
-        "table": 1008,
-        "rule_priority": 10008,
-        "addresses": [
-            {"family": 4, "address": "172.17.7.66", "subnet": "172.17.7.64/27", "gateway": "172.17.7.65"},
-        ],
-    }
-    assert data["sysctls"]["net/ipv4/conf/ens1np0/arp_ignore"] == "1"
-    assert data["sysctls"]["net/ipv4/conf/ens8np0/rp_filter"] == "2"
-    assert not [key for key in data["sysctls"] if "ipv6" in key]
 
 
 def test_shared_guide_gives_rail_n_the_third_byte_n():
@@ -217,21 +186,6 @@ def test_node_pods(more, family, count):
     assert intervals.size(block_of(made.plan, 0, 0, family).pods(0)) == count
 
 
-def test_zones_have_their_own_blocks_and_slots():
-    zones = [
-        {"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["leaf-a", "leaf-b"]},
-        {"name": "su2", "supernets": ["10.2.0.0/16"], "max_nodes": 4},
-    ]
-    nodes = [{"host": "a1", "groups": ["su1"]}, {"host": "b1", "groups": ["su2"]}, {"host": "b2", "groups": ["su2"]}]
-    made = plan(exclusive(supernets=[], zones=zones, rails=rails(2)), nodes)
-
-    assert made.address("a1", 1)["address"] == "10.1.0.2"
-    assert made.address("b1", 1)["address"] == "10.2.0.2"
-    assert made.address("b2", 2)["subnet"] == "10.2.0.160/27"
-    assert json.loads(made.lock)["nodes"]["b2"] == {"zone": "su2", "slot": 1, "retired": False}
-    assert made.slice("a1")["rdma_prefixes"] == ["10.1.0.0/23", "10.2.0.0/24"]
-
-
 def test_default_route_leads_to_the_supernet_for_the_exclusion_rule_needs_one_prefix():
     assert plan(shared(policy="default_route")).slice("node1")["rdma_prefixes"] == ["172.17.0.0/16"]
     assert plan(shared()).slice("node1")["rdma_prefixes"] == [
@@ -239,20 +193,6 @@ def test_default_route_leads_to_the_supernet_for_the_exclusion_rule_needs_one_pr
         "172.17.2.0/23",
         "172.17.4.0/22",
         "172.17.8.0/24",
-    ]
-
-
-def test_interfaces_and_names_of_single_nodes():
-    nodes = [
-        {"host": "gpu-a", "name": "worker-1.example", "interfaces": {"rail1": "0000:1A:00.0", "rail2": "enp9s0"}},
-        {"host": "gpu-b"},
-    ]
-    data = plan(exclusive(rails=rails(2)), nodes).slice("gpu-a")
-
-    assert data["node"] == "worker-1.example"
-    assert [(rail["interface"], rail["pci"]) for rail in data["rails"]] == [
-        ("ens1np0", "0000:1a:00.0"),
-        ("enp9s0", None),
     ]
 
 

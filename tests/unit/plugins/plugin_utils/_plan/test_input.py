@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import unknown_variables
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 
 
@@ -35,23 +35,6 @@ def test_a_rail_may_have_a_vlan_of_its_own():
     assert [rail.parent for rail in fabric.rails] == ["a.7", "b.9"]
 
 
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        pytest.param(None, None, id="none"),
-        pytest.param({}, None, id="empty"),
-        pytest.param({"value": "x"}, ("cni.spidernet.io/rdma-resource-inject", "x"), id="value"),
-        pytest.param(
-            {"key": "cni.spidernet.io/network-resource-inject"},
-            ("cni.spidernet.io/network-resource-inject", "fabric"),
-            id="key",
-        ),
-    ],
-)
-def test_inject(given, read):
-    assert read_fabric(exclusive(inject=given)).inject == read
-
-
 def test_reserved_ranges_are_merged_and_sorted():
     reserved = ["172.17.0.9", "172.17.0.5-172.17.0.8", "172.17.9.0/30", "fd00::1", "172.17.0.1"]
     fabric = read_fabric(exclusive(reserved=reserved))
@@ -69,13 +52,6 @@ def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
 
 def test_a_foreign_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
     assert read_fabric(exclusive(foreign_networks=["172.17.8.0/21", "10.0.0.0/8"])).foreign
-
-
-def test_options_of_the_run():
-    options = read_options({"retire": ["node7"], "release": None, "allow_renumber": True})
-
-    assert (options.retire, options.release) == (("node7",), ())
-    assert (options.allow_renumber, options.accept_lock) == (True, False)
 
 
 KNOWN = {"fabric_": ["fabric_supernets", "fabric_rails", "fabric_mtu"], "verify_": ["verify_max_errors"]}

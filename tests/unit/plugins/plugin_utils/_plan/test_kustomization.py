@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import pytest
 import yaml
 
@@ -25,10 +22,6 @@ def planned(files):
     """Return the objects of all manifests, by file."""
     manifests = {name: text for name, text in files.items() if name.endswith(".yaml") and name not in NO_OBJECTS}
     return {name: [obj for obj in yaml.safe_load_all(text) if obj] for name, text in manifests.items()}
-
-
-def by_name(objects):
-    return sorted(objects, key=lambda obj: (obj["kind"], obj["metadata"]["name"]))
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -48,15 +41,3 @@ def test_who_prunes_leaves_the_pools(sample):
     pools = {obj["kind"] for obj in objects} & {POOL, CIDR_POOL}
     assert kept == pools
     assert all(obj["metadata"]["annotations"] == PRUNE for obj in objects if obj["kind"] in pools)
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on PATH")
-@pytest.mark.parametrize("sample", ["exclusive", "sriov-roce", "infiniband"])
-def test_kustomize_changes_no_field(sample, tmp_path):
-    files = render_cluster(plan_of(*SAMPLES[sample]))
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    built = [obj for obj in yaml.safe_load_all(done.stdout) if obj]
-    assert by_name(built) == by_name(obj for found in planned(files).values() for obj in found)

@@ -6,36 +6,15 @@ from __future__ import annotations
 
 import csv
 import io
-import ipaddress
-import itertools
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import cell, render_switch
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
 
-ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
-
 
 def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
-
-
-@pytest.mark.parametrize("sample", ALL)
-def test_aggregates_cover_their_gateways_and_share_nothing(sample):
-    plan = plan_of(*SAMPLES[sample])
-    files = render_switch(plan)
-    prefixes = rows(files["prefixes.csv"])
-    nets = {(row["zone"], row["rail"], row["family"]): ipaddress.ip_network(row["aggregate"]) for row in prefixes}
-    assert len(nets) == len(prefixes) == len(plan.blocks)
-    for row in rows(files["gateways.csv"]):
-        net = nets[row["zone"], row["rail"], row["family"]]
-        assert ipaddress.ip_address(row["gateway"]) in ipaddress.ip_network(row["subnet"])
-        assert ipaddress.ip_network(row["subnet"]).subnet_of(net)
-    if plan.fabric.mode != "flat":
-        found = sorted(nets.values(), key=lambda net: (net.version, int(net.network_address)))
-        for one, other in itertools.pairwise(found):
-            assert one.version != other.version or not one.overlaps(other)
 
 
 def test_the_guides_exclusive_fabric():

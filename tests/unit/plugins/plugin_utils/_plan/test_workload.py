@@ -88,11 +88,6 @@ def test_files_are_the_golden_ones(name):
     }
 
 
-@pytest.mark.parametrize("sample", EACH)
-def test_the_files_are_those_of_the_layout(sample):
-    assert sorted(made_of(sample)[1]) == sorted(NAMES["workload"])
-
-
 @functools.cache
 def made_of(name):
     """Return the plan of a sample and its files, made once."""
