@@ -70,7 +70,7 @@ class LinkTypeHost:
     def _write(self, plan: CardPlan) -> CardPlan:
         """Write values for the next boot, all in one call."""
         words = (f"{name}={value}" for name, value in plan.writes.items())
-        power_cycle = mlxconfig.needs_power_cycle(self._call(plan.card.address, "-y", "set", *words))
+        power_cycle = "power cycle" in " ".join(self._call(plan.card.address, "-y", "set", *words).lower().split())
         # The link layers were those before; the firmware's own word counts now.
         after = replace(self._ask(plan.card, plan.wish, None), was_written=True)
         if missing := [value.name for value in after.values if not value.written]:

@@ -20,7 +20,6 @@ TITLE = re.compile(r"Default|Current|Next Boot|New")
 ROW = re.compile(r"^(?P<star>\*?)\s*(?P<ro>RO\b)?\s+(?P<name>[A-Z][A-Z0-9_]*(?:\[[0-9.N]+\])?)\s+(?P<values>\S.*)$")
 LABEL = re.compile(r"^(?P<label>Device type|Name|Description|Device):\s*(?P<value>.*?)\s*$")
 NAMED = re.compile(r"(?P<word>[^()]*)\((?P<number>\d+|0x[0-9a-fA-F]+)\)")
-POWER_CYCLE = re.compile(r"power\s+cycle", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -71,19 +70,9 @@ class Configuration:
 
 FAULTS = (
     (
-        r"doesn't support (?:the )?LINK_TYPE_P\d parameter",
-        "The card has no link type to choose: it is an Ethernet-only (or InfiniBand-only) model.",
-        "Take the card out of the selection, or want the link type that it has. [card_one_type]",
-    ),
-    (
         r"Livefish mode",
         "The card is in livefish mode: its firmware did not start.",
         "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host. [card_livefish]",
-    ),
-    (
-        r"doesn't support any configuration changes",
-        "The card's firmware takes no configuration.",
-        "Update its firmware, or take the card out of the selection. [card_no_configuration]",
     ),
     (
         r"[Rr]ead[- ]?[Oo]nly",
@@ -92,25 +81,10 @@ FAULTS = (
         "again. [card_locked]",
     ),
     (
-        r"Unknown Parameter",
-        "The tool does not know a parameter.",
-        "Install a newer mstflint (or MFT) and newer firmware. [card_parameter]",
-    ),
-    (
-        r"doesn't support (?:the )?\w+ parameter",
-        "The card does not have a parameter.",
-        "Update its firmware, or do not ask for it on this card. [card_lacks]",
-    ),
-    (
         r"(?i)capability exceeds device limits|illegal value",
         "The card cannot do that much.",
         "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer. "
         "[card_too_many]",
-    ),
-    (
-        r"Unsupported device",
-        "The tool does not support the card.",
-        "Install a newer mstflint (or MFT); cards before ConnectX-4 are not supported by this collection. [card_old]",
     ),
     (
         r"Failed to open (?:the )?device",
@@ -118,19 +92,8 @@ FAULTS = (
         "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
         "kernel with fwctl. [card_closed]",
     ),
-    (
-        r"No devices found|mst might be stopped",
-        "The tool found no card.",
-        "Give PCI addresses (this module does); if it still says so, run mst start once, or install mstflint. "
-        "[card_not_found]",
-    ),
-    (
-        r"Failed to query some of the TLVs|Failed to query",
-        "The card did not answer for all of its parameters.",
-        "Run again; if it stays, update the firmware and reset or power-cycle the card. [card_silent]",
-    ),
 )
-"""Messages of the tools that this collection knows: the pattern, what it means and what to do."""
+"""Messages of the tools that do not say what to do: the pattern, what it means and what to do."""
 
 
 def number(value: str | None) -> int | None:
@@ -158,12 +121,10 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
     for pattern, meaning, fix in FAULTS:
         if re.search(pattern, output):
             return RdmaError(f"Card {card}: {meaning} ({said})", fix)
-    if code == 5:
-        problem = f"Card {card}: the tool does not understand {' '.join(argv)} ({said})."
-        return RdmaError(problem, "Install mstflint 4.16 or newer. [mstflint_old]")
     return RdmaError(
-        f"Card {card}: {argv[0]} failed with exit code {code} and said: {said}.",
-        "Run the command by hand on the host; nothing was changed on this card by this step. [mlxconfig_failed]",
+        f"Card {card}: {' '.join(argv)} failed with exit code {code} and said: {said}.",
+        "Install a newer mstflint (4.16 at least, or MFT) and newer firmware; cards before ConnectX-4 are not "
+        "supported. Nothing was changed on this card by this step. [mlxconfig_failed]",
     )
 
 
@@ -186,7 +147,8 @@ def parse_text(output: str) -> Configuration:
         if len(values) != len(columns):
             # A sentence, or a value that this parser does not know: not guessed at.
             continue
-        told = dict(zip(columns, map(_value_of, values)))
+        unknown = [value in ("N/A", "-") or value.startswith("Array[") for value in values]
+        told = {title: None if none else value for title, value, none in zip(columns, values, unknown)}
         default, current, coming = map(told.get, ("default", "current", "next"))
         parameters[row["name"]] = Parameter(row["name"], default, current, coming, bool(row["ro"]))
     if not columns:
@@ -195,12 +157,3 @@ def parse_text(output: str) -> Configuration:
             "Run the query by hand (mstconfig -d PCI -e q) and report its output. [mlxconfig_answer]",
         )
     return Configuration(labels.get("Device type", ""), labels.get("Name", ""), parameters)
-
-
-def _value_of(text: str) -> str | None:
-    return None if text in ("N/A", "-") or text.startswith("Array[") else text
-
-
-def needs_power_cycle(output: str) -> bool:
-    """Whether a set command says that a reboot is not enough."""
-    return bool(POWER_CYCLE.search(output))

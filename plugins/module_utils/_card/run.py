@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._check import Check, deviation
-from .._errors import InputError, Problem, RdmaError
+from .._check import deviation
+from .._errors import InputError, RdmaError
 from .._module import rails_spec
 from .._programs import Machine
 from .._untouchable import read_untouchable
@@ -56,6 +56,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     problems = unplaced(rails, cards)
     if problems and not module.check_mode:
         raise InputError(problems)
+    unknown = [
+        deviation("card_place", "a card", None, item.problem, item.fix, rail=item.place.partition(" ")[2])
+        for item in problems
+    ]
     wishes = choose(module.params["cards"], cards, rails)
     host = LinkTypeHost(machine)
     before = list(host.plan(cards, wishes))
@@ -73,7 +77,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
         "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
-        "checks": [*checks(before if module.check_mode else after), *map(_unplaced, problems)],
+        "checks": [*checks(before if module.check_mode else after), *unknown],
         "problems": [asdict(problem) for problem in problems],
         "warnings": [
             f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix
@@ -84,10 +88,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if not module.check_mode:
         _raise_failures(after, result)
     return result
-
-
-def _unplaced(problem: Problem) -> Check:
-    return deviation("card_place", "a card", None, problem.problem, problem.fix, rail=problem.place.partition(" ")[2])
 
 
 def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:

@@ -42,16 +42,6 @@ FAILURES = (
         "Enable the repository that has it (universe on Ubuntu, CRB and AppStream on RHEL), or set"
         " rdma_driver_packages to what there is. [no_package]",
     ),
-    (
-        r"No space left on device",
-        "The disk is full.",
-        "Free some space and run again. [disk_full]",
-    ),
-    (
-        r"unmet dependencies|held broken packages|nothing provides|conflicting requests|cannot install both",
-        "The package manager cannot satisfy the dependencies.",
-        "Take out what conflicts (another OFED?), and see its output. [dependencies]",
-    ),
 )
 
 

@@ -26,6 +26,7 @@ KERNEL_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
 # What DKMS needs beside the headers of the kernel; no package of DOCA-OFED brings it when recommendations are off.
 BUILD_TOOLS = ("gcc", "make")
+HEADERS = ("linux-headers-", "kernel-devel-")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -146,8 +147,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
 def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
     """Ubuntu's small kernels leave the RDMA modules to a package of their own; DOCA-OFED builds its own by DKMS."""
     if want.source == "doca" and not host.headers:
-        name = "linux-headers" if host.family == "debian" else "kernel-devel"
-        return (f"{name}-{host.kernel}", *BUILD_TOOLS)
+        return (f"{HEADERS[host.family != 'debian']}{host.kernel}", *BUILD_TOOLS)
     if host.container or host.distribution != "ubuntu" or want.source != "inbox":
         return ()
     wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
@@ -158,18 +158,6 @@ CONTAINER_FIX = (
     "See its pod on this node: kubectl get pods -A -l nvidia.com/ofed-driver -o wide, and its log; the chart of "
     "Spiderpool's guide calls it mofed-*. [driver_not_ready]"
 )
-
-
-def container_late(host: Host, seconds: int) -> RdmaError:
-    """Return the failure of a wait for the driver container; it names what was waited for."""
-    seen = "is there, its file .driver-ready is not" if host.container else "is empty or missing"
-    seen = f"its folder /run/mellanox/drivers {seen}"
-    return RdmaError(f"The driver container of this host was not ready within {seconds} s: {seen}.", CONTAINER_FIX)
-
-
-def is_build_need(name: str) -> bool:
-    """Whether a package is there for building kernel modules."""
-    return name in BUILD_TOOLS or name.startswith(("linux-headers-", "kernel-devel-"))
 
 
 def make_plan(want: Want, host: Host) -> Plan:

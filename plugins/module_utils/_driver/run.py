@@ -19,7 +19,7 @@ from .._errors import RdmaError
 from .._programs import Machine
 from . import plan as planning
 from .host import Packages, check_sum, read_host
-from .plan import Plan, Want
+from .plan import BUILD_TOOLS, HEADERS, Plan, Want
 
 POLL_SECONDS = 10.0
 
@@ -66,7 +66,7 @@ def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> 
     """Install what the plan says."""
     refresh = module.params["refresh"]
     # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
-    if first := [name for name in plan.packages if planning.is_build_need(name)]:
+    if first := [name for name in plan.packages if name in BUILD_TOOLS or name.startswith(HEADERS)]:
         packages.install(first, {}, refresh=refresh)
     if plan.repository:
         path = fetch(module, want.doca_repository or "")
@@ -85,7 +85,12 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         end = time.monotonic() + module.params["container_timeout"]
         while not before.container_ready:
             if time.monotonic() >= end:
-                raise planning.container_late(before, module.params["container_timeout"])
+                seen = "is there, its file .driver-ready is not" if before.container else "is empty or missing"
+                raise RdmaError(
+                    f"The driver container of this host was not ready within {module.params['container_timeout']} s: "
+                    f"its folder /run/mellanox/drivers {seen}.",
+                    planning.CONTAINER_FIX,
+                )
             time.sleep(min(POLL_SECONDS, module.params["container_timeout"]))
             before = read_host(machine, want)
     plan = planning.make_plan(want, before)

@@ -56,11 +56,6 @@ def read_acs(machine: Machine, address: str) -> int | None:
     return int(said, 16) if re.fullmatch("[0-9a-f]{4}", said) else None
 
 
-def start_line(tool: str, address: str) -> str:
-    """Return the line of the unit that clears the bits of one bridge; a bridge that is not there stops nothing."""
-    return f"ExecStart=-{tool} -s {address} {ACS}=0:{P2P_BITS:x}"
-
-
 def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Host:
     """Read what matters for GPUDirect.
 
@@ -105,7 +100,8 @@ def wanted_files(plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, 
         original = {address: recorded.get(address, host.acs[address]) for address in plan.bridges}
         settings = {"note": NOTE, "original": original}
         files[SETTINGS] = json.dumps(settings, indent=1, sort_keys=True) + "\n"
-        start = "\n".join(start_line(host.setpci or "", address) for address in plan.bridges)
+        # Clears the bits of each bridge; one that is not there stops nothing.
+        start = "\n".join(f"ExecStart=-{host.setpci} -s {address} {ACS}=0:{P2P_BITS:x}" for address in plan.bridges)
         files[UNIT] = UNIT_TEXT.format(note=NOTE, start=start)
     return files
 
@@ -116,16 +112,10 @@ def apply(machine: Machine, plan: Plan) -> None:
         done = machine.run(["setpci", "-s", address, f"{ACS}={bits:04x}"])
         if read_acs(machine, address) == bits:
             continue
-        if said := done.reported():
-            raise RdmaError(
-                f"Access control of bridge {address} cannot be written: {said}.",
-                "Kernel lockdown (Secure Boot) forbids it: use the kernel argument pci=disable_acs_redir= or the "
-                "BIOS. [acs_locked]",
-                bridge=address,
-            )
         raise RdmaError(
-            f"Bridge {address} did not keep the access control bits.",
-            "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=. [acs_not_kept]",
+            f"Bridge {address} did not keep the access control bits: {done.reported() or 'setpci says nothing'}.",
+            "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=; kernel lockdown (Secure Boot) "
+            "forbids to write them. [acs_not_kept]",
             bridge=address,
         )
     if plan.load_peermem and (done := machine.run(["modprobe", "nvidia_peermem"])).status:
