@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 
 import pytest
@@ -55,6 +59,32 @@ def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_begins_anew(fabr
     anew, _facts = looked(host, facts)
     assert "driver was loaded anew" in anew["rail1 port_flaps"]["cause"]
     assert anew["rail2 port_flaps"]["status"] == "ok"
+
+
+def settings_of(name, speed, own, peer):
+    """Make an interface whose driver keeps the link settings that it is given, as `tun` does."""
+    run("ip", "tuntap", "add", name, "mode", "tap")
+    masks = b"".join(sum(1 << bit for bit in modes).to_bytes(16, "little") for modes in (own, own, peer))
+    # struct ethtool_link_settings: ETHTOOL_SLINKSETTINGS, the speed, and masks of 4 words.
+    data = array.array("B", struct.pack("=II7xb32x", 0x4D, speed, 4) + masks)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, nic.SIOCETHTOOL, struct.pack("16sP16x", name.encode(), data.buffer_info()[0]))
+    return nic.offered(name)
+
+
+@pytest.mark.parametrize(
+    ("own", "peer", "offered"),
+    [
+        # linux/ethtool.h: 100000baseCR4, 200000baseKR4, 400000baseKR8, Autoneg.
+        ((38, 62, 69), (38, 62), 200000),
+        ((38, 62, 69), (38, 62, 69), 400000),
+        ((6, 38), (6, 62), 0),
+        ((38,), (), 0),
+    ],
+)
+def test_what_both_ends_of_a_link_offer(fabric, own, peer, offered):
+    assert inside(fabric.hosts[0].name, lambda: settings_of("roce0", 100000, own, peer)) == offered
+    assert inside(fabric.hosts[0].name, lambda: nic.offered("ens1np0")) == 0
 
 
 @pytest.mark.skipif(shutil.which("ethtool", path=f"{os.environ['PATH']}:/usr/sbin") is None, reason="no ethtool")

@@ -53,8 +53,8 @@ def look(
 def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str, t.Any]:
     """Return what a port shows; what there is none of is None or empty.
 
-    `interface`, `ifindex`, `device`, `port` (of the RDMA device), `counters`, `pci`, `pci_id`, `pcie`, `speed` (Mb/s),
-    `rate` (the RDMA port's own word), `driver`, `version`, `firmware`.
+    `interface`, `ifindex`, `device`, `port` (of the RDMA device), `counters`, `pci`, `pci_id`, `pcie`, `speed` and
+    `offered` (Mb/s, by both ends), `rate` (the RDMA port's own word), `driver`, `version`, `firmware`.
     """
     folder = f"{NET}/{interface}"
     rdma = rdma_port(sysfs, interface, known)
@@ -71,6 +71,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
         "pci_id": _pci_id(sysfs, address),
         "pcie": pcie_of(sysfs, address),
         "speed": speed if speed and speed > 0 else None,
+        "offered": nic.offered(interface) if sysfs.exists(folder) else 0,
         "rate": sysfs.text(f"{rdma.folder}/rate") if rdma else None,
         "driver": told.get("driver") or None,
         "version": told.get("version") or None,

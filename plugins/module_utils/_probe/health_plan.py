@@ -33,6 +33,7 @@ _FIXES = {
     "port_flaps": "Look at the cable, the optics and the leaf's log, unless somebody took the link down on purpose.",
     "port_order": "Nothing with adaptive routing; without it look for loss on the leaves. verify_limits makes it fail.",
 }
+_SPEED_FIX = "Look at the cable, the optics, breakout and FEC of the leaf's port."
 
 
 def judge(
@@ -51,7 +52,7 @@ def judge(
         before, why = _comparable(name, now, boot, since)
         allowed = {**LIMITS, **limits}
         found += [_growth(check, name, now, before, why, allowed[check]) for check in LIMITS]
-        found += [_pcie(name, now), *([_speed(name, now, speed)] if speed else [])]
+        found += [_pcie(name, now), *([_speed(name, now, speed)] if speed or now.get("offered") else [])]
     return found
 
 
@@ -129,11 +130,10 @@ def _pcie(rail: str, now: Facts) -> Check:
 def _speed(rail: str, now: Facts, planned: int) -> Check:
     if not now.get("speed"):
         return skipped("port_speed", "The interface says no speed: it is down, or virtual.", rail=rail)
-    return compared(
-        "port_speed",
-        f"{planned / 1000:g} Gb/s",
-        f"{now['speed'] / 1000:g} Gb/s",
-        f"{now['interface']} runs at another speed.",
-        "Look at the cable, the optics, breakout and FEC of the leaf's port.",
-        rail=rail,
-    )
+    texts = f"{(planned or now['offered']) / 1000:g} Gb/s", f"{now['speed'] / 1000:g} Gb/s"
+    if planned:
+        return compared("port_speed", *texts, f"{now['interface']} runs at another speed.", _SPEED_FIX, rail=rail)
+    if now["speed"] >= now["offered"]:
+        return ok("port_speed", *texts, rail=rail)
+    cause = f"{now['interface']} runs slower than both ends of its link offer."
+    return warning("port_speed", *texts, cause, _SPEED_FIX, rail=rail)

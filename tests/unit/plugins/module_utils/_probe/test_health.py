@@ -43,7 +43,11 @@ def judged(now, since="the same", *, boot="b1", last="b1", limits=None, speed=0)
     since = NOW if since == "the same" else since
     before = {"boot": last, "rails": {"rail1": since}} if since else None
     checks = judge({"rail1": now}, boot, before, limits or {}, speed)
-    assert [check["id"] for check in checks] == [*GROWTH, "pcie_link", *(["port_speed"] if speed else [])]
+    assert [check["id"] for check in checks] == [
+        *GROWTH,
+        "pcie_link",
+        *(["port_speed"] if speed or now.get("offered") else []),
+    ]
     return {check["id"]: check for check in checks}
 
 
@@ -127,6 +131,20 @@ def test_a_planned_speed():
     slow = judged({**NOW, "speed": 200000}, speed=400000)["port_speed"]
     assert (slow["status"], slow["planned"], slow["observed"]) == ("deviation", "400 Gb/s", "200 Gb/s")
     assert judged({**NOW, "speed": None}, speed=400000)["port_speed"]["status"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("now", "speed", "status"),
+    [
+        ({"offered": 400000}, 0, "ok"),
+        ({"offered": 400000, "speed": 200000}, 0, "warning"),
+        ({"offered": 400000, "speed": 200000}, 200000, "ok"),
+        ({"offered": 400000, "speed": None}, 0, "skipped"),
+        ({"offered": 100000, "speed": 400000}, 0, "ok"),
+    ],
+)
+def test_a_link_slower_than_both_of_its_ends_offer(now, speed, status):
+    assert judged({**NOW, **now}, speed=speed)["port_speed"]["status"] == status
 
 
 def test_sound_counters_do_not_fail_a_traffic_test():
