@@ -5,8 +5,7 @@
 """The API's server or Spiderpool's controller is killed while a playbook runs, beside the real ones.
 
 The run ends well, or with one sentence that names what was killed; the next one completes, and after that there is
-nothing to do. Both are started again as kubelets do it. Parts that need a node are killed in the lab
-(`tests/lab/matrix.py cluster-kills`).
+nothing to do. Both are started again as kubelets do it.
 """
 
 from __future__ import annotations

@@ -9,10 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import shutil
-import subprocess
 import typing as t
-from functools import cache
 from pathlib import Path
 
 import bare
@@ -25,27 +22,10 @@ from ansible.cli.playbook import PlaybookCLI
 from ansible.parsing.splitter import parse_kv
 from blocks import CHECKOUT, HERE_DOCUMENT, split
 
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
-
 # Files that a command before makes.
 MADE = ("discover/fabric/proposal.yml", "discover/fabric/cables.yml")
 # Where the pages' checkout is.
 OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
-KUBECTL_VERBS = (
-    "annotate",
-    "apply",
-    "cordon",
-    "create",
-    "describe",
-    "delete",
-    "drain",
-    "exec",
-    "get",
-    "label",
-    "rollout",
-    "uncordon",
-)
-IP_OBJECTS = ("address", "link", "route", "rule")
 
 
 class Context:
@@ -183,16 +163,8 @@ def python(words: list[str], context: Context) -> list[str]:
         return lab_command(words[2:], context)
     if path.name == "bare.py":
         return simple(bare.parser().parse_args(words[2:]).words, context)
-    if path.name == "matrix.py":
-        return unknown_cases([word for word in words[2:] if not word.startswith("-")], path)
     text = path.read_text(encoding="utf-8")
     return [f"{path.name} has no {word}" for word in words[2:] if f'"{word}"' not in text and word != "DIR"]
-
-
-def unknown_cases(cases: list[str], path: Path) -> list[str]:
-    """Say which cases the matrix does not have."""
-    text = path.read_text(encoding="utf-8")
-    return [f"the matrix has no case {case}" for case in cases if not re.search(rf'Case\(\s*"{case}"', text)]
 
 
 def lab_command(words: list[str], context: Context) -> list[str]:
@@ -210,62 +182,10 @@ def shell(words: list[str], context: Context) -> list[str]:
     return line(words[2], context) if words[1] == "-c" else [f"not understood: {shlex.join(words)}"]
 
 
-def molecule(words: list[str], context: Context) -> list[str]:
-    """Check a run of molecule."""
-    if words[1:] != ["test"] and (words[1:3] != ["test", "-s"] or len(words) != 4):
-        return [f"not understood: {shlex.join(words)}"]
-    name = words[3] if len(words) == 4 else "default"
-    return [] if (CHECKOUT / "molecule" / name / "molecule.yml").is_file() else [f"no scenario {name}"]
-
-
-@cache
-def kinds() -> set[str]:
-    """Return every name of the kinds that the cluster tests' API serves."""
-    table = (
-        (CHECKOUT / "tests/cluster/api_kinds.py").read_text(encoding="utf-8").split('_TABLE = """')[1].split('"""')[0]
-    )
-    rows = [row.split() for row in table.splitlines() if row]
-    found = {name for api, kind, plural, scope, *short in rows for name in (kind.lower(), plural, *short)}
-    for path in CHECKOUT.glob("tests/cluster/chart/crds/*.yaml"):
-        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-            names = document["spec"]["names"]
-            found |= {names["plural"], names.get("singular", names["kind"].lower()), *names.get("shortNames", [])}
-    return found
-
-
-def kubectl(words: list[str], context: Context) -> list[str]:
-    """Check verb and kind of a kubectl command."""
-    rest = [word for word in words[1:] if not word.startswith("-")]
-    rest = rest[1:] if words[1] == "-n" else rest
-    if rest[0] not in KUBECTL_VERBS:
-        return [f"kubectl has no {rest[0]} here"]
-    if rest[0] in ("cordon", "drain", "uncordon"):
-        return []
-    if rest[0] in ("apply", "create"):
-        planned = [word.removeprefix("plan/fabric/") for word in words if word.startswith("plan/fabric/")]
-        known = {*NAMES, *(f"{part}/{name}" for part, names in NAMES.items() for name in names)}
-        return [f"the plan has no {path}" for path in planned if path not in known]
-    if rest[0] == "exec":
-        return simple(words[words.index("--") + 1 :], context)
-    kind = (rest[2] if rest[0] == "rollout" else rest[1]).split("/")[0]
-    return [] if kind in kinds() else [f"the API serves no {kind}"]
-
-
-def iproute(words: list[str], context: Context) -> list[str]:
-    """Check the object of an ip command."""
-    rest = [word for word in words[1:] if not word.startswith("-")]
-    return [] if any(thing.startswith(rest[0]) for thing in IP_OBJECTS) else [f"ip has no {rest[0]}"]
-
-
 def copy(words: list[str], context: Context) -> list[str]:
     """Check what is copied, and remember the copy."""
     context.copies[words[-1]] = words[-2]
     return [] if context.path(words[-2]).exists() else [f"there is no {words[-2]}"]
-
-
-def pytest(words: list[str], context: Context) -> list[str]:
-    """Check the folders of a test run."""
-    return [f"there is no {word}" for word in words[1:] if "/" in word and not (CHECKOUT / word).exists()]
 
 
 def galaxy(words: list[str], context: Context) -> list[str]:
@@ -291,14 +211,6 @@ def written(text: str, context: Context) -> list[str]:
     return []
 
 
-def syntax(words: list[str], context: Context) -> list[str]:
-    """Check a shell loop by the shell's own parser."""
-    if not shutil.which("sh"):
-        return []
-    done = subprocess.run(["sh", "-n", "-c", words[0]], capture_output=True, text=True, check=False)
-    return [done.stderr] if done.returncode else []
-
-
 def fine(words: list[str], context: Context) -> list[str]:
     """Say nothing: the program is somebody else's."""
     return []
@@ -310,11 +222,7 @@ PROGRAMS: dict[str, t.Callable[[list[str], Context], list[str]]] = {
     "ansible-galaxy": galaxy,
     "ansible-playbook": playbook,
     "cp": copy,
-    "ip": iproute,
-    "kubectl": kubectl,
     "make": make,
-    "molecule": molecule,
-    "pytest": pytest,
     "python3": python,
     "sh": shell,
 }
@@ -335,5 +243,5 @@ def line(text: str, context: Context) -> list[str]:
     if text.partition("\n")[0].endswith(HERE_DOCUMENT):
         return written(text, context)
     if "\n" in text:
-        return syntax([text], context)
+        return []
     return [problem for words in split(context.expand(text)) for problem in simple(words, context)]

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rdma_info, discover, and the roles rdma_driver, lossless_roce and gpudirect on a guest with soft-RoCE.
+"""rdma_info and the role lossless_roce on a guest with soft-RoCE.
 
     lab.py up --name try --kind guests --nodes 2
     RAILOPS_LAB=try pytest tests/guests
 
-Uses the lab's last host. What ibv_devinfo and `rdma link` say is the measure; the packages that the role installs stay.
+Uses the lab's last host. What ibv_devinfo and `rdma link` say is the measure.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from guest import LAB, PATIENCE, lab, marks
 from guest import module as on_guest
 
 PLAYBOOK = """
-- name: Run the roles
+- name: Run the role
   hosts: "{{ chosen }}"
   gather_facts: false
   roles:
-    - role: railops.rdma.rdma_driver
     - role: railops.rdma.lossless_roce
-    - role: railops.rdma.gpudirect
 """
 
 
@@ -124,21 +122,9 @@ def test_the_default_route_and_the_namespace_mode(result):
     assert f"netns {result['info']['netns_mode']}" in guest("rdma", "system")
 
 
-def test_the_rails_are_found(result):
-    found = {check["rail"]: check["status"] for check in result["checks"] if check["id"] == "rdma_device"}
-    assert found == {f"rail{place}": "ok" for place, _name in enumerate(RAILS, 1)}
-    assert {check["status"] for check in result["checks"] if check["id"] == "rdma_link_layer"} == {"ok"}
-
-
-def test_discover_proposes_the_rails_of_the_lab(tmp_path):
-    ansible("ansible-playbook", "railops.rdma.discover", "-e", f"discover_dir={tmp_path}")
-    text = (tmp_path / "fabric/proposal.yml").read_text(encoding="utf-8")
-    assert re.findall(r"interface: !unsafe '(\S+)'", text) == RAILS
-
-
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
-    """Run the three roles, with a host plan of a plan made for the host."""
+    """Run the role, with a host plan of a plan made for the host."""
     folder = tmp_path_factory.mktemp("roles")
     (folder / "roles.yml").write_text(PLAYBOOK, encoding="utf-8")
     settings = {
@@ -168,18 +154,8 @@ def play(tmp_path_factory):
     return run
 
 
-def test_the_roles_work_in_check_mode_and_change_nothing_twice(play):
-    _changed, failed, _text = play("--check")
-    assert failed == 0
-    _changed, failed, _text = play()
-    assert failed == 0
-    changed, failed, text = play()
-    assert (changed, failed) == (0, 0), text
-    assert "priority flow control on priority 5" in text
-
-
 def test_the_traffic_class_is_the_kernels_and_comes_back_with_the_device(play):
-    play("--tags", "lossless_roce")
+    play()
     file = "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_tos"
     assert guest("cat", file).strip() == "162"
     guest("sh", "-c", f"echo 0 > {file}")
@@ -198,37 +174,10 @@ def test_the_traffic_class_is_the_kernels_and_comes_back_with_the_device(play):
 
 
 def test_the_settings_can_be_taken_back(play):
-    changed, failed, _text = play("--tags", "lossless_roce", "-e", "lossless_roce_state=absent")
+    changed, failed, _text = play("-e", "lossless_roce_state=absent")
     assert (changed, failed) == (1, 0)
     assert guest("cat", "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_tos").strip() == "0"
     left = lab("ssh", LAB, HOST, "--", "ls", "/etc/railops-rdma/roce-qos.json", check=False)
     assert left.returncode != 0
-    changed, _failed, _text = play("--tags", "lossless_roce", "-e", "lossless_roce_state=absent")
+    changed, _failed, _text = play("-e", "lossless_roce_state=absent")
     assert changed == 0
-
-
-def test_nics_without_flow_control_are_one_clear_error():
-    result = module("roce_qos", rails=[{"name": "rail1", "interface": RAILS[0]}], network="roce")
-    assert result["failed"] is True
-    assert "Operation not supported" in result["msg"]
-    assert "rdma_driver" in result["fix"]
-
-
-def test_a_package_that_no_repository_has_is_one_clear_error():
-    result = module("rdma_driver", extra_packages=["no-such-package-of-railops"], refresh=False)
-    assert result["failed"] is True
-    assert "Unable to locate package no-such-package-of-railops" in result["msg"]
-    assert "Enable the repository" in result["fix"]
-
-
-def test_the_distributions_package_database_is_believed():
-    result = module("rdma_driver", packages=["rdma-core", "perftest"])
-    assert result["changed"] is False
-    assert result["driver"]["source"] == "inbox"
-    assert {check["status"] for check in result["checks"]} == {"ok"}
-
-
-def test_a_guest_without_gpus_is_no_failure():
-    result = module("gpudirect", acs="relax")
-    assert result["changed"] is False
-    assert {check["status"] for check in result["checks"]} == {"skipped"}

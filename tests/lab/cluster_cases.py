@@ -7,19 +7,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import sys
-import time
 import typing as t
-from pathlib import Path
 
-import cluster
 import container_images
 import image
-import state
-from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
+from fleet import CaseError, Fleet, unchanged
 
 # An emulated pod with eight rails takes its time, and so do those that a DaemonSet has at once.
 PATIENT = {
@@ -29,14 +22,6 @@ PATIENT = {
     "verify_pod_timeout": 600,
     # While one pod measures, the other of its emulated node does not start in any time.
     "verify_pod_parallel": 1,
-}
-# What is killed while site runs, and what a sentence may call it.
-KILLED = {
-    "spiderpool-agent": r"spiderpool-agent",
-    "spiderpool-controller": r"spiderpool-controller|webhook",
-    "k8s-rdma-shared-dp": r"spiderpool-rdma-shared-device-plugin",
-    "kubelet": r"node[12]",
-    "kube-apiserver": r"\bAPI\b",
 }
 # What is looked at in a pod whose rails share devices.
 PODS = {
@@ -160,17 +145,15 @@ def rebooted(fleet: Fleet) -> dict[str, float]:
 
 
 def broken(fleet: Fleet) -> str:
-    """An MPI job over pods, a cut rail, the gate."""
+    """An MPI job over pods, a cut rail."""
     begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
     fleet.play("site")
     fleet.play("test_application")
     speeds = collective(fleet)
     found = cut(fleet)
-    gate(fleet)
     return (
         f"NetPIPE as an Indexed Job over pods on both nodes (GB/s: {', '.join(speeds)}); a cut rail is named, then "
-        f"{len(found)} read latencies between pods (typical {typical(found):.0f} us); the gate keeps a pod off that "
-        "node and lets it on again"
+        f"{len(found)} read latencies between pods (typical {typical(found):.0f} us)"
     )
 
 
@@ -231,46 +214,6 @@ def cut(fleet: Fleet) -> dict[str, float]:
     return green_with_pods(fleet, fleet.play("verify", "-v"))
 
 
-def gate(fleet: Fleet) -> None:
-    """With a rail cut, the gate keeps pods off that node, and lets them on again; somebody else's taint stays."""
-    asked = {"gate": True, "gate_taint": True, "gate_bad": 1, "gate_good": 1, "gate_max_out": 1}
-    words = ("-e", json.dumps({f"audit_{name}": value for name, value in asked.items()}))
-    fleet.play("audit", *words)
-    gated(fleet, {"node1": "True", "node2": "True"}, [])
-    fleet.kubectl("taint", "node", "node2", "example.com/theirs=1:PreferNoSchedule")
-    fleet.lab("cable", fleet.name, "node2", "ens2np0", "pull")
-    fleet.play("audit", *words, fails=True)
-    gated(fleet, {"node1": "True", "node2": "False"}, ["example.com/theirs", "fabric.railops.io/rails"])
-    spec = {**TENANT["spec"], "nodeSelector": {"kubernetes.io/hostname": "node2"}}
-    job = {**TENANT, "metadata": {"name": "job", "namespace": "default"}, "spec": spec}
-    (fleet.folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-    fleet.kubectl("apply", "-f", str(fleet.folder / "job.json"))
-    fleet.kubectl("wait", "pod/job", "--for=condition=PodScheduled=false", "--timeout=60s")
-    status = json.loads(fleet.kubectl("get", "pod", "job", "--output=json"))["status"]
-    if "untolerated taint" not in json.dumps(status):
-        raise CaseError(f"the pod is not kept off by the gate's taint: {status}")
-    fleet.lab("cable", fleet.name, "node2", "ens2np0", "plug")
-    fleet.play("audit", *words)
-    gated(fleet, {"node1": "True", "node2": "True"}, ["example.com/theirs"])
-    fleet.kubectl("wait", "pod/job", "--for=condition=Ready", "--timeout=300s")
-    fleet.kubectl("delete", "pod", "job")
-    fleet.kubectl("taint", "node", "node2", "example.com/theirs-")
-
-
-def gated(fleet: Fleet, ready: dict[str, str], taints: list[str]) -> None:
-    """Insist on what the gate wrote of each node: its condition, and which taints node2 has."""
-    nodes = {item["metadata"]["name"]: item for item in json.loads(fleet.kubectl("get", "nodes", "-ojson"))["items"]}
-    seen = {
-        name: row["status"]
-        for name, node in nodes.items()
-        for row in node["status"]["conditions"]
-        if row["type"] == "RailsReady"
-    }
-    keys = sorted(taint["key"] for taint in nodes["node2"]["spec"].get("taints", []))
-    if (seen, keys) != (ready, taints):
-        raise CaseError(f"RailsReady is {seen} and node2 has the taints {keys}, due are {ready} and {taints}")
-
-
 def refused(fleet: Fleet) -> None:
     """A pool whose addresses a pod holds is not taken away, and the pod's name is told."""
     (fleet.folder / "tenant.json").write_text(json.dumps(TENANT), encoding="utf-8")
@@ -280,107 +223,3 @@ def refused(fleet: Fleet) -> None:
     if "tenant" not in said:
         raise CaseError("teardown was refused, but does not name the pod that holds an address")
     fleet.kubectl("delete", "pod", "tenant")
-
-
-def ended(fleet: Fleet, program: str) -> None:
-    """Kill a program on the first guest that has it; the API's server is beside the controller."""
-    if program == "kube-apiserver":
-        home = cluster.folder(state.load(fleet.name))
-        found = [path.parent for path in Path("/proc").glob("[0-9]*/cwd") if path.resolve() == home]
-        pids = [int(path.name) for path in found if b"kube-apiserver" in (path / "cmdline").read_bytes()]
-        if not pids:
-            raise CaseError("no kube-apiserver of this lab runs")
-        os.kill(pids[0], signal.SIGKILL)
-        return
-    # `pkill` looks at the first 15 letters of a name. Between the old pods and the new ones there is none to kill.
-    until = time.monotonic() + 180
-    while not any(
-        fleet.on(node, "sh", "-c", f"pkill -KILL {program[:15]} || echo none").strip() == "" for node in fleet.hosts
-    ):
-        if time.monotonic() > until:
-            raise CaseError(f"{program} runs on no node")
-        time.sleep(1)
-
-
-def kills(fleet: Fleet) -> str:
-    """Each part is killed while the cluster changes: success, or one sentence that names it; then all is well again."""
-    begin(fleet, "shared", fabric_mtu=4200, fabric_rail_prefix=24)
-    fleet.play("site")
-    how = [killed(fleet, program) for program in KILLED]
-    unchanged(fleet.play("site", *metrics(list(KILLED)[-1])))
-    fleet.play("teardown", "-e", "teardown_spiderpool=true")
-    nothing_left(fleet)
-    return f"killed while site changes the release: {', '.join(how)}; the next run completes, the one after is empty"
-
-
-def metrics(program: str) -> tuple[str, str]:
-    """Return the words that change the release for each program in turn."""
-    return ("-e", f"spiderpool_metrics={list(KILLED).index(program) % 2 == 0}")
-
-
-def killed(fleet: Fleet, program: str) -> str:
-    """Kill a program while the release changes; the next run completes, and the one after changes nothing."""
-    # The hosts' part and verify have nothing to do with what is killed, and take most of the time.
-    changed = ("railops.rdma.site", "--tags", "plan,cluster", *metrics(program))
-
-    # helm keeps a record of each revision: with a new one the release changes, and site waits for what follows.
-    words = ("get", "secrets", "--namespace", "spiderpool", "--output=name", "--selector=owner=helm")
-    before = fleet.kubectl(*words)
-
-    def kill() -> None:
-        until = time.monotonic() + 300
-        while fleet.kubectl(*words) == before:
-            if time.monotonic() > until:
-                raise CaseError(f"the release did not change, so {program} was not killed")
-            time.sleep(1)
-        ended(fleet, program)
-
-    code, output = fleet.ended(fleet.book(*changed), kill)
-    told = messages(output)
-    if code and not any(re.search(KILLED[program], said) for said in told):
-        raise CaseError(f"with {program} killed, site does not name it: {told[-1:]}")
-    fleet.lab("wait", fleet.name)
-    if code:
-        fleet.ansible(*changed)
-    unchanged(fleet.ansible(*changed))
-    return f"{program} {'named' if code else 'outlived'}"
-
-
-def webhooks(fleet: Fleet) -> str:
-    """All example inventories whole, and 200 random fabrics, are stored by the real webhooks as they are planned."""
-    beside = [sys.executable, str(CHECKOUT / "tests/cluster/real_api.py")]
-    tests = ["-m", "pytest", "-q", "-s", "--real-only", str(CHECKOUT / "tests/cluster/test_spiderpool.py")]
-    asked = ["RAILOPS_TEST_LONG=1", "RAILOPS_REAL_FABRICS=200", "RAILOPS_REAL_WHOLE=1"]
-    said = fleet.run(["env", *asked, *beside, sys.executable, *tests, "-k", "stored_as"])
-    told = re.findall(r"\d+ fabrics, \d+ pools, seed \d+", said)
-    if not told:
-        raise CaseError("the tests do not say how many fabrics they stored")
-    return f"all example inventories whole, {told[0]}: stored as planned, found unchanged; at most 250 pools at once"
-
-
-def audit(fleet: Fleet) -> str:
-    """What is broken on a host and in the cluster is named by one audit and mended by one run."""
-    begin(fleet, "exclusive", **DUAL_STACK)
-    fleet.play("site")
-    unchanged(fleet.play("site"))
-    host, _rail, _check, command = BROKEN[0]
-    fleet.on(host, *command)
-    edited, gone = "fabric-rail1-v4-node1", "fabric-rail2"
-    patch = json.dumps({"spec": {"nodeName": ["elsewhere"]}})
-    fleet.kubectl("patch", "spiderippool", edited, "--type=merge", "--patch", patch)
-    fleet.kubectl("delete", "spidermultusconfig", gone, "--namespace", "spiderpool")
-    named(fleet, BROKEN[0][:3])
-    told = {row["planned"] for row in verdict(fleet)["cluster"]["checks"] if row["status"] == "deviation"}
-    if told != {f"SpiderIPPool {edited}", f"SpiderMultusConfig spiderpool/{gone}"}:
-        raise CaseError(f"the audit does not name {edited} and {gone}, only {sorted(told)}")
-    fleet.play("site")
-    fleet.play("audit")
-    pool = json.loads(fleet.kubectl("get", "spiderippool", edited, "--output=json"))
-    if pool["spec"]["nodeName"] != ["node1"]:
-        raise CaseError(f"the edited pool was not mended: {pool['spec']}")
-    fleet.play("teardown", "-e", "teardown_spiderpool=true")
-    nothing_left(fleet)
-    return (
-        "real Kubernetes and Spiderpool; second run empty; a pool edited, a config and a rule deleted: one audit names "
-        "all, site mends; teardown leaves nothing"
-    )

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 import typing as t
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,18 +65,16 @@ class Fleet:
             raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
         return output
 
-    def ended(self, argv: list[str], meanwhile: Callable[[], None] = lambda: None) -> tuple[int, str]:
-        """Run a command however it ends, and something else meanwhile; return its exit code and what it printed."""
+    def ended(self, argv: list[str]) -> tuple[int, str]:
+        """Run a command however it ends; return its exit code and what it printed."""
         with self.log.open("a", encoding="utf-8") as log:
             print(f"\n+ {' '.join(argv)}", file=log, flush=True)
-        process = subprocess.Popen(argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        with process, ThreadPoolExecutor(1) as pool:
-            other = pool.submit(meanwhile)
-            output = process.communicate()[0]
-            other.result()
+        done = subprocess.run(
+            argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(output)
-        return process.returncode, output
+            log.write(done.stdout)
+        return done.returncode, done.stdout
 
     def lab(self, *words: str, fails: bool = False) -> str:
         """Run a command of the lab."""

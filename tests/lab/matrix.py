@@ -61,14 +61,11 @@ CASES = (
     ),
     Case(
         "cluster-broken",
-        "MPI over pods, a cut rail, the gate, on a real cluster",
+        "MPI over pods, a cut rail, on a real cluster",
         5400,
         cluster_cases.broken,
         cluster=True,
     ),
-    Case("webhooks", "what is planned is what Spiderpool stores", 3600, cluster_cases.webhooks, cluster=True),
-    Case("cluster-kills", "each part killed while site runs", 5400, cluster_cases.kills, cluster=True),
-    Case("cluster-audit", "drift on a real cluster, exclusive fabric", 5400, cluster_cases.audit, cluster=True),
 )
 
 
