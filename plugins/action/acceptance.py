@@ -55,7 +55,7 @@ class ActionModule(FabricAction):
         verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
             problem = "is of another plan" if verdict else "is not there"
-            fix = "Run the playbook railops.rdma.verify first."
+            fix = "Run the playbook railops.rdma.verify first. [accept_no_verdict]"
             raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
         have = state.AcceptState.read(args["verify_dir"])
@@ -124,7 +124,7 @@ class ActionModule(FabricAction):
         if not any("output" in job for job in jobs):
             # Nothing was measured, so nothing can be narrowed: the next run begins with this step.
             why = str(jobs[0].get("msg", "")) if jobs else "none was started"
-            fix = "Fix that and run the playbook again: it goes on with this step."
+            fix = "Fix that and run the playbook again: it goes on with this step. [accept_no_output]"
             raise Refusal(f"No pods ran the program: {why} {fix}")
         came = iter(jobs)
         for entry in step.entries:
@@ -220,7 +220,9 @@ class ActionModule(FabricAction):
         """Fill in a command; without hosts those of the pods are filled in later."""
         devices = [self._args["devices"].get(rail, "") for rail in rails]
         if not all(devices) and any("{devices" in word for word in words):
-            raise Refusal(f"The RDMA devices of {', '.join(rails)} are not known. Name them in accept_devices.")
+            raise Refusal(
+                f"The RDMA devices of {', '.join(rails)} are not known. Name them in accept_devices. [accept_devices]"
+            )
         values = {"{devices}": ",".join(f"{device}:1" for device in devices), "{rails}": ",".join(rails)}
         if hosts:
             values |= {"{hosts}": ",".join(hosts), "{count}": str(len(hosts))}

@@ -42,7 +42,8 @@ class ActionModule(FabricAction):
         }
         of_role = bool(raw.pop("variables_of", None))
         if NETADDR_ERROR:
-            return {"failed": True, "msg": missing_required_lib("netaddr >= 1.3"), "exception": NETADDR_ERROR}
+            text = f"{missing_required_lib('netaddr >= 1.3')} [library_missing]"
+            return {"failed": True, "msg": text, "exception": NETADDR_ERROR}
         nodes = raw.pop("nodes", None)
         places = {name: name for name in task_vars}
         warnings: list[str] = []

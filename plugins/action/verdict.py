@@ -108,7 +108,7 @@ class ActionModule(FabricAction):
         """Return the result of a merge, which fails where hosts have no result: ansible's exit code does not say so."""
         left = [host for host, entry in verdict["hosts"].items() if entry["status"] == NOT_VERIFIED]
         if args["fail"] and verdict["status"] == "incomplete":
-            fix = "Verify the hosts that have no result, and merge again with what that run writes."
+            fix = "Verify the hosts that have no result, and merge again with what that run writes. [merge_incomplete]"
             more = f" No part had {shortened(left)}." if left else ""
             result |= {"failed": True, "msg": f"{result['summary']}{more} {fix}", "fix": fix}
         return {**result, "not_verified": left}
@@ -155,7 +155,7 @@ class ActionModule(FabricAction):
                 if os.path.exists(files.result_path(folders[host], host)):
                     expected[host] = None
         if left_out and args["planned"]:
-            fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play."
+            fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play. [hosts_unplanned]"
             raise Refusal(
                 f"{len(left_out)} of {len(args['hosts'])} hosts have no part in the plan, and nothing was changed:"
                 f" {shortened(left_out, 5, '; ')} {fix}",
@@ -172,7 +172,7 @@ class ActionModule(FabricAction):
         if wrong := edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts)):
             raise Refusal(
                 f"The plan was changed by hand, and nothing was changed: {shortened(wrong, 5)}. "
-                f"Run the playbook railops.rdma.plan: it writes {plan_dir} anew from what is declared."
+                f"Run the playbook railops.rdma.plan: it writes {plan_dir} anew from what is declared. [plan_by_hand]"
             )
 
     def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:

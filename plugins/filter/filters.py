@@ -14,7 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._audit.renumbered import FIX as RESTORE
 from ..module_utils._check import DEVIATION, STRANGE
 from ..module_utils._cluster.nodes import listed
-from ..module_utils._errors import InputError, RdmaError, grouped
+from ..module_utils._errors import InputError, RdmaError, grouped, with_id
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_host_plans, read_lock
 from ..module_utils._intake import line
@@ -127,12 +127,12 @@ def preflight_problems(
             if check["status"] == status:
                 place = f"{check['rail']}: " if check["rail"] and check["rail"] not in str(check["cause"]) else ""
                 cause = str(check["cause"]).rstrip(".")
-                hosts.setdefault((f"{place}{cause}.", str(check["fix"] or "")), []).append(host)
+                hosts.setdefault((f"{place}{cause}.", with_id(str(check["fix"] or ""), check["id"])), []).append(host)
         failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         said = result.get("errors")
         errors = [failed, *(said if isinstance(said, list) else ()), answers[host].error]
         for error in filter(None, map(line, errors)) if status == DEVIATION else ():
-            hosts.setdefault((error, ""), []).append(host)
+            hosts.setdefault((with_id(error, "host_unread"), ""), []).append(host)
         for address in strange[host]:
             if address in owners:
                 text = f"{address} is here, and this plan gives it to {owners[address]}."

@@ -36,6 +36,11 @@ class Problem:
         return f"{self.place}: {self.problem} {self.fix}"
 
 
+def with_id(fix: str, error_id: str) -> str:
+    """Return a fix that ends with an ID: its own, or this one."""
+    return fix if fix.endswith("]") else f"{fix} [{error_id}]".lstrip()
+
+
 def grouped(rows: t.Iterable[tuple[str, str]]) -> list[str]:
     """Return a text for each fix: what it is for, a line each, and then the fix, once.
 

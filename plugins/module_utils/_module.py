@@ -42,7 +42,7 @@ def run_module(
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True, **more)
     for library, error in needs:
         if error:
-            module.fail_json(msg=missing_required_lib(library), exception=error)
+            module.fail_json(msg=f"{missing_required_lib(library)} [library_missing]", exception=error)
     try:
         if os.environ.get(RUN) and not module.check_mode:
             hold(os.environ[RUN])

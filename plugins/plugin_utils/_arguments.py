@@ -38,7 +38,7 @@ def arguments(given: dict[str, t.Any], spec: dict[str, t.Any], one_of: list[str]
     validator: t.Any = ArgumentSpecValidator(spec, **rules)
     found = validator.validate(given)
     if found.error_messages:
-        raise AnsibleActionFail(f"Wrong arguments: {'; '.join(found.error_messages)}")
+        raise AnsibleActionFail(f"Wrong arguments: {'; '.join(found.error_messages)}. Correct the task. [arguments]")
     validated: dict[str, t.Any] = found.validated_parameters
     return validated
 

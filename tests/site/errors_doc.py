@@ -10,7 +10,6 @@ python3 tests/site/errors_doc.py --check   say whether it is as the code has it
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import typing as t
@@ -18,19 +17,17 @@ from pathlib import Path
 
 import yaml
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests/docs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 
 from made import main
+from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised
 
 DOCUMENT = CHECKOUT / "docs/errors.md"
 WRITTEN = Path(__file__).with_name("errors.yml")
-# Fixes that several files have.
-SHARED = CHECKOUT / "plugins/module_utils/_fabric/lock.py"
-# Where each stands among (place, problem, fix); the last two are always problem and fix.
-CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "refuse": 1, "Fault": 2}
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
+REFUSED = "Before the first change"
 AREAS = (
+    (REFUSED, ("filters", "_settings", "_localhost")),
     ("The plan", ("_fabric", "_plan", "ippool_plan", "_host_plan")),
     ("Host network", ("_route", "_persist", "policy_route", "rail_")),
     (
@@ -57,101 +54,17 @@ AREAS = (
         ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "_pods", "pod_"),
     ),
 )
-HEAD = """# Errors: what each means
+HEAD = """# Errors
 
-Every error says what is wrong, with the place and the value, and what to do: `msg` of the failed result, shown once,
-or lines above that result where there are several.
-Nothing is half-done after an error: either nothing was changed, or what was changed was taken
-back, or the next run goes on from there.
+Every error ends with its ID in brackets, such as `[gateway_outside]`: search this page for the ID.
+An error names what is wrong, the place, the value and the fix. All errors of one cause are listed at once.
+After an error nothing is half-done: nothing was changed, or the change was rolled back, or the next run continues.
 
-An error ends with its id in brackets, such as `[gateway_outside]`: search this page for it. Errors that are mended
-alike share an id; `...` stands for a name, a value or a limit. What people meet first stands first, then all others as
-the code has them. Deviations are not errors: a verdict names them with planned, observed, cause and fix
-([verify](verify.md)).
+Errors with the same fix share an ID; `...` is a name, a value or a limit. The most frequent errors come first.
+A preflight error may end with the ID of a check instead: see [all checks](verify.md#all-checks).
 
-This page is made by `python3 tests/site/errors_doc.py`.
+`python3 tests/site/errors_doc.py` writes this page.
 """
-
-
-def text_of(node: ast.expr) -> str | None:
-    """Return a string expression's text, with `...` for what is computed; None when it has no words of its own."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.JoinedStr):
-        parts = [part.value if isinstance(part, ast.Constant) else "..." for part in node.values]
-        return "".join(str(part) for part in parts)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = text_of(node.left), text_of(node.right)
-        return None if left is None and right is None else f"{left or '...'}{right or '...'}"
-    return None
-
-
-NEAR = 15
-"""Lines above a call in which a name gets the text that it has there."""
-
-
-def named(tree: ast.Module) -> t.Callable[[str, int], str | None]:
-    """Return what finds the text of a name in a line: that of just above it, or the only one that the file gives it."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and (text := text_of(node.value)):
-            found.setdefault(node.targets[0].id, []).append((node.lineno, text))
-
-    def text_at(name: str, line: int) -> str | None:
-        rows = sorted(found.get(name, ()))
-        near = [text for at, text in rows if 0 < line - at < NEAR]
-        texts = {text for _at, text in rows}
-        return near[-1] if near else texts.pop() if len(texts) == 1 else None
-
-    return text_at
-
-
-ID = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
-"""How a fix ends: with the error's id."""
-
-
-def errors(path: Path) -> t.Iterator[tuple[str, str]]:
-    """Return (problem, fix) of every error that a file raises; `...` for what another error hands on."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    here, shared = named(tree), named(ast.parse(SHARED.read_text(encoding="utf-8")))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Tuple) and len(node.elts) == 3 and (row := text_of(node.elts[2])) and ID.search(row):
-            yield text_of(node.elts[1]) or "...", row  # of a table: pattern, problem, fix
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        first = CALLS.get(name)
-        if first is None or len(node.args) < first + 2:
-            continue
-        problem, fix = node.args[first], node.args[first + 1]
-        words = [text_of(part) for part in (problem, fix)]
-        for at, part in enumerate((problem, fix)):
-            if isinstance(part, ast.Name):
-                words[at] = here(part.id, node.lineno) or (shared(part.id, 0) if part.id.isupper() else None)
-        yield words[0] or "...", words[1] or "..."
-
-
-# What roles, playbooks and their filters refuse with a sentence of their own.
-REFUSED = "Before the first change"
-NOTHING = "Nothing was changed."
-
-
-def parted(text: str) -> tuple[str, str] | None:
-    """Return (problem, fix) of a refusal: the fix is its last sentence. None when it has no words of its own."""
-    plain = " ".join(re.sub(r"\{\{.*?\}\}", "...", " ".join(text.split())).split())
-    named = match[0] if (match := ID.search(plain)) else ""
-    plain = plain.removesuffix(named)
-    sentences = re.split(r"(?<=[.]) (?=[A-Z.a-z])", plain.removesuffix(NOTHING).strip())
-    # A sentence begins with a capital, or with a command; what is computed ends none.
-    whole: list[str] = []
-    for sentence in sentences:
-        if whole and re.search(r"(?<![.])[.]{3}$", whole[-1]):
-            whole[-1] += f" {sentence}"
-        else:
-            whole.append(sentence)
-    if len(re.findall("[A-Za-z]{3,}", plain.removesuffix(NOTHING))) < 4:
-        return None
-    return (" ".join(whole[:-1]), whole[-1] + named) if len(whole) > 1 else (plain, "..." + named)
 
 
 def asserted(value: t.Any) -> t.Iterator[str]:
@@ -160,28 +73,28 @@ def asserted(value: t.Any) -> t.Iterator[str]:
         for item in value:
             yield from asserted(item)
     elif isinstance(value, dict):
-        if "fail_msg" in value:
-            yield str(value["fail_msg"])
+        for key, body in value.items():
+            if key == "ansible.builtin.fail":
+                yield str(body["msg"])
+            elif key == "fail_msg":
+                yield str(body)
         for item in value.values():
             yield from asserted(item)
 
 
 def refusals() -> t.Iterator[tuple[str, str]]:
-    """Return (problem, fix) of what playbooks, roles and the filters beside them refuse."""
+    """Return (problem, fix) of what playbooks and roles refuse with a sentence of their own."""
     texts: list[str] = []
     for place in ("playbooks/*.yml", "roles/*/tasks/*.yml"):
         for path in sorted(CHECKOUT.glob(place)):
             texts += asserted(yaml.safe_load(path.read_text(encoding="utf-8")))
-    filters = ast.parse((CHECKOUT / "plugins/filter/filters.py").read_text(encoding="utf-8")).body
-    for function in filters:
-        if isinstance(function, ast.FunctionDef) and function.name.endswith("_problems"):
-            texts += [text_of(node) or "" for node in ast.walk(function) if isinstance(node, ast.JoinedStr)]
-    yield from (made for made in map(parted, texts) if made and made[1].strip(". "))
+    plain = (" ".join(re.sub(r"\{\{.*?\}\}", "...", " ".join(text.split())).split()) for text in texts)
+    yield from (parted(text) for text in plain if ID.search(text))
 
 
 def cell(text: str) -> str:
     """Return text for a cell of a Markdown table."""
-    line = " ".join(text.split())
+    line = re.sub(r"(\.\.\.){2,}", "...", " ".join(text.split()))
     for char in "\\|<>*_[]":
         line = line.replace(char, f"\\{char}")
     return line
@@ -223,30 +136,43 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
     return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))
 
 
-def rows_of(found: t.Iterable[tuple[str, str]]) -> list[str]:
-    """Return the rows of a table, by id. What another error hands on, fix and all, ends with the id of that one.
+def rows_of(found: t.Iterable[tuple[str, str]], words: t.Mapping[str, t.Sequence[str]]) -> list[str]:
+    """Return the rows of a table, by ID.
 
-    :raises SystemExit: for an error without an id.
+    :param words: of errors.yml, by ID: the problem and the fix where the code computes them.
     """
     rows = set()
     for problem, fix in found:
-        if match := ID.search(fix):
-            rows.add((match[1], cell(problem), cell(fix[: match.start()])))
-        elif fix.strip(". "):
-            sys.exit(f"An error has no id, such as [gateway_outside], at the end of its fix: {problem} {fix}")
+        match = ID.search(fix)
+        if not match:
+            sys.exit(f"An error has no ID: {problem} {fix}")
+        given = words.get(match[1], ("", ""))
+        texts = [own or text for own, text in zip(given, (problem, fix[: match.start()]), strict=True)]
+        if not re.search(r"[a-z]{2}\b.* .*[a-z]{2}", texts[0], re.DOTALL) or not re.search("[A-Za-z]{3}", texts[1]):
+            sys.exit(f"`words` of {WRITTEN.name} lacks this error, whose words are computed: {problem} {fix}")
+        rows.add((match[1], *map(cell, texts)))
     return [f"| `{name}` | {problem} | {fix} |" for name, problem, fix in sorted(rows)]
+
+
+def everything() -> dict[str, list[tuple[str, str]]]:
+    """Return (problem, fix) of all errors, by their headings; the fix ends with the ID."""
+    found: dict[str, list[tuple[str, str]]] = {REFUSED: list(refusals())}
+    paths = sorted(PLUGINS.rglob("*.py"))
+    errors = [one for path in paths for one in raised(path) if one.fix]
+    known = {match[1] for one in errors if (match := ID.search(one.fix))}
+    for one in [*errors, *(more for path in paths for more in beside(path, known))]:
+        found.setdefault(area_of(one.path), []).append((one.problem, one.fix))
+    return found
 
 
 def document() -> str:
     """Return the page."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for path in sorted((CHECKOUT / "plugins").rglob("*.py")):
-        found.setdefault(area_of(path), []).extend(errors(path))
-    found[REFUSED] = list(refusals())
+    found = everything()
+    words = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))["words"]
     lines, known = first(found)
     lines.insert(0, HEAD)
-    for title in [REFUSED, *(area for area, _starts in AREAS), "Elsewhere"]:
-        if rows := rows_of(row for row in found.get(title, ()) if not known(row[0])):
+    for title in [*(area for area, _starts in AREAS), "Elsewhere"]:
+        if rows := rows_of((row for row in found.get(title, ()) if not known(row[0])), words):
             lines += [f"## {title}", "", "| id | it says | do |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 

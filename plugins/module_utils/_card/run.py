@@ -95,7 +95,7 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
     if not failed:
         return
     lines = "\n".join(f"  - card {plan.card.name}: {plan.note}" for plan in failed)
-    cycle = "Switch the host off and on again (a power cycle): a reboot did not help and is not asked for again."
+    cycle = "Switch the host off and on again (a power cycle): a reboot did not help. [power_cycle]"
     fixes = dict.fromkeys(cycle if plan.step is Step.POWER_CYCLE else plan.fix for plan in failed)
     raise RdmaError(
         f"{len(failed)} of {len(plans)} selected cards are not as wanted:\n{lines}\n",

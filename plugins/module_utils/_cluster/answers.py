@@ -27,14 +27,14 @@ class Gone(RdmaError):
     """The object is not there, or no longer the one that was listed."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again.", code=404)
+        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again. [object_gone]", code=404)
 
 
 class Stale(RdmaError):
     """Somebody has changed the object since it was read."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: somebody else changes it all the time.", "Run again.", code=409)
+        super().__init__(f"{what}: somebody else changes it all the time.", "Run again. [object_changing]", code=409)
 
 
 class Forbidden(RdmaError):
@@ -94,22 +94,22 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
     said = said if len(said) < 700 else f"{said[:700]}..."
     causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
-    fix = "Correct what the API names and run again."
+    fix = "Correct what the API names and run again. [api_refused]"
     if code == 401:
         said, fix = (
             f"the API does not know this identity ({said})",
-            "Renew the token or the kubeconfig; it may have expired.",
+            "Renew the token or the kubeconfig; it may have expired. [api_identity]",
         )
     elif "NamespaceTerminating" in causes:
-        fix = "Wait until the namespace is gone (look at its finalizers if it hangs), then run again."
+        fix = "Wait until the namespace is gone (check its finalizers), then run again. [namespace_ending]"
     elif code == 403:
-        fix = "Give this identity that permission (docs/cluster.md lists all that are needed), then run again."
+        fix = "Give this identity that permission (docs/cluster.md lists all), then run again. [api_forbidden]"
     elif "failed calling webhook" in said:
-        fix = "The admission webhook is down: see that the Deployment spiderpool-controller is ready, then run again."
+        fix = "The webhook is down: wait until spiderpool-controller is ready, then run again. [webhook_down]"
     elif "field not declared in schema" in said:
-        fix = "The CRDs are older than the plan: apply the chart's (role railops.rdma.spiderpool), then run again."
+        fix = "The CRDs are older than the plan: apply those of the chart (role spiderpool), then run again. [crds_old]"
     elif code == 404:
-        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again."
+        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again. [namespace_missing]"
     elif code in (0, 429) or code >= 500:
         fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
     if code == 403:

@@ -46,12 +46,11 @@ def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None
         problem = f"{is_there}, and this host is its node {other}."
         fix = f"Set fabric_node_name: {other} for this host. [node_name_differs]"
         return False, Problem(host["host"] or name, problem, fix)
+    booted = f"When it has just booted, run again as soon as {name} is Ready. " if same else ""
     fix = (
-        "Set fabric_node_name to the node that this host is (kubectl get nodes -o wide); when it is none of them, "
-        "fabric_kubeconfig or KUBECONFIG names another cluster."
+        f"{booted}Set fabric_node_name to the node that this host is (kubectl get nodes -o wide); when it is none of "
+        "them, fabric_kubeconfig or KUBECONFIG names another cluster. [node_not_ready]"
     )
-    if same:
-        fix = f"When it has just booted, run again as soon as {name} is Ready. {fix} [node_not_ready]"
     return False, Problem(host["host"] or name, f"{is_there}, and a {kubelet} runs on this host.", fix)
 
 

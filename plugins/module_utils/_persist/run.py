@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import asdict
 
 from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in_the_way, warning
-from .._errors import InputError, Problem, RdmaError
+from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
 from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
@@ -72,7 +72,7 @@ def converge(
     sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
     lacking = list(host.no_room(sizes))
     refused = [
-        Problem(check["rail"] or check.get("object", ""), check["cause"], check["fix"])
+        Problem(check["rail"] or check.get("object", ""), check["cause"], with_id(check["fix"], check["id"]))
         for check in checks
         if check["status"] == DEVIATION
     ]

@@ -16,7 +16,7 @@ import typing as t
 
 from .._cluster.model import Json
 from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
-from .._errors import RdmaError
+from .._errors import RdmaError, with_id
 from .._fabric.labels import selector
 from . import collective
 from .client import PodCluster
@@ -80,7 +80,8 @@ class Collective:
         found = {name: why for name in nodes_named(spec) if live and (why := kept_off(live.get(name), placed))}
         if found:
             text = "; ".join(off_text(name, why) for name, why in found.items())
-            raise RdmaError(f"The program needs a pod on each node, and {text}.", fix_of(next(iter(found.values()))))
+            fix = f"{fix_of(next(iter(found.values())))} [node_takes_no_pods]"
+            raise RdmaError(f"The program needs a pod on each node, and {text}.", fix)
 
     def _job(self) -> Json:
         return self._cluster.one("batch/v1", "Job", self._name, self._namespace) or {"metadata": {}}
@@ -134,7 +135,8 @@ class Collective:
             fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job. [job_stuck]"
             return RdmaError(f"{where} after {collective.START_SECONDS} s.", fix)
         found = trouble(late, self._cluster.events(late))
-        return RdmaError(f"{where}, and {late['metadata']['name']} does not run: {found.text}.", found.fix)
+        fix = with_id(found.fix, "job_stuck")
+        return RdmaError(f"{where}, and {late['metadata']['name']} does not run: {found.text}.", fix)
 
 
 def _index(pod: Json) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from .._cluster import pod_state
 from .._cluster.model import Json
 from .._cluster.nodes import listed
+from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
 from .place import DOWN, LEFT_OUT, fix_of, kept_off
@@ -288,4 +289,4 @@ def sentence(each: Look, seconds: float, why: pod_state.PodTrouble | None = None
         text += f"; its log ends: {log}" if log else ""
         rest = len(each.behind) - 1
         text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
-    return f"{text.rstrip('.')}.", fix
+    return f"{text.rstrip('.')}.", with_id(fix, "part_not_ready")

@@ -41,7 +41,7 @@ SPEC = {
 }
 
 
-FIND = "Look with the playbook railops.rdma.discover what the host has, and correct fabric_interfaces."
+FIND = "Look with the playbook railops.rdma.discover what the host has, and correct fabric_interfaces. [no_interface]"
 
 
 class QosRun:
@@ -103,7 +103,8 @@ class QosRun:
                 f"{'; '.join(other.values())}, and not by this collection; the inventory declares priority "
                 f"{self.policy.priority} and DSCP {self.policy.dscp}.",
                 "Declare what the switches have (fabric_lossless, or lossless_roce_priority and _dscp), or set "
-                "lossless_roce_replace to true to take these interfaces over: their links go down for a moment.",
+                "lossless_roce_replace to true to take these interfaces over: their links go down for a moment. "
+                "[qos_of_others]",
                 interfaces=other,
             )
 
@@ -127,7 +128,7 @@ class QosRun:
             self._refuse(
                 f"No priority flow control can be set on {listed}.",
                 "Install a driver with DCB (mlx5_core in the kernel, or DOCA-OFED with mlnx_qos) by the role"
-                " rdma_driver; on test machines without such NICs set unsupported to report.",
+                " rdma_driver; on test machines without such NICs set unsupported to report. [qos_unsupported]",
                 interfaces=bad,
             )
 
@@ -176,7 +177,7 @@ class QosRun:
             else:
                 self.files.put(SETTINGS, record)
                 note = "What this run had set before is taken back, on all interfaces."
-            raise RdmaError(exc.problem, f"{exc.fix} {note}", **exc.facts) from exc
+            raise RdmaError(f"{exc.problem} {note}", exc.fix, **exc.facts) from exc
 
     def _take_back(self, name: str) -> bool:
         """Make an interface what it was before this run; return whether it is."""

@@ -91,7 +91,7 @@ def _rail_problems(
         return
     if link.made not in PORTS:
         text = f"{link.name} is a {link.made}, and a rail is a port of its own."
-        yield Problem("interface", text, INSTEAD.get(link.made, "Name the network card's own port."))
+        yield Problem("interface", text, INSTEAD.get(link.made, "Name the network card's own port. [rail_is_a_port]"))
     if link.master and not forced:
         text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
         fix = (

@@ -51,7 +51,7 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     wrong += [f"share {args['share']} (0 to 1)"] * (not 0 <= args["share"] <= 1)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
-        fix = "Correct these variables of accept."
+        fix = "Correct these variables of accept. [accept_values]"
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
     stages = [name for name in STAGES if name in args["stages"]]
@@ -76,7 +76,7 @@ def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> A
         rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
         places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
     if not places or not rails:
-        fix = "Look at the inventory group (fabric_group), at --limit, and at the plan."
+        fix = "Look at the inventory group (fabric_group), at --limit, and at the plan. [accept_no_rails]"
         raise Refusal(f"No host of this play has rails with addresses in the plan. {fix}")
     order = sorted(places, key=lambda host: (natural(places[host][0]), *map(natural, places[host][1]), natural(host)))
     trouble = {host: found for host in order if (found := _against(verdict["hosts"].get(host)))}

@@ -197,7 +197,7 @@ class _Allocator:
                     "fabric_zones",
                     f"{name} would move from zone {entry.zone!r} to {self.fabric.zones[zone].name!r}: all its "
                     "addresses change.",
-                    "Put it back, or set fabric_allow_renumber=true.",
+                    "Put it back, or set fabric_allow_renumber=true. [renumber_refused]",
                 )
             elif not moved:
                 self._take(name, zone, entry.slot, LOCK)
@@ -217,7 +217,7 @@ class _Allocator:
                 place,
                 place,
                 f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1}).",
-                "Raise fabric_max_nodes, or release retired slots and renumber on purpose.",
+                f"Raise fabric_max_nodes to {slot + 1} or more. [slots_too_few]",
             )
 
     def _pins(self, retired: set[str]) -> None:

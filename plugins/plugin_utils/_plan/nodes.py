@@ -42,14 +42,14 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Node, ...]:
         if one is None:
             continue
         if one.host in hosts:
-            check.add_counted("nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once.")
+            check.add_counted("nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_twice]")
         other = names.setdefault(one.name, one.host)
         if other != one.host:
             check.add_counted(
                 "fabric_node_name",
                 f"hosts.{one.host}.fabric_node_name",
                 f"{one.name!r} is already the node name of host {other!r}.",
-                "Give each host the name that Kubernetes knows it by.",
+                "Give each host the name that Kubernetes knows it by. [node_name_taken]",
             )
         hosts.add(one.host)
         found.append(one)
@@ -60,7 +60,7 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Node, ...]:
 def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Node | None:
     if not isinstance(item, dict):
         check.add_counted(
-            "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}."
+            "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}. [not_a_dict]"
         )
         return None
     check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
@@ -70,7 +70,7 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
             "hosts",
             f"hosts.{host}",
             f"{shown(host)} cannot be the name of a file in hosts/.",
-            "Rename the host in the inventory: letters, digits, dots, dashes, underscores.",
+            "Rename the host in the inventory: letters, digits, dots, dashes, underscores. [host_name]",
         )
         return None
     name = host if item.get("name") is None else item["name"]
@@ -79,7 +79,7 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
             "fabric_node_name",
             f"hosts.{host}.fabric_node_name",
             f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots).",
-            "Set fabric_node_name of the host to the name that `kubectl get nodes` shows.",
+            "Set fabric_node_name of the host to the name that `kubectl get nodes` shows. [node_name]",
         )
         return None
     zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
@@ -99,10 +99,10 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
         return zones[0]
     if not zones:
         listed = ", ".join(zone.group for zone in fabric.zones[:10])
-        problem, fix = "It is in no zone.", f"Put it into one of the zones' groups: {listed}."
+        problem, fix = "It is in no zone.", f"Put it into one of the zones' groups: {listed}. [zone_of_host]"
     else:
         listed = ", ".join(fabric.zones[index].group for index in zones)
-        problem, fix = f"It is in {len(zones)} zones: the groups {listed}.", "Leave it in one of them."
+        problem, fix = f"It is in {len(zones)} zones: the groups {listed}.", "Leave it in one of them. [zone_of_host]"
     check.add_counted("fabric_zones", f"hosts.{host}", problem, fix)
     return 0
 
@@ -119,13 +119,13 @@ def _by_rail(
     place = f"hosts.{host}.{variable}"
     rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
     if not isinstance(given, dict):
-        check.add_counted(variable, place, f"{shown(given)} is not a dictionary.", f"Write it as {form}.")
+        check.add_counted(variable, place, f"{shown(given)} is not a dictionary.", f"Write it as {form}. [not_a_dict]")
         return
     for rail, value in given.items():
         if rail in rails:
             yield rails[rail], f"{place}.{rail}", value
         else:
-            known = f"Known are: {', '.join(rails)}."
+            known = f"Known are: {', '.join(rails)}. [rail_unknown]"
             check.add_counted(variable, f"{place}.{rail}", f"{shown(rail)} is not a rail.", known)
 
 
@@ -142,14 +142,14 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
             addresses[index] = None
         else:
             problem = f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address."
-            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0.")
+            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_form]")
     for values, what in ((names, "Interface"), (addresses, "PCI address")):
         for index, value in enumerate(values):
             if value and value in values[:index]:
                 first = fabric.rails[values.index(value)].name
                 where = f"hosts.{host}.{variable}.{fabric.rails[index].name}"
                 problem = f"{what} {value!r} is already taken by rail {first!r} of this host."
-                check.add_counted(variable, where, problem, "Give each rail its own.")
+                check.add_counted(variable, where, problem, "Give each rail its own. [value_taken]")
     return tuple(names), tuple(addresses)
 
 
@@ -159,10 +159,11 @@ def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[t
     found = [("", "")] * len(fabric.rails)
     for index, where, value in _by_rail(check, fabric, host, variable, given, form):
         if not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
-            check.add_counted(variable, where, f"{shown(value)} is no leaf and port.", f"Write it as {form}.")
+            problem = f"{shown(value)} is no leaf and port."
+            check.add_counted(variable, where, problem, f"Write it as {form}. [cable_form]")
         elif not all(is_switch_name(text) for text in value.values()):
             problem = f"{shown(value)} has no name of a leaf or port."
-            check.add_counted(variable, where, problem, "Give 1 to 100 printable letters.")
+            check.add_counted(variable, where, problem, "Give 1 to 100 printable characters. [cable_form]")
         else:
             found[index] = (value.get("leaf", ""), value.get("port", ""))
     return tuple(found)

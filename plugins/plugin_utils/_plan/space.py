@@ -193,16 +193,17 @@ def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> No
         if hosts < wanted:
             problem = f"{subnet} has room for {hosts} of {wanted} node addresses on rail "
             problem += f"{fabric.rails[block.rail].name!r}."
-            fix = "Give a larger network, a smaller fabric_max_nodes, or fewer reserved addresses."
+            fix = "Give a larger network, a smaller fabric_max_nodes, or fewer reserved addresses. [subnet_small]"
         elif not pods and not link and fabric.attached.needs_addresses:
             problem = f"{subnet} leaves no address for pods after gateway and {wanted} node(s)."
             place = "fabric_node_prefix" if block.per_node else place
             fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix"
-            fix += "." if block.per_node else " or a smaller fabric_max_nodes."
+            fix += "" if block.per_node else " or a smaller fabric_max_nodes"
+            fix += ". [prefix_no_pods]"
         elif fabric.node_pods and not link and pods < fabric.node_pods * wanted:
             place = "fabric_node_pods"
             problem = f"{fabric.node_pods} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
-            fix = "Give a smaller number or a shorter prefix."
+            fix = "Give a smaller number or a shorter prefix. [node_pods_too_many]"
         elif fabric.backend.pool_per_node and len(block.pools(0)) > MAX_SUBNET_POOLS:
             problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
             fix = "Limit them with fabric_node_pods, or give a longer prefix. [pools_too_many]"
@@ -221,7 +222,7 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
                 "fabric_reserved",
                 "fabric_reserved",
                 f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
-                "Reserve less, or move the fabric with fabric_first_block or another supernet.",
+                "Reserve less, or move the fabric with fabric_first_block or another supernet. [reserved_all]",
             )
 
 

@@ -15,7 +15,12 @@ def answer(*checks, errors=()):
 
 
 BRIDGE = deviation(
-    "network_preflight", "port", "bridge", "roce0 is a bridge", "Name the network card's own port.", rail="rail1"
+    "network_preflight",
+    "port",
+    "bridge",
+    "roce0 is a bridge",
+    "Name the network card's own port. [rail_is_a_port]",
+    rail="rail1",
 )
 DOCKER = deviation(
     "network_preflight",
@@ -31,14 +36,19 @@ def test_one_sentence_with_its_remedy_for_all_hosts_that_have_it():
     results = {"node2": answer(DOCKER, BRIDGE), "node1": answer(DOCKER, THEIRS), "node3": answer()}
     assert preflight_problems(results) == [
         "node1, node2: 172.17.0.0/21 overlaps docker0. Correct the interface or the name. [sysctl_missing]",
-        "node2: rail1: roce0 is a bridge. Name the network card's own port.",
+        "node2: rail1: roce0 is a bridge. Name the network card's own port. [rail_is_a_port]",
     ]
-    assert preflight_problems(results, "warning") == ["node1: rail1: 50-cloud-init.yaml names ens1. Look at it."]
+    assert preflight_problems(results, "warning") == [
+        "node1: rail1: 50-cloud-init.yaml names ens1. Look at it. [persist_foreign]"
+    ]
 
 
 def test_a_host_that_could_not_be_looked_at_is_in_the_way():
     results = {"node1": {"msg": "No host plan.", "failed": False}, "node2": answer(errors=["preflight: No `ip`."])}
-    assert preflight_problems(results) == ["node1: rail_audit: No host plan.", "node2: preflight: No `ip`."]
+    assert preflight_problems(results) == [
+        "node1: rail_audit: No host plan. [host_unread]",
+        "node2: preflight: No `ip`. [host_unread]",
+    ]
     assert preflight_problems(results, "warning") == []
 
 
@@ -63,7 +73,7 @@ def test_a_hosts_nonsense_is_in_the_way_by_its_name_and_the_others_are_told():
     results = {f"odd{number}": result for number, result in enumerate(odd)}
     told = preflight_problems({**results, "node2": answer(DOCKER)})
     assert "node2: 172.17.0.0/21 overlaps docker0. Correct the interface or the name. [sysctl_missing]" in told
-    assert "odd0: rail1: roce0 is a bridge. Name the network card's own port." in told
+    assert "odd0: rail1: roce0 is a bridge. Name the network card's own port. [rail_is_a_port]" in told
     assert any(line.startswith("odd1: The answer is refused: a dict is no id of a check") for line in told)
     assert any(line.startswith("odd2: rail_audit: no answer") for line in told)
     assert any(line.startswith("odd3: The answer is refused: an item of strange_addresses") for line in told)

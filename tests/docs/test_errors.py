@@ -1,0 +1,64 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every error ends with its ID, and docs/errors.md lists every ID."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests/site"))
+
+from raised import ID, PLUGINS, raised, tree
+
+BOOKS = [*CHECKOUT.glob("playbooks/*.yml"), *CHECKOUT.glob("roles/*/tasks/*.yml")]
+PAGE = (CHECKOUT / "docs/errors.md").read_text(encoding="utf-8")
+
+
+def test_every_error_of_a_plugin_ends_with_an_id():
+    """An empty fix is that of another error, which ends with an ID itself."""
+    bare = [
+        f"{one.path.relative_to(CHECKOUT)}:{one.line}: {one.problem} {one.fix}"
+        for path in sorted(PLUGINS.rglob("*.py"))
+        for one in raised(path)
+        if one.fix and not ID.search(one.fix)
+    ]
+    assert bare == []
+
+
+def messages(node):
+    """Give the messages of all tasks that fail, in a playbook or a file of tasks."""
+    for item in node if isinstance(node, list) else node.values() if isinstance(node, dict) else ():
+        yield from messages(item)
+    if isinstance(node, dict):
+        for key, body in node.items():
+            if key == "ansible.builtin.fail":
+                yield body["msg"]
+            elif key == "ansible.builtin.assert":
+                yield body["fail_msg"]
+            elif key == "railops.rdma.notice" and body.get("fail") and "lines" not in body:
+                yield body["heading"]
+
+
+@pytest.mark.parametrize("path", sorted(BOOKS), ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_message_of_a_task_ends_with_an_id(path):
+    """What is computed ends with the ID of what it is computed from."""
+    found = [" ".join(text.split()) for text in messages(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    assert [text for text in found if not ID.search(text) and not text.endswith("}}")] == []
+
+
+def test_the_page_lists_every_id():
+    texts = [path.read_text(encoding="utf-8") for path in BOOKS]
+    pieces = [node.value for path in PLUGINS.rglob("*.py") for node in ast.walk(tree(path)) if hasattr(node, "value")]
+    named = {match for text in texts for match in re.findall(r"[.}] \[([a-z]+(?:_[a-z0-9]+)+)\]", text)}
+    named |= {match[1] for text in pieces if isinstance(text, str) and (match := ID.search(text))}
+    assert len(named) > 300
+    assert sorted(name for name in named if f"`{name}`" not in PAGE) == []
