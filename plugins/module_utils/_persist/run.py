@@ -17,6 +17,7 @@ from .._files import Sysfs, temporary
 from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
+from . import sysctl
 from .foreign import judged
 from .host import KEPT, Host
 from .model import LINK, File
@@ -59,7 +60,8 @@ def converge(
         names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
         MANAGERS[manager].refuse(want, host)
         own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
-        files = MANAGERS[manager].fitted(host, files_of(named(want, own), names, manager))
+        unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
+        files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
         checks, aside = judged(host, manager, want, names, files)
     wanted = {file.path: file for file in files}
     have = host.state(wanted)

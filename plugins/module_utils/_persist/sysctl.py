@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 import typing as t
+from dataclasses import replace
 
+from .._route.model import as_good
 from .._systemd import named
 
 if t.TYPE_CHECKING:
+    from .._route.want import Want
     from .model import Texts
 
 # A name in one of them hides it in those after it.
@@ -33,3 +36,12 @@ def last_words(texts: Texts) -> dict[str, tuple[str, str]]:
                 first = next((sign for sign in key if sign in "./"), "/")
                 found[key if first == "/" else key.translate(SWAPPED)] = (path, value.strip())
     return found
+
+
+def without_served(want: Want, texts: Texts) -> Want:
+    """Return the want without settings for which others' files have another value that serves, as a larger table."""
+    others = {key: value for key, (_path, value) in last_words(texts).items()}
+    served = {
+        key for key, value in want.sysctls if others.get(key, value) != value and as_good(key, others[key], value)
+    }
+    return replace(want, sysctls=tuple(row for row in want.sysctls if row[0] not in served))

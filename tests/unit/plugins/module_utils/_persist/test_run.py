@@ -204,3 +204,23 @@ def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(tmp_path, m
     assert run("networkd") == []
     assert run("networkmanager") == [["connection", "load"]]
     assert run("networkmanager", state="absent") == [["connection", "reload"]]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "line"),
+    [
+        ("net.ipv4.neigh.default.gc_thresh3 = 65536", None),
+        ("net.ipv4.neigh.default.gc_thresh3 = 4096", "net/ipv4/neigh/default/gc_thresh3 = 4096"),
+        ("net.ipv4.neigh.default.gc_thresh3 = 1024", "net/ipv4/neigh/default/gc_thresh3 = 4096"),
+    ],
+    ids=["larger", "equal", "smaller"],
+)
+def test_a_larger_neighbor_table_of_another_file_is_not_lowered_at_boot(tmp_path, theirs, line):
+    key, other = "net/ipv4/neigh/default/gc_thresh3", "net/ipv4/conf/ens1np0/arp_ignore"
+    machines.put(tmp_path, "etc/sysctl.d/50-cluster.conf", f"{theirs}\n")
+    params = {**PARAMS, "sysctls": {key: "4096", other: "1"}}
+    persist(tmp_path, params)
+    lines = (tmp_path / "etc/sysctl.d/90-railops-rails.conf").read_text(encoding="utf-8").splitlines()
+    assert f"{other} = 1" in lines
+    assert [row for row in lines if "gc_thresh3" in row] == ([line] if line else [])
+    assert not persist(tmp_path, params)["changed"]
