@@ -13,7 +13,7 @@ import shutil
 import stat
 import typing as t
 
-from .._errors import Problem, RdmaError
+from .._errors import RdmaError
 from .._files import temporary, writing
 from .machine import Rooted
 from .model import LINK, File, Port, Texts
@@ -124,27 +124,6 @@ class Host(Rooted):
                 os.replace(old, target)
             else:
                 os.unlink(target)
-
-    def no_room(self, sizes: t.Mapping[str, int]) -> t.Iterator[Problem]:
-        """Yield what keeps files of so many bytes from being written, by their paths, as far as that shows before."""
-        for folder in sorted({os.path.dirname(path) for path in sizes}):
-            place = self.path(folder)
-            while not os.path.isdir(place):
-                place = os.path.dirname(place)
-            have = os.statvfs(place)
-            free, inodes = have.f_bfree * have.f_frsize, have.f_ffree if have.f_files else len(sizes)
-            # All of them, also where some lie on another file system: it is little.
-            needed = sum(size // 4096 + 1 for size in sizes.values()) * 4096
-            if have.f_flag & os.ST_RDONLY:
-                yield Problem(folder, "is on a file system that is read-only.", "Mount it writable. [disk_read_only]")
-            elif not os.access(place, os.W_OK | os.X_OK):
-                yield Problem(folder, "may not be written to.", "Run the task with become: true. [disk_no_right]")
-            elif free < needed or inodes < len(sizes):
-                text = f"has room for {free} bytes and {inodes} files; {needed} bytes in {len(sizes)} files are needed."
-                yield Problem(folder, text, f"Make room there: `df -h {folder}; df -i {folder}`. [disk_full]")
-        for path in sorted(path for path in sizes if self.is_folder(path) and self.link(path) is None):
-            fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
-            yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
 
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is whole before the old one goes."""

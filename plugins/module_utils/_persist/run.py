@@ -70,15 +70,18 @@ def converge(
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]
     remove = [path for path in have if path not in wanted]
-    sizes = {file.path: len(file.text.encode()) for file in write}
-    sizes.update(dict.fromkeys((*remove, *moves, *moves.values()), 4096))
-    lacking = list(host.no_room(sizes))
+    touched = {*(file.path for file in write), *remove, *moves, *moves.values()}
+    fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
     refused = [
         Problem(check["rail"] or check.get("object", ""), check["cause"], with_id(check["fix"], check["id"]))
         for check in checks
         if check["status"] == DEVIATION
     ]
-    refused += lacking
+    refused += [
+        Problem(path, "is a folder, and a file of ours belongs there.", fix)
+        for path in sorted(touched)
+        if host.is_folder(path) and host.link(path) is None
+    ]
     if refused and not report:
         raise InputError(refused)
     for one in MANAGERS.values() if write else ():
@@ -86,7 +89,7 @@ def converge(
     if not check_mode:
         for file in write:
             host.stage(file.path, file.text, file.mode, link=file.mode == LINK)
-    left = [path for path in host.left() if path not in map(temporary, sizes)]
+    left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         with contextlib.ExitStack() as undo:
             host.swap([file.path for file in write], remove, undo)
@@ -106,7 +109,7 @@ def converge(
         "checks": [
             *_checks(files, have),
             *checks,
-            *(in_the_way("persist_preflight", row) for row in lacking),
+            *(in_the_way("persist_preflight", row) for row in refused if row.fix == fix),
             *_stale([*remove, *left]),
             *_left(kept, moves),
             *_beside(host, remove, moves),

@@ -66,11 +66,6 @@ def wanted_modules(want: Want) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*MODULES[want.network], *shared)))
 
 
-def modules_text(modules: tuple[str, ...]) -> str:
-    """Return the exact content of the modules-load.d file."""
-    return HEADER + "".join(f"{name}\n" for name in modules)
-
-
 def link_text(rail: str, pci: str, interface: str, naming: str, others: LinkFile | None = None) -> str:
     """Return the exact content of a rail's .link file.
 
@@ -126,7 +121,7 @@ def plan_host(want: Want, have: Have) -> Plan:
 def _modules(plan: Plan) -> dict[str, str]:
     """Plan the kernel's modules, and return the file that names them for the next boot."""
     have, modules = plan.have, wanted_modules(plan.want)
-    files = {MODULES_FILE: modules_text(modules)} if modules else {}
+    files = {MODULES_FILE: HEADER + "".join(f"{name}\n" for name in modules)} if modules else {}
     there = have.loaded | have.builtin
     plan.load = [name for name in modules if name in have.available and name not in there]
     absent = [name for name in modules if name not in there]

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import typing as t
 
 from .. import _systemd
-from .._files import ETHERNET, INFINIBAND
 from .host_model import LinkFile, Netdev
 
 # On a merged /usr the last two are one folder.
@@ -21,8 +19,6 @@ RULES = "/etc/udev/rules.d"
 # systemd's own, whose settings ours have.
 DEFAULT = "99-default.link"
 NAMES = ("Name", "NamePolicy")
-# A pair of a rule: its key, sign and value.
-RULE = re.compile(r'(\w+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|-=|=)\s*"([^"]*)"')
 
 
 def fits(file: LinkFile, device: Netdev) -> bool | None:
@@ -53,33 +49,14 @@ def named_by_rule(rules: t.Mapping[str, str], device: Netdev) -> tuple[str, str]
 
     :param rules: the texts of the files, by their paths. Names that are made of variables do not count.
     """
-    known = {
-        "SUBSYSTEM": "net",
-        "ACTION": "add",
-        "KERNEL": device.name,
-        "KERNELS": device.pci,
-        "DRIVERS": device.driver,
-        "ATTR{address}": device.mac.lower(),
-        "ATTR{type}": str(INFINIBAND if device.infiniband else ETHERNET),
-    }
+    own = {f'"{value.lower()}"' for value in (device.mac, device.pci, device.name) if value}
     found = None
     for path, text in sorted(rules.items(), key=lambda item: item[0].rpartition("/")[2]):
         for line in re.sub(r"\\\n", " ", text).splitlines():
-            pairs = [] if line.lstrip().startswith("#") else RULE.findall(line.replace("ATTRS{", "ATTR{"))
-            asked = [row for row in pairs if row[1] in ("==", "!=") and row[0] in known]
-            fit = [(key, _rule_fits(value, known[key], key) == (sign == "==")) for key, sign, value in asked]
-            name = next((value for key, sign, value in pairs if key == "NAME" and sign in ("=", ":=")), "")
-            own = {key for key, good in fit if good} & {"KERNEL", "KERNELS", "DRIVERS", "ATTR{address}"}
-            if name and not re.search("[$%]", name) and own and all(good for _key, good in fit):
-                found = (path, name)
+            name = re.search(r'\bNAME\s*:?="([^"$%]+)"', line)
+            if name and not line.lstrip().startswith("#") and own & set(re.findall(r'==("[^"]*")', line.lower())):
+                found = (path, name[1])
     return found
-
-
-def _rule_fits(patterns: str, value: str, key: str) -> bool:
-    # The kernel's first name is not known any more: a pattern of them may have been it.
-    values = [value, "eth0", "ib0"] if key == "KERNEL" and re.search("[*?[]", patterns) else [value]
-    lower = patterns.lower() if key == "ATTR{address}" else patterns
-    return any(fnmatch.fnmatchcase(item, pattern) for item in values for pattern in lower.split("|"))
 
 
 def settings_of(file: LinkFile | None, naming: str, usual: dict[str, str]) -> tuple[list[str], list[str]]:

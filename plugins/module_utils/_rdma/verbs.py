@@ -41,9 +41,6 @@ def read() -> tuple[dict[str, dict[str, t.Any]], list[str]]:
 def _ask(name: str) -> dict[str, t.Any]:
     with pyverbs_device.Context(name=name) as context:
         count = context.query_device().phys_port_cnt
-        return {"ports": {number: port_answer(context.query_port(number)) for number in range(1, count + 1)}}
-
-
-def port_answer(attributes: t.Any) -> dict[str, t.Any]:
-    """Return of ibv_port_attr what sysfs has no file for."""
-    return {key: MTUS.get(getattr(attributes, key)) for key in ("active_mtu", "max_mtu")}
+        ports = {number: context.query_port(number) for number in range(1, count + 1)}
+    keys = ("active_mtu", "max_mtu")
+    return {"ports": {number: {key: MTUS.get(getattr(said, key)) for key in keys} for number, said in ports.items()}}

@@ -163,18 +163,6 @@ def test_a_user_s_folder_where_a_link_belongs_is_refused_before_anything_is_writ
     assert list(files(tmp_path)) == [BESIDE]
 
 
-def test_a_folder_that_may_not_be_written_to_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, _mode: not str(path).endswith("etc/sysctl.d"))
-    (tmp_path / "etc/sysctl.d").mkdir(parents=True)
-    with pytest.raises(RdmaError, match=r"/etc/sysctl\.d: may not be written to\.") as caught:
-        persist(tmp_path, NEW)
-    assert "become" in str(caught.value)
-    assert files(tmp_path) == {}
-    said = persist(tmp_path, NEW, check_mode=True, report=True)
-    row = next(row for row in said["checks"] if row["id"] == "persist_preflight")
-    assert (row["status"], row["planned"]) == ("deviation", "/etc/sysctl.d")
-
-
 def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
     paths = [f"/etc/n/ens{rail}np0.network" for rail in range(1, 4)]
     files = {path: File(path, "a\nb\n", 0o644) for path in paths}

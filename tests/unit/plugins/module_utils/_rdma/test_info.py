@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import parse_vpd
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import CHECKS, check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import merge_verbs, read_info, roce_mtu
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.verbs import port_answer
 from ansible_collections.railops.rdma.tests.unit import machines
 
 
@@ -115,7 +112,7 @@ def test_what_an_interface_mtu_allows(mtu, expected):
 
 def test_the_mtus_that_a_device_says_stand_above_what_the_interface_allows(host):
     info = read_info(host("one-switch-each"))
-    said = port_answer(SimpleNamespace(active_mtu=3, max_mtu=5))
+    said = {"active_mtu": 1024, "max_mtu": 4096}
     merge_verbs(info, {"mlx5_0": {"ports": {1: said}}})
     port = info["devices"][0]["ports"][0]
     assert (port["active_mtu"], port["max_mtu"], port["active_mtu_source"]) == (1024, 4096, "verbs")
@@ -125,7 +122,7 @@ def test_the_mtus_that_a_device_says_stand_above_what_the_interface_allows(host)
 def test_what_a_driver_does_not_say_is_left_to_sysfs(host):
     info = read_info(host("one-switch-each"))
     before = dict(info["devices"][0]["ports"][0])
-    merge_verbs(info, {"mlx5_0": {"ports": {1: port_answer(SimpleNamespace(active_mtu=0, max_mtu=5))}}})
+    merge_verbs(info, {"mlx5_0": {"ports": {1: {"active_mtu": None, "max_mtu": 4096}}}})
     assert info["devices"][0]["ports"][0] == {**before, "max_mtu": 4096}
     assert before["active_mtu_source"] == "netdev"
 
