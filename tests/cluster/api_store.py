@@ -4,7 +4,7 @@
 
 """The objects of the API double: create, update, server-side apply, list, delete, and who owns which field.
 
-Held to the table of a real kube-apiserver 1.36.2's answers by test_double.py.
+Held to the table of a real kube-apiserver 1.36.2's answers by test_recorded.py.
 """
 
 from __future__ import annotations

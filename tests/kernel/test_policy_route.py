@@ -248,20 +248,6 @@ def test_ipv6_switched_off_is_named_and_taken_back(host):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        pytest.param({"interface": "ens9np0"}, "no interface 'ens9np0'", id="missing-interface"),
-        pytest.param({"mtu": 70000}, "MTU of 70000", id="mtu-above-the-drivers"),
-        pytest.param({"interface": "eth0"}, "the default route", id="default-routes-interface"),
-    ],
-)
-def test_bad_input_is_refused(host, change, says):
-    want = want_of(0, RAILS)
-    want["rails"][0] |= change
-    assert says in host.refused(want)
-
-
-@pytest.mark.parametrize(
     ("foreign", "says"),
     [
         pytest.param(["rule add from all fwmark 1 lookup 78 priority 10002"], "10002", id="priority"),
@@ -344,20 +330,6 @@ def test_a_port_of_a_bridge_is_no_rail_unless_forced(host):
     assert host.apply(want_of(0, RAILS, force=["ens2np0"]))["changed"]
     # Taking away needs no permission: the address may be from before.
     assert host.apply(want_of(0, RAILS, state="absent"))["changed"]
-
-
-def test_the_connections_own_interface_is_refused_unless_forced(host):
-    host.ip("link", "set", "ens1np0", "up")
-    host.ip("address", "add", "203.0.113.5/24", "dev", "ens1np0")
-    environ = {"SSH_CONNECTION": "203.0.113.77 50000 203.0.113.5 22"}
-    assert "Ansible's own connection" in host.refused(want_of(0, RAILS), environ=environ)
-    assert host.apply(want_of(0, RAILS, force=["ens1np0"]), environ=environ)["changed"]
-
-
-def test_two_prefixes_with_default_route_are_refused(host):
-    want = want_of(0, RAILS, policy="default_route")
-    want["rdma_prefixes"].append("172.18.0.0/16")
-    assert "there are 2" in host.refused(want)
 
 
 def test_without_cap_net_admin_the_error_says_become(host):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
 
 RAILS = 2
@@ -29,19 +28,6 @@ def rules(host, family="-4"):
 
 def routed(host, source, target):
     return host.ip("route", "get", target, "from", source)
-
-
-def test_defect_02_routes_without_a_rule_and_ipv6_are_seen(host):
-    host.ip("-6", "route", "add", "2001:db8::/32", "dev", "eth0", "table", "1001")
-    assert "table 1001" in host.module(policy_route, want_of(0, RAILS))["msg"]
-
-
-def test_defect_04_peers_in_the_same_subnet_are_reached_directly(host):
-    host.apply(want_of(0, RAILS))
-    said = routed(host, "172.17.1.2", "172.17.1.9")
-    assert "dev ens2np0" in said
-    assert "via" not in said
-    assert "via 172.17.1.1" in routed(host, "172.17.1.2", "172.17.0.99")
 
 
 # --- setRdmaRule.sh ---------------------------------------------------------------------------------------------------
@@ -62,21 +48,6 @@ def test_the_exclusion_rule_sends_what_is_not_rdma_by_main_though_its_source_is_
     host.apply(want_of(0, RAILS, policy="default_route"))
     assert "dev eth0" in routed(host, "172.17.1.2", "203.0.113.9")
     assert "dev ens2np0" in routed(host, "172.17.1.2", "172.17.77.7")
-
-
-def test_another_prefix_replaces_the_exclusion_rule_of_the_old_one(host):
-    want = want_of(0, RAILS, policy="default_route", six=False)
-    host.apply(want)
-    host.apply({**want, "rdma_prefixes": ["172.16.0.0/12"]})
-    found = [line[1] for line in rules(host) if line[0] == "2000:"]
-    assert found == ["not from all to 172.16.0.0/12 lookup main proto 143"]
-
-
-def test_an_exclusion_rule_of_someone_else_is_named_and_not_doubled(host):
-    host.ip("rule", "add", "not", "to", "172.16.0.0/16", "lookup", "main", "priority", "2000")
-    said = host.module(policy_route, want_of(0, RAILS, policy="default_route"))
-    assert "rdma-routing.service" in said["fix"] + said["msg"]
-    host.apply(want_of(0, RAILS))
 
 
 def test_ipv6_addresses_are_usable_at_once_and_without_carrier(host):

@@ -42,13 +42,6 @@ def test_a_plain_host_has_nothing_in_the_way(host):
     assert ask(host, "ens1np0", "ens2np0") == []
 
 
-@pytest.mark.parametrize("kind", ["bridge", "macvlan"])
-def test_what_is_no_port_is_told_by_the_kernels_word_and_not_by_its_name(host, kind):
-    below = ["link", "ens2np0"] if kind == "macvlan" else []
-    host.ip("link", "add", *below, "name", "roce0", "type", kind)
-    assert ask(host, "ens1np0", "roce0") == [f"rail2: roce0 is a {kind}, and a rail is a port of its own."]
-
-
 def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(own_files))
     try:
@@ -58,11 +51,6 @@ def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
     finally:
         run("umount", "--lazy", str(own_files))
     assert ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}}) == []
-
-
-def test_a_port_that_is_only_called_a_bond_is_one(host):
-    host.ip("link", "set", "ens1np0", "down", "name", "bond0")
-    assert ask(host, "bond0") == []
 
 
 def test_all_that_a_run_would_stop_at_is_told_at_once(host):

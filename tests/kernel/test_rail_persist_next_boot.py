@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from ansible_collections.railops.rdma.tests.kernel import managers
 from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, mac, needs_managers, wrote
-from ansible_collections.railops.rdma.tests.kernel.plain_installs import PLAIN, PROFILES
 
 pytestmark = needs_managers
 
 SYSCTLS = {"net/ipv4/conf/ens1np0/rp_filter": "2", "net/ipv4/conf/ens1np0/arp_ignore": "1"}
 NETWORKS, CONF = "/etc/systemd/network", "/etc/NetworkManager/conf.d"
+PROFILES = "/etc/NetworkManager/system-connections"
 BESIDE = f"{NETWORKS}/0-railops-ens1np0.network.d/mine.conf"
 STARTS = "/etc/systemd/system/multi-user.target.wants"
-NOTHING = wrote({}, instead=True)
 
 
 def persist(manager, **more):
@@ -48,10 +49,11 @@ def netplan(**sections):
 
 
 def test_plain_installs_get_the_verdict_that_they_had(life):
-    steps = [step for plain in PLAIN.values() for step in (wrote(plain.files, instead=True), look(plain.manager))]
-    found = dict(zip(PLAIN, map(verdict, life(*steps)[1::2]), strict=True))
-    told = {name: (found[name]["persist_wins"], found[name]["persist_foreign"]) for name in PLAIN}
-    wanted = {name: (plain.wins, plain.foreign) for name, plain in PLAIN.items()}
+    plains = yaml.safe_load(Path(__file__).with_name("plain_installs.yml").read_text(encoding="utf-8"))
+    steps = [step for one in plains.values() for step in (wrote(one["files"], instead=True), look(one["manager"]))]
+    found = dict(zip(plains, map(verdict, life(*steps)[1::2]), strict=True))
+    told = {name: (found[name]["persist_wins"], found[name]["persist_foreign"]) for name in plains}
+    wanted = {name: (one["wins"], one["foreign"]) for name, one in plains.items()}
     shown = {name: (wins, wanted[name][1] if wanted[name][1] in text else text) for name, (wins, text) in told.items()}
     assert shown == wanted
 

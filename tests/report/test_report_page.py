@@ -190,16 +190,6 @@ def test_deviating_nodes_can_be_shown_alone(browser):
     assert console == []
 
 
-def test_the_domain_that_all_names_share_is_left_out_of_the_table(browser):
-    plan = plan_of(raw_of(), [f"gpu-a0{number}.ai.example" for number in (1, 2)])
-    dom, console = browser(page_of(plan, verdict_of(plan, lost={"gpu-a02.ai.example"})))
-    rows = re.findall(r'class="row"[^>]*data-node="([^"]+)"[^>]*><span[^>]*title="([^"]+)"[^>]*>([^<]+)<', dom)
-    assert [row[0] for row in rows] == ["gpu-a01.ai.example", "gpu-a02.ai.example"]
-    assert [row[1].partition(":")[0] for row in rows] == [row[0] for row in rows]
-    assert [row[2] for row in rows] == ["gpu-a01", "? gpu-a02"]
-    assert console == []
-
-
 SCROLL = """
 const grid = document.getElementById("grid"), seen = [];
 const rows = () => [...document.querySelectorAll(".row")];
@@ -225,27 +215,3 @@ def test_ten_thousand_nodes_stay_usable(browser):
     assert first == rows < 100, "only what is seen is drawn"
     assert height == "320000px"
     assert console == []
-
-
-def test_it_prints(browser, tmp_path):
-    """On paper: every node of a small fabric, a hint for a large one, and no controls."""
-    large = plan_of(raw_of(supernets=["10.0.0.0/8"], max_nodes=512), names(400))
-    for plan, shown in ((plan_of(*SAMPLES["exclusive"]), True), (large, False)):
-        path = tmp_path / "report.html"
-        path.write_text(render_report(plan)["report.html"], encoding="utf-8")
-        target = f"--print-to-pdf={tmp_path / 'report.pdf'}"
-        argv = [
-            PROGRAM,
-            *FLAGS,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            target,
-            "--no-pdf-header-footer",
-            path.as_uri(),
-        ]
-        subprocess.run(argv, capture_output=True, timeout=600, check=True)
-        text = subprocess.run(
-            ["pdftotext", "-layout", tmp_path / "report.pdf", "-"], capture_output=True, text=True, check=True
-        ).stdout
-        assert ("172.17.7.226" in text) is shown
-        assert ("More than 300 are not printed" in text) is not shown
-        assert "Type a part of a name" not in text

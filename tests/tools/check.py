@@ -228,7 +228,7 @@ def wanted(name: str) -> bool:
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
     f"tests/cluster/test_{name}.py"
-    for name in ("life", "spiderpool", "double", "recorded", "gate", "collective", "objects", "roles", "kills", "lease")
+    for name in ("life", "spiderpool", "recorded", "gate", "collective", "objects", "roles", "kills", "lease")
 ]
 
 
@@ -252,7 +252,7 @@ def cluster(only: str = SHORT) -> t.Iterator[Argv]:
         with contextlib.suppress(SkipStep):
             real_api("webhooks")
             # What the check `api` runs on the real API is not run on the double as well, but for what compares the two.
-            twice = [name for name in ON_REAL if not name.endswith("test_double.py")]
+            twice = [name for name in ON_REAL if not name.endswith("test_recorded.py")]
             yield [*command, *(f"--ignore={name}" for name in twice)]
             yield [*command[:-1], "--double-only", *twice]
             return
