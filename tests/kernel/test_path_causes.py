@@ -27,7 +27,8 @@ def paths(fabric, **more):
     """Return the checks of the first host, which knows the second one alone, that are not ok."""
     neighbours = [{"host": "node2", "rails": fabric.wants[1]["rails"]}]
     result = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=neighbours, **more)
-    return {(item["rail"], item["family"]): item for item in result["checks"] if item["status"] != "ok"}
+    found = [item for item in result["checks"] if item["id"] == "route_path" and item["status"] != "ok"]
+    return {(item["rail"], item["family"]): item for item in found}
 
 
 class Planted:
@@ -83,6 +84,23 @@ def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
     for item in found.values():
         assert all(word in item["cause"] for word in words), item["cause"]
     assert paths(fabric) == {}
+
+
+def test_a_foreign_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(fabric):
+    lines = ["route add blackhole 172.17.0.192/26 proto bird", "route add 172.17.1.200/32 dev eth0 proto static"]
+    lines.append("route add local 172.17.1.201/32 dev lo table local proto static")
+    with Planted(
+        fabric, *lines, "route add 172.17.1.128/26 dev ens1np0 proto static", "route add 10.9.0.0/16 dev eth0"
+    ):
+        checks = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=[])["checks"]
+    (found,) = [item for item in checks if item["id"] == "network_foreign_routes"]
+    assert found["status"] == "warning"
+    assert found["observed"] == [
+        "local 172.17.1.201/32 dev lo table 255 (made by static)",
+        "blackhole 172.17.0.192/26 (made by bird)",
+        "172.17.1.200/32 dev eth0 scope link (made by static)",
+    ]
+    assert fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=[])["checks"][-1]["status"] == "ok"
 
 
 def test_a_drawn_host_is_asked_for_and_listed_where_it_is_wrong(fabric):

@@ -99,6 +99,14 @@ def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
         assert [cause for cause in told if what in cause], (what, told)
 
 
+def test_a_foreign_route_where_no_node_is_yet_is_shown(host):
+    host.ip("route", "add", "blackhole", "172.17.5.0/26", "proto", "bird")
+    (said,) = ask(host, "ens1np0", "ens2np0")
+    assert (
+        said == "Other programs route parts of the fabric's networks elsewhere: blackhole 172.17.5.0/26 (made by bird)."
+    )
+
+
 @pytest.mark.usefixtures("without_pyroute2")
 def test_a_host_without_pyroute2_says_so_and_asks_for_it(host):
     params = {"rails": [{"interface": "ens1np0"}], "checks": ["preflight"], "settings": ROLES}

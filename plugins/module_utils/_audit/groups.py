@@ -138,7 +138,8 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(want)
     others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), more)
-    return path_checks.checks_of(want, targets, state), {}
+    foreign = path_checks.foreign_check(want, host, path_kernel.foreign_routes(want))
+    return [*path_checks.checks_of(want, targets, state), foreign], {}
 
 
 def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:

@@ -31,6 +31,8 @@ from .._route.checks import leaving_checks
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.own import Mine
+from .._route.path_checks import foreign_check
+from .._route.path_kernel import foreign_routes
 from .._route.problems import problems_of
 from .._route.want import WantRail, named, parse_want
 from .._untouchable import read_untouchable
@@ -161,7 +163,8 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
-    return [*(in_the_way("network_preflight", row) for row in problems), *leaving_checks(want, host)], {}
+    foreign = foreign_check(want, host, foreign_routes(want))
+    return [*(in_the_way("network_preflight", row) for row in problems), *leaving_checks(want, host), foreign], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:

@@ -15,6 +15,7 @@ from .._fabric.numbers import TEST_PORT
 from .._words import shortened
 from .checks import DORMANT
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
+from .own import Mine
 from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, Asked, PathState, Target
 from .wanted import inside
 
@@ -33,8 +34,8 @@ REFUSED = {
 TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 # Of the rule that looks into main (include/uapi/linux/fib_rules.h does not say it; every kernel has it).
 MAIN_PRIORITY = 32766
-# Addresses in one cause.
-MOST_TOLD = 6
+# Addresses or routes in one cause, and routes in one check.
+MOST_TOLD, MOST_ROUTES = 6, 50
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
 MAKERS = {
     0: "unspec",
@@ -76,6 +77,29 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list
         for rail in want.rails
         for item in rail.addresses
     ]
+
+
+def foreign_check(want: Want, host: Host, routes: t.Iterable[Route]) -> Check:
+    """Return a warning about routes into the RDMA prefixes by other interfaces than the rails'.
+
+    No present node needs to have an address there: a node that joins later may get one.
+
+    :param routes: of other programs, in the tables main and local.
+    """
+    rails = Mine(want, host).interfaces | want.force
+    known = {route for _prefix, route in host.matches}  # problems.py reports these.
+    elsewhere = [
+        route for route in routes if route not in known and rails.isdisjoint(hop.interface for hop in route.next_hops)
+    ]
+    if not elsewhere:
+        return ok("network_foreign_routes", [], [])
+    lines = [f"{route} (made by {_maker(route)})" for route in elsewhere]
+    cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_TOLD)}."
+    fix = (
+        "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
+        "later may get an address there."
+    )
+    return warning("network_foreign_routes", [], lines[:MOST_ROUTES], cause, fix)
 
 
 def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers) -> Check:

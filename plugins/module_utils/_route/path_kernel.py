@@ -9,17 +9,19 @@ Changes nothing and sends nothing.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
+import struct
 import typing as t
 
 from .._fabric.numbers import TEST_PORT
 from . import decode as rt
 from . import netlink as nl
 from . import paths
-from .model import link_of
+from .model import MAIN_TABLE, PROTOCOL, link_of
 from .read import Reader
 from .want import neighbours_of
-from .wanted import inside
+from .wanted import covers
 
 if t.TYPE_CHECKING:
     from .model import Host, Route
@@ -28,6 +30,7 @@ if t.TYPE_CHECKING:
 # The protocol with its ports: RoCE v2's destination (IANA) and the first of its source ports (RFC 6056's range).
 UDP, TCP = (17, 4791), (6, TEST_PORT)
 SOURCE_PORT = 49152
+RTA_DST = 1
 # Stands for a destination until one is known.
 NOBODY = {4: b"\xf0rdm", 6: b"\xf0rdma-rail-ops\xf0."}
 # Answers wait in the socket's buffer (212,992 bytes by default) until the last query of a batch is sent.
@@ -41,13 +44,13 @@ class Asker(Reader):
         super().__init__()
         self._packed: dict[tuple[str, str, str, int], bytes] = {}
 
-    def local(self, want: Want) -> tuple[Route, ...]:
-        """Return what other users put into the table local of the RDMA prefixes."""
+    def inside(self, want: Want, table: int) -> tuple[Route, ...]:
+        """Return what other users put into a table for destinations in the RDMA prefixes."""
         return tuple(
             route
             for family, number in rt.FAMILIES.items()
-            for route in sorted(self._dump_routes(number, paths.LOCAL_TABLE, "", 0))
-            if any(inside(route.dst.partition("/")[0], prefix) for prefix in want.prefixes_of(family))
+            for route in sorted(self._dump_routes(number, table, "", 0, marks_of(want.prefixes_of(family))))
+            if any(covers(prefix, route.dst) for prefix in want.prefixes_of(family))
         )
 
     def asked(self, targets: t.Iterable[paths.Target], tos: int) -> t.Iterator[paths.Asked]:
@@ -97,6 +100,22 @@ class Asker(Reader):
         ]
 
 
+def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:
+    """Return how the destination of a route in one of the prefixes begins in a message."""
+    marks = []
+    for net in map(ipaddress.ip_network, prefixes):
+        size = net.max_prefixlen // 8
+        marks.append(struct.pack("=HH", 4 + size, RTA_DST) + net.network_address.packed[: net.prefixlen // 8])
+    return marks
+
+
+def foreign_routes(want: Want) -> list[Route]:
+    """Return the routes of the tables main and local into the RDMA prefixes that are not this collection's."""
+    with Asker() as asker:
+        found = (*asker.inside(want, paths.LOCAL_TABLE), *asker.inside(want, MAIN_TABLE))
+        return [route for route in found if route.protocol != PROTOCOL]
+
+
 def prove(
     want: Want,
     host: Host,
@@ -116,7 +135,7 @@ def prove(
         {link.name for rail in want.rails for link in [link_of(rail, host)] if link},
     )
     with Asker() as asker:
-        local = asker.local(want)
+        local = asker.inside(want, paths.LOCAL_TABLE)
         named = paths.named_by_others(want, host, paths.targets_of(want, host, near, more), local)
         targets = list(paths.targets_of(want, host, near, more, named))
         asked = asker.asked([target for target in targets if target.interface in links], tos)

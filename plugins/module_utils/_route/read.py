@@ -195,14 +195,17 @@ class Reader(Decoder):
         filters += [(table, "", 0) for table in sorted(tables)]
         return {route for family in FAMILIES.values() for one in filters for route in self._dump_routes(family, *one)}
 
-    def _dump_routes(self, family: int, table: int, interface: str, protocol: int) -> t.Iterator[model.Route]:
+    def _dump_routes(
+        self, family: int, table: int, interface: str, protocol: int, marks: t.Sequence[bytes] = (b"",)
+    ) -> t.Iterator[model.Route]:
+        """Give the routes of the kernel's filters, of which only those that have one of the marks are decoded."""
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
         for answer in self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol)):
             # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own
             # routes come and go with their addresses.
-            if answer[5] not in model.KERNEL_PROTOCOLS and _passes(
-                route := self._route(answer), table, interface, protocol
-            ):
+            if answer[5] in model.KERNEL_PROTOCOLS or not any(mark in answer for mark in marks):
+                continue
+            if _passes(route := self._route(answer), table, interface, protocol):
                 yield route
 
     def _index_of(self, interface: str) -> int:
