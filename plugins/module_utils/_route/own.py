@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import typing as t
+from dataclasses import replace
 
 from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Host, Route, links_of
 from .wanted import wanted
@@ -28,6 +29,9 @@ class Mine:
         plan = [wanted(want, host)] if want.present or proof or any(getattr(kept, part) for part in KINDS) else []
         rules = {rule for named in (kept, *plan) for rule in named.rules}
         routes = {exactly(route) for named in (kept, *plan) for route in named.routes}
+        # Our files have the old name of a port that got another one.
+        renamed = [route for route in kept.routes if route.interface not in here.links]
+        routes |= {exactly(replace(route, interface=name)) for route in renamed for name in self.interfaces}
         self.rules = {rule for rule in here.rules if rule.protocol == PROTOCOL or rule in rules}
         self.routes = {route for route in here.routes if route.protocol == PROTOCOL or exactly(route) in routes}
         own = {(item.interface, item.address) for item in kept.addresses}

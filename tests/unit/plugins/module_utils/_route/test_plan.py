@@ -717,3 +717,37 @@ def test_a_replaced_card_and_an_exchange_in_the_inventory_are_taken(macs, rails)
     have = dict(zip(("ens1np0", "ens2np0"), macs, strict=True))
     made = plan(with_macs(*macs), rails=rails)
     assert made.ports == {f"rail{n}": (rail["interface"], have[rail["interface"]]) for n, rail in enumerate(rails, 1)}
+
+
+@pytest.mark.parametrize("base", [0, 2000])
+def test_what_a_boot_made_of_our_files_is_ours_after_the_port_got_another_name(base):
+    """A manager's routes have its own protocol, and our files have the port's old name."""
+    start = host_of("ens1np0")
+    made = plan(start).target
+    booted = {
+        part: frozenset(dataclasses.replace(item, protocol=4) for item in getattr(made, part))
+        for part in ("routes", "rules")
+    }
+    addresses = frozenset(dataclasses.replace(item, protocol=0) for item in made.addresses)
+    old = {
+        "addresses": frozenset(dataclasses.replace(item, interface="eth2") for item in addresses),
+        "routes": frozenset(dataclasses.replace(item, interface="eth2") for item in booted["routes"]),
+        "rules": booted["rules"],
+    }
+    now = dataclasses.replace(start.snapshot, links=made.links, addresses=addresses, **booted)
+    files = Snapshot({}, **old, sysctls={})
+    host = dataclasses.replace(start, snapshot=now, addresses=addresses, retained=files)
+    moved = {
+        **RAIL1,
+        **({"table": 3001, "rule_priority": 12001, "metric": 301} if base else {}),
+        "addresses": [{"address": "198.51.100.2", "subnet": "198.51.100.0/27", "gateway": "198.51.100.1"}],
+    }
+
+    done = plan(host, rails=[moved], rdma_prefixes=["198.51.100.0/24"])
+
+    assert {item.address for item in done.target.addresses} == {"198.51.100.2"}
+    assert {item.protocol for part in ("routes", "rules") for item in getattr(done.target, part)} == {143}
+    there = dataclasses.replace(start.snapshot, links={**made.links, "eth2": Link("eth2", 1500, True)})
+    kept = dataclasses.replace(host, snapshot=dataclasses.replace(now, links=there.links))
+    with pytest.raises(InputError, match="is not ours"):
+        plan(kept, rails=[moved], rdma_prefixes=["198.51.100.0/24"])
