@@ -6,23 +6,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import typing as t
 
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
-from ..module_utils._check import DEVIATION, STRANGE
-from ..module_utils._cluster.nodes import listed
-from ..module_utils._errors import InputError, RdmaError, grouped, with_id
+from ..module_utils._check import DEVIATION, STRANGE, WARNING
+from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
-from ..module_utils._fabric.lock import LOCK, read_host_plans, read_lock
-from ..module_utils._intake import line
-from ..plugin_utils._host_plan import read_host_plan
+from ..module_utils._fabric.lock import LOCK, read_lock
+from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import problems, tag_problems
 from ..plugin_utils._verdict.intake import answer_in
+from ..plugin_utils._verdict.preflight import (
+    ALTNAMES,
+    Place,
+    Trouble,
+    batches,
+    kind_troubles,
+    sort,
+    told,
+    trouble_of,
+    troubles_of,
+)
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
@@ -32,34 +42,6 @@ def cluster_access(kubeconfig: str | None) -> dict[str, t.Any]:
     path = kubeconfig or os.environ.get("KUBECONFIG", "")
     inside = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.isfile(SERVICE_ACCOUNT)
     return {"there": bool(path) or inside, "kubeconfig": path}
-
-
-def host_problems(facts: t.Mapping[str, t.Mapping[str, t.Any]], attachment: str, network: str) -> list[str]:
-    """Return which hosts do not go with the fabric."""
-    found = []
-    # Who did not answer the question is told of by who asked it.
-    facts = {host: row for host, row in facts.items() if isinstance(row, dict)}
-    guests = [host for host, row in facts.items() if row.get("virtualization_role") == "guest"]
-    if guests and attachment in ATTACHMENTS and ATTACHMENTS[attachment].own_device:
-        kinds = ", ".join(sorted({str(facts[host].get("virtualization_type")) for host in guests}))
-        found.append(
-            f"{len(guests)} of {len(facts)} hosts are virtual machines or containers ({kinds}): {listed(guests)}. "
-            f"Attachment {attachment} is for bare metal. Use macvlan (RoCE) or ipoib, or, if these guests have "
-            "physical functions with SR-IOV, set site_sriov_guests to true. [guests]"
-        )
-    if network == "infiniband" and (bare := [host for host, row in facts.items() if not _managed(row)]):
-        found.append(
-            f"{len(bare)} of {len(facts)} hosts have no Ethernet interface with a default route and an address: "
-            f"{listed(bare)}. Kubernetes and Spiderpool's agents cannot speak over InfiniBand: give each host a "
-            "management address. [no_management]"
-        )
-    return found
-
-
-def _managed(facts: t.Mapping[str, t.Any]) -> bool:
-    """Whether a default route leaves by something that is not InfiniBand, with an address."""
-    routes = [facts.get(f"default_ipv{family}") or {} for family in (4, 6)]
-    return any(row.get("address") and row.get("type") != "infiniband" for row in routes)
 
 
 def lock_copy(
@@ -110,34 +92,63 @@ def own_device(plan_dir: str, host: str) -> str:
     )
 
 
-def preflight_problems(
-    results: t.Mapping[str, t.Mapping[str, t.Any]], status: str = DEVIATION, plan_dir: str = ""
-) -> list[str]:
-    """Return what the hosts' checks of that status say; a host that could not be looked at is in the way as well."""
+def run_hosts(
+    results: t.Mapping[str, t.Mapping[str, t.Any]],
+    lost: t.Sequence[str],
+    plan_dir: str,
+    groups: t.Mapping[str, t.Sequence[str]],
+    most: t.Any = "5%",
+    serial: t.Any = None,
+    attachment: str = "",
+    network: str = "roce",
+    altnames: bool = False,
+) -> dict[str, t.Any]:
+    """Return what becomes of the hosts of a run, what they have of their own, and in which batches they are changed.
+
+    :param results: of rail_audit, by host; `lost` are the hosts that did not answer.
+    :param groups: of the inventory.
+    :param most: site_max_excluded.
+    :param serial: site_serial.
+    :param attachment: by which pods get a device of their own; empty where none, or where guests may have one.
+    :param altnames: whether a cluster is to find rails by alternative names.
+    """
     answers = {host: answer_in({"checks": None, **result}) for host, result in results.items()}
-    strange = {host: answer.facts.get(STRANGE) or [] for host, answer in answers.items()}
-    owners: dict[str, str] = {}
-    if plan_dir and any(strange.values()):
-        # Only where there are any: the fleet's plan is some thousand files.
-        for piece in read_host_plans(plan_dir):
-            owners.update({row["address"]: piece["node"] for rail in piece["rails"] for row in rail["addresses"]})
-    hosts: dict[tuple[str, str], list[str]] = {}
-    for host, result in results.items():
-        for check in answers[host].checks:
-            if check["status"] == status:
-                place = f"{check['rail']}: " if check["rail"] and check["rail"] not in str(check["cause"]) else ""
-                cause = str(check["cause"]).rstrip(".")
-                hosts.setdefault((f"{place}{cause}.", with_id(str(check["fix"] or ""), check["id"])), []).append(host)
-        failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
-        said = result.get("errors")
-        errors = [failed, *(said if isinstance(said, list) else ()), answers[host].error]
-        for error in filter(None, map(line, errors)) if status == DEVIATION else ():
-            hosts.setdefault((with_id(error, "host_unread"), ""), []).append(host)
-        for address in strange[host]:
-            if address in owners:
-                text = f"{address} is here, and this plan gives it to {owners[address]}."
-                hosts.setdefault((text, RESTORE), []).append(host)
-    return grouped((f"{listed(dict.fromkeys(names))}: {text}", fix) for (text, fix), names in hosts.items())
+    places, owners = _planned(plan_dir)
+    found = {host: troubles_of(result, answers[host]) for host, result in results.items()}
+    for host, answer in answers.items():
+        strange = [(text, owners[text]) for text in answer.facts.get(STRANGE) or [] if text in owners]
+        found[host] += [
+            Trouble("address_renumbered", None, f"{text} is here, and this plan gives it to {owner}.", RESTORE)
+            for text, owner in strange
+        ]
+        facts = results[host].get("facts")
+        found[host] += kind_troubles(facts.get("gathered") if isinstance(facts, dict) else None, attachment, network)
+    made = sort(found, lost, places, groups, most)
+    made.stop += [ALTNAMES.sentence] if altnames else []
+    out = {*made.excluded, *made.deferred}
+    hosts, sizes = batches([host for host in results if host not in out], made.rails, places, serial)
+    seen = told(
+        (trouble_of(check), host)
+        for host, answer in answers.items()
+        for check in answer.checks
+        if check["status"] == WARNING
+    )
+    return {**vars(made), "warnings": seen, "hosts": hosts, "serial": sizes}
+
+
+def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:
+    """Return where each host of the plan is, and the host of each address."""
+    folder = os.path.expanduser(os.path.expandvars(plan_dir))
+    places, owners = {}, {}
+    with contextlib.suppress(AnsibleActionFail):
+        nodes = read_plan(folder)["nodes"]
+        for host in planned_hosts(folder):
+            with contextlib.suppress(AnsibleActionFail):
+                have = read_host_plan(folder, host)
+                interfaces = {rail["name"]: rail["interface"] or rail["pci"] or "" for rail in have["rails"]}
+                places[host] = Place(nodes[have["node"]]["zone"], interfaces)
+                owners.update({row["address"]: have["node"] for rail in have["rails"] for row in rail["addresses"]})
+    return places, owners
 
 
 PARTS = ("links", "addresses", "routes", "rules", "sysctls")
@@ -326,13 +337,12 @@ class FilterModule:
         """Return them by their names."""
         return {
             "cluster_access": cluster_access,
-            "host_problems": host_problems,
             "lock_copy": lock_copy,
             "own_device": own_device,
-            "preflight_problems": preflight_problems,
             "preview_table": preview_table,
             "reboot_plan": reboot_plan,
             "release_parts": release_parts,
+            "run_hosts": run_hosts,
             "setting_problems": setting_problems,
             "sriov_losing": sriov_losing,
             "unknown_tags": tag_problems,

@@ -42,7 +42,7 @@ HOST_KEYS = {
 PLAIN = (str, bool, int, float, list, dict)
 BATCH = re.compile(r"[1-9]\d*|[1-9]\d?%|100%")
 PERCENT = re.compile(r"\d{1,2}(\.\d+)?|100")
-COUNT = re.compile(r"\d+")
+SHARE = re.compile(r"\d+%?")
 _HOST_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "gpudirect", "rail_network", "lossless_roce"]
 
 PLAYBOOKS: dict[str, Spec] = {
@@ -66,9 +66,9 @@ PLAYBOOKS: dict[str, Spec] = {
 PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     "site_serial": (BATCH, "a number of hosts such as 2, a share such as 20%, or a list of these"),
     "site_max_fail_percentage": (PERCENT, "a number from 0 to 100"),
-    "site_max_unreachable": (COUNT, "a number of hosts, 0 or more"),
+    "site_max_excluded": (SHARE, "a number of hosts or a share such as 5%"),
     "audit_loss_percent": (PERCENT, "a number from 0 to 100"),
-    "audit_gate_max_out": (re.compile(r"\d+%?"), "a number of nodes or a share such as 10%"),
+    "audit_gate_max_out": (SHARE, "a number of nodes or a share such as 10%"),
 }
 """Variables of playbooks that a pattern says better, with its words."""
 

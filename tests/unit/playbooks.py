@@ -157,6 +157,8 @@ class Playbooks:
             "inventory_hostname": (self.mine or ["localhost"])[0],
             "ansible_play_hosts": self.mine,
             "ansible_play_hosts_all": self.mine,
+            "ansible_play_batch": self.mine,
+            "groups": {"gpu_nodes": self.hosts},
             "hostvars": named,
             **self.values,
             **values,

@@ -88,7 +88,8 @@ def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
     plays = yaml.safe_load((ROOT / "playbooks/hosts.yml").read_text(encoding="utf-8"))
     (play,) = (play for play in plays if play["name"] == "Bring the hosts to the plan" and "tasks" in play)
     roles = "ansible.builtin.include_role"
-    tasks = [task[roles] for task in play["tasks"][0]["block"] if roles in task]
+    block = next(task["block"] for task in play["tasks"] if "block" in task)
+    tasks = [task[roles] for task in block if roles in task]
     reboot = next(place for place, task in enumerate(tasks) if task.get("tasks_from") == "reboot")
     (block,) = yaml.safe_load((ROOT / "roles/rdma_host/tasks/reboot.yml").read_text(encoding="utf-8"))
     asked = block["vars"]["__rdma_host_results"]

@@ -74,7 +74,7 @@ def test_near_is_one_edit():
         ({"site_host_roles": ["rail_networks"]}, "site_host_roles"),
         ({"site_serial": ["two"]}, "site_serial is 'two': it is a number of hosts such as 2"),
         ({"site_serial": "0"}, "site_serial is '0'"),
-        ({"site_max_unreachable": -1}, "site_max_unreachable is '-1'"),
+        ({"site_max_excluded": -1}, "site_max_excluded is '-1'"),
         ({"audit_loss_percent": 101}, "audit_loss_percent is '101'"),
         ({"audit_gate_max_out": "many"}, "audit_gate_max_out is 'many'"),
         ({"teardown_in_use": "perhaps"}, "teardown_in_use"),
@@ -93,7 +93,7 @@ def test_what_can_be_is_not():
     fine = {
         "site_serial": [1, "20%"],
         "site_max_fail_percentage": "12.5",
-        "site_max_unreachable": "3",
+        "site_max_excluded": "10%",
         "site_host_roles": ["rail_network"],
         "audit_gate": "true",
         "audit_gate_max_out": "10%",

@@ -1,0 +1,279 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This plugin util is PRIVATE to the collection.
+
+"""Decide which hosts take part in a run, by the problems of all of them: who stops it, who is left out. Pure."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+from dataclasses import dataclass, field
+
+from ...module_utils._check import DEVIATION, Check
+from ...module_utils._errors import grouped, with_id
+from ...module_utils._intake import line
+from ...module_utils._words import count
+from .._report.equal import folded
+from .intake import Answer
+
+DECLARATION, BROKEN, RAIL, BUSY = "declaration", "broken", "rail", "busy"
+"""Stops the run; leaves the host out; leaves one rail of it out; puts the host off to a later run."""
+KINDS = {
+    "host_busy": BUSY,
+    "interface_lost": RAIL,
+    **dict.fromkeys(
+        (
+            "address_renumbered",
+            "gateway_is_own",
+            "gateway_outside",
+            "host_plan_schema",
+            "host_plan_stale",
+            "localhost_decides",
+            "lossless_twice",
+            "no_interface",
+            "no_plan",
+            "node_drain",
+            "node_name_differs",
+            "rail_twice",
+            "retired",
+            "role_values",
+            "ssh_over_fabric",
+        ),
+        DECLARATION,
+    ),
+}
+"""The kind of a problem, by the ID of its error, or of its check where that has none. All others: a broken host."""
+FEWEST = 3
+"""Hosts that share a declaration and a problem: one or two may be broken by chance."""
+_ID = re.compile(r"\[([a-z][a-z0-9_]+)\]")
+
+
+class Trouble(t.NamedTuple):
+    """A problem of one host."""
+
+    key: str
+    """The ID of its error, or of its check."""
+    rail: str | None
+    text: str
+    fix: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What it means for the run."""
+        return KINDS.get(self.key, BROKEN)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what to do."""
+        return f"{self.text} {self.fix}".strip()
+
+
+class Place(t.NamedTuple):
+    """What a host shares with others by declaration."""
+
+    zone: str
+    interfaces: t.Mapping[str, str]
+    """By rail."""
+
+
+@dataclass
+class Sorted:
+    """What becomes of the hosts of a run."""
+
+    stop: list[str] = field(default_factory=list)
+    excluded: dict[str, str] = field(default_factory=dict)
+    rails: dict[str, list[str]] = field(default_factory=dict)
+    deferred: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    """For people: the hosts and rails that are left out."""
+    waiting: list[str] = field(default_factory=list)
+    """The same of busy hosts."""
+
+
+UNREACHABLE = Trouble(
+    "hosts_unreachable", None, "It does not answer.", "Repair it, or leave it out with --limit. [hosts_unreachable]"
+)
+ALTNAMES = Trouble(
+    "altname_in_cluster",
+    None,
+    "rdma_host_naming is altname, and device plugin and SR-IOV operator know no alternative names: pods would find no "
+    "rail.",
+    "Set rdma_host_naming to name (one reboot), or declare each host's own names in fabric_interfaces. "
+    "[altname_in_cluster]",
+)
+
+
+def trouble_of(check: Check) -> Trouble:
+    """Return a check that deviates as a problem of its host."""
+    text, fix, rail = str(check["cause"]).rstrip("."), with_id(str(check["fix"] or ""), check["id"]), check["rail"]
+    place = f"{rail}: " if rail and rail not in text else ""
+    return Trouble((_ID.findall(fix) or [check["id"]])[-1], rail, f"{place}{text}.", fix)
+
+
+def troubles_of(result: t.Mapping[str, t.Any], answer: Answer) -> list[Trouble]:
+    """Return the problems in what rail_audit returned of a host.
+
+    :param answer: what of it was taken in.
+    """
+    found = [trouble_of(check) for check in answer.checks if check["status"] == DEVIATION]
+    failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
+    errors = result.get("errors")
+    texts = [failed, *(errors if isinstance(errors, list) else ()), answer.error]
+    for text in filter(None, map(line, texts)):
+        named = [name for name in _ID.findall(text) if name in KINDS]
+        found.append(Trouble(named[0] if named else "host_unread", None, with_id(text, "host_unread")))
+    return found
+
+
+def kind_troubles(facts: t.Any, attachment: str, network: str) -> t.Iterator[Trouble]:
+    """Find that a host does not fit the kind of the fabric.
+
+    :param facts: what core's facts say of it; nothing where they were not asked.
+    :param attachment: by which pods get a device of their own, or nothing.
+    """
+    if not isinstance(facts, dict):
+        return
+    if attachment and facts.get("virtualization_role") == "guest":
+        yield Trouble(
+            "guests",
+            None,
+            f"It is a virtual machine or container ({facts.get('virtualization_type')}), and attachment {attachment} "
+            "is for bare metal.",
+            "Use macvlan (RoCE) or ipoib, or, if guests have physical functions with SR-IOV, set site_sriov_guests to "
+            "true. [guests]",
+        )
+    # Whether a default route leaves by something that is not InfiniBand, with an address.
+    routes = [facts.get(f"default_ipv{family}") or {} for family in (4, 6)]
+    if network == "infiniband" and not any(
+        row.get("address") and row.get("type") != "infiniband" for row in routes if isinstance(row, dict)
+    ):
+        yield Trouble(
+            "no_management",
+            None,
+            "It has no Ethernet interface with a default route and an address.",
+            "Kubernetes and Spiderpool's agents cannot use InfiniBand: give it a management address. [no_management]",
+        )
+
+
+def allowed(most: object, hosts: int) -> int:
+    """Return how many hosts of a run may be left out.
+
+    :param most: site_max_excluded. A percentage is rounded down, and is one host at least from three hosts on.
+    """
+    number, percent, _rest = str(most).partition("%")
+    if not percent:
+        return int(number)
+    return max(hosts * int(number) // 100, int(hosts >= FEWEST and int(number) > 0))
+
+
+def sort(
+    found: t.Mapping[str, t.Sequence[Trouble]],
+    lost: t.Collection[str],
+    places: t.Mapping[str, Place],
+    groups: t.Mapping[str, t.Collection[str]],
+    most: object,
+) -> Sorted:
+    """Return what becomes of the hosts of a run.
+
+    :param found: the problems of each host that answered, and `lost` those that did not.
+    :param places: of all hosts of the fabric, those that are not in this run too.
+    :param groups: of the inventory.
+    :param most: site_max_excluded.
+    """
+    made = Sorted()
+    having: dict[tuple[str, str | None], set[str]] = {}
+    for host, troubles in found.items():
+        for trouble in troubles:
+            having.setdefault((trouble.key, trouble.rail), set()).add(host)
+    shared = {key: _shared_by(key[1], hosts, set(lost), places, groups) for key, hosts in having.items()}
+    stop: dict[tuple[str, str, str], list[str]] = {}
+    broken: dict[str, list[Trouble]] = {}
+    lacking: list[tuple[Trouble, str]] = []
+    for host, troubles in found.items():
+        for trouble in troubles:
+            by = shared[trouble.key, trouble.rail] if trouble.kind in (BROKEN, RAIL) else ""
+            if trouble.kind == DECLARATION or by:
+                reason = f"The same on every host {by}" if by else "Declaration"
+                stop.setdefault((reason, trouble.text, trouble.fix), []).append(host)
+            elif trouble.kind == BROKEN:
+                broken.setdefault(host, []).append(trouble)
+            elif trouble.kind == RAIL:
+                lacking.append((trouble, host))
+                made.rails.setdefault(host, []).append(str(trouble.rail))
+            else:
+                made.deferred[host] = trouble.sentence
+    left_out = [(UNREACHABLE, host) for host in lost]
+    left_out += [(trouble, host) for host, troubles in broken.items() for trouble in troubles]
+    made.stop = grouped(
+        (f"{reason}: {folded(dict.fromkeys(hosts))}: {text}", fix) for (reason, text, fix), hosts in stop.items()
+    )
+    number, total = len(broken) + len(lost), len(found) + len(lost)
+    if number > (limit := allowed(most, total)):
+        trouble = Trouble(
+            "too_many_broken",
+            None,
+            f"{number} of {count(total, 'host')} are broken, and site_max_excluded allows {limit}.",
+            "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]",
+        )
+        made.stop += [trouble.sentence, *told(left_out)]
+    made.excluded = {host: " ".join(trouble.sentence for trouble in troubles) for host, troubles in broken.items()}
+    made.deferred = {host: text for host, text in made.deferred.items() if host not in broken}
+    made.missing = told([*left_out, *lacking])
+    busy = ((trouble, host) for host in made.deferred for trouble in found[host] if trouble.kind == BUSY)
+    made.waiting = told(busy)
+    return made
+
+
+def told(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:
+    """Return problems for people, equal ones once with all their hosts."""
+    hosts: dict[tuple[str, str], list[str]] = {}
+    for trouble, host in rows:
+        hosts.setdefault((trouble.text, trouble.fix), []).append(host)
+    return grouped((f"{folded(dict.fromkeys(names))}: {text}", fix) for (text, fix), names in hosts.items())
+
+
+def _shared_by(
+    rail: str | None,
+    hosts: t.Collection[str],
+    lost: t.Collection[str],
+    places: t.Mapping[str, Place],
+    groups: t.Mapping[str, t.Collection[str]],
+) -> str:
+    """Return what all these hosts, and no other, share by declaration; empty where chance explains it."""
+    if len(hosts) < FEWEST:
+        return ""
+    sharing: dict[str, set[str]] = {}
+    for host, place in places.items():
+        if rail and place.interfaces.get(rail):
+            sharing.setdefault(f"with {place.interfaces[rail]} as {rail}", set()).add(host)
+        sharing.setdefault(f"of zone {place.zone}", set()).add(host)
+    sharing.update({f"of group {name}": {*members} & {*places} for name, members in groups.items()})
+    for what, members in sharing.items():
+        if len(members - {*lost}) >= FEWEST and {*hosts} >= members - {*lost}:
+            return what
+    return ""
+
+
+def batches(
+    hosts: t.Sequence[str], unsound: t.Collection[str], places: t.Mapping[str, Place], serial: t.Any
+) -> tuple[list[str], list[t.Any]]:
+    """Return hosts in the order of their batches, and the sizes of these: the canary batch is first.
+
+    It has the first host of each zone and interface profile; where these are most of the hosts, only the first of all.
+
+    :param hosts: that take part.
+    :param unsound: of these the hosts that lack a rail.
+    :param serial: site_serial, or nothing.
+    """
+    first: dict[t.Any, str] = {}
+    for host in sorted(hosts, key=lambda host: host in unsound):
+        place = places.get(host, Place("", {}))
+        first.setdefault((place.zone, *sorted(place.interfaces.items())), host)
+    canaries = [*first.values()]
+    if len(canaries) * 2 > len(hosts):
+        canaries = canaries[:1]
+    sizes = serial or [len(canaries) or 1, "20%"]
+    return canaries + [host for host in hosts if host not in {*canaries}], sizes if isinstance(sizes, list) else [sizes]

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fleet that is not complete: one broken host or rail stops only itself, a wrong declaration stops the run.
+
+The tests of this file share one fleet and run in their order.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.tests.site.conftest import started
+
+HOSTS = ("node1", "node2", "node3", "node4")
+FOREIGN = ("rule", "add", "fwmark", "7", "lookup", "77", "pref", "10002")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """Four hosts with two rails."""
+    with started("broken", tmp_path_factory.mktemp("broken"), 4, 2) as made:
+        made.words = {
+            "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in (1, 2)],
+            "site_serial": [1, "100%"],
+        }
+        made.play("plan")
+        made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
+        yield made
+
+
+def has_rails(fleet, host):
+    return "lookup 1001" in fleet.ip(host, "rule")
+
+
+def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet):
+    fleet.ip("node1", *FOREIGN)
+    before = fleet.dump("node1")
+    run = fleet.play("hosts", code=2)
+    assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
+    assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
+    assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
+    assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
+    assert fleet.dump("node1") == before
+    assert fleet.play("hosts", code=2).changed() == []
+
+
+def test_the_verdict_of_site_names_the_broken_host(fleet):
+    fleet.play("site", code=2)
+    entries = fleet.verdict()["hosts"]
+    assert entries["node1"]["status"] == "error"
+    assert entries["node1"]["error"].startswith("Left out of the run: the rule `10002: ")
+    for host in HOSTS[1:]:
+        bad = [check for check in entries[host]["checks"] if check["status"] == "deviation"]
+        assert {check.get("fault") for check in bad} <= {"node1"}
+
+
+def test_more_broken_hosts_than_allowed_stop_the_run(fleet):
+    fleet.ip("node2", *FOREIGN)
+    fleet.ip("node3", "rule", "del", "pref", "10001")
+    run = fleet.play("hosts", code=2)
+    assert "  - 2 of 4 hosts are broken, and site_max_excluded allows 1. " in run.output
+    assert not has_rails(fleet, "node3")
+    fleet.play("hosts", "-e", "site_max_excluded=50%", code=2)
+    assert has_rails(fleet, "node3")
+
+
+def test_one_broken_host_of_two_stops_the_run(fleet):
+    run = fleet.play("hosts", "--limit", "node1,node4", code=2)
+    assert "1 of 2 hosts are broken, and site_max_excluded allows 0." in run.output
+
+
+def test_the_same_problem_on_all_hosts_is_a_wrong_declaration(fleet):
+    for host in HOSTS[2:]:
+        fleet.ip(host, *FOREIGN)
+    run = fleet.play("hosts", "-e", "site_max_excluded=100%", code=2)
+    assert "Nothing was changed. The run stops here:\n  - The same on every host of zone" in run.output
+    for host in HOSTS:
+        fleet.ip(host, "rule", "del", "fwmark", "7", "lookup", "77", "pref", "10002")
+    fleet.play("hosts")
+    assert all(has_rails(fleet, host) for host in HOSTS)
+
+
+def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
+    """Its gateway does not answer, which shows only after the change."""
+    gateway = fleet.ip("node2", "route", "show", "table", "1001").partition(" via ")[2].split()[0]
+    fleet.ip("node2", "neigh", "replace", gateway, "dev", "ens1np0", "lladdr", "02:00:00:00:00:99", "nud", "permanent")
+    for host in HOSTS:
+        fleet.ip(host, "rule", "del", "pref", "10001")
+    words = ("-e", '{"site_serial": 1, "rail_network_gateways": "require", "rail_network_confirm_timeout": 5}')
+    run = fleet.play("hosts", *words, code=2)
+    # Until its timer ends node2 has the change that it could not confirm.
+    others = ("node1", "node3", "node4")
+    assert [has_rails(fleet, host) for host in others] == [True, False, False], "stops before the next batch"
+    run = fleet.play("hosts", *words, "-e", "site_max_fail_percentage=100", code=2)
+    assert all(has_rails(fleet, host) for host in others)
+    assert {task["host"] for task in run.tasks if task["status"] == "failed"} >= {"node2", "localhost"}
+    assert "node2: it failed, as shown above." in run.output
+    assert "The change is not confirmed" in fleet.verdict()["hosts"]["node2"]["error"]
+    fleet.ip("node2", "neigh", "del", gateway, "dev", "ens1np0")
+    fleet.play("hosts")
+    assert fleet.play("hosts").changed() == []
