@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 import typing as t
 from pathlib import Path
@@ -100,5 +102,12 @@ def test_preflight_names_it_before_a_host_is_changed(playbook: Playbook, cluster
     hosts = {"all": {"children": {"gpu_nodes": {"hosts": {"node1": local}}}}}
     (playbook.folder / "hosts.yml").write_text(json.dumps(hosts), encoding="utf-8")
     (playbook.folder / "one.yml").write_text('[{"import_playbook": "railops.rdma.preflight"}]', encoding="utf-8")
-    text = " ".join(playbook.shipped(str(playbook.folder / "one.yml"), "-i", "hosts.yml", "--check").text.split())
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        values = {"spiderpool_values": {"spiderpoolAgent": {"httpPort": port}}}
+        ran = playbook.shipped(str(playbook.folder / "one.yml"), "-i", "hosts.yml", "--check", **values)
+    text = " ".join(ran.text.split())
     assert "podSubnet: 172.17.0.0/16 overlaps the fabric's networks 172.17.0.0/21." in text
+    if not os.geteuid():  # Another user is refused before hosts are looked at.
+        assert f"Spiderpool needs TCP port {port}, and " in text
+        assert f"(pid {os.getpid()}) listens there" in text

@@ -21,7 +21,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
 from .._check import deviation, in_the_way
 from .._errors import Problem, RdmaError
-from .._files import ETHERNET, INFINIBAND, Sysfs
+from .._files import ETHERNET, INFINIBAND, HostFiles, Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import options as route_options
@@ -39,6 +39,7 @@ from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_work
 from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
+from .ports import port_checks
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
@@ -123,6 +124,11 @@ def look_at_cni(request: Request) -> tuple[Checks, Facts]:
     return [deviation("host_cni", lacks, "not there", cause, fix)], facts
 
 
+def look_at_ports(request: Request) -> tuple[Checks, Facts]:
+    """Find host ports of Spiderpool that another program holds, on a node that Spiderpool is brought to."""
+    return port_checks(request.settings.get("cni", {}).get("ports") or {}, HostFiles()), {}
+
+
 def look_at_network(request: Request) -> tuple[Checks, Facts]:
     """Find what of a host stands in the way of the plan: links, addresses, and the rules and routes of others."""
     if problem := pyroute2_problem():
@@ -198,6 +204,7 @@ LOOKS: tuple[Look, ...] = tuple(
         ("", "", look_at_user),
         ("", "", look_at_work),
         ("rail_network", "cni", look_at_cni),
+        ("rail_network", "cni", look_at_ports),
         ("rail_network", "policy_route", look_at_kernel),
         ("rail_network", "policy_route", look_at_network),
         ("rail_network", "policy_route", look_at_neighbors),

@@ -19,7 +19,7 @@ cluster_api
 driver_modules driver_packages driver_source driver_versions
 fleet_driver fleet_firmware fleet_mac fleet_speed
 gpudirect_acs gpudirect_gdrcopy gpudirect_path gpudirect_role
-host_busy host_cni host_kernel host_root
+host_busy host_cni host_kernel host_port host_root
 network_addresses network_echo network_foreign_routes network_guard network_library network_link network_mtu
 network_neighbors network_preflight network_role network_router_addresses network_routes network_rules network_stale
 network_sysctls

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, preflight
-from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._pods import node_cni
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
@@ -116,6 +116,37 @@ def test_a_node_that_lacks_a_plugin_is_named_before_anything_is_changed(
     if checks:
         assert checks[0]["cause"] == "The node lacks CNI plugins that the plan needs, below /opt/cni/bin: macvlan"
         assert "that replaces all standard plugins on all nodes" in checks[0]["fix"]
+
+
+LISTENERS = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:164E 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0
+   1: 00000000:165A 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0 100 0 0 10 0
+   2: 00000000:1650 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0
+   3: 0100007F:1658 0100007F:D000 01 00000000:00000000 00:00000000 00000000     0        0 4714 1 0 100 0 0 10 0
+"""
+PORTS = {
+    "spiderpoolAgent.httpPort": 5710,
+    "spiderpoolAgent.debug.gopsPort": "5712",
+    "spiderpoolController.httpPort": 5720,
+    "spiderpoolController.webhookPort": 5722,
+}
+
+
+def test_who_listens_on_a_host_port_of_spiderpool_is_named_with_the_option(monkeypatch, tmp_path):
+    """Its own processes may, and a connection from such a port is no listener."""
+    machines.put(tmp_path, "proc/net/tcp", LISTENERS)
+    for pid, comm, inode in (("77", "beehive", 4711), ("78", "spiderpool-agen", 4713)):
+        machines.put(tmp_path, f"proc/{pid}/comm", f"{comm}\n")
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/3").symlink_to(f"socket:[{inode}]")
+    monkeypatch.setattr(preflight, "HostFiles", lambda: HostFiles(str(tmp_path)))
+    checks, _facts = preflight.look_at_ports(request_of(cni={"ports": PORTS}))
+    assert [(check["status"], check["planned"], check["observed"]) for check in checks] == [
+        ("deviation", 5710, ["beehive (pid 77)"]),
+        ("warning", 5722, ["a process that /proc does not show"]),
+    ]
+    assert checks[0]["fix"] == "Stop that program, or set another port in spiderpool_values: spiderpoolAgent.httpPort."
+    assert preflight.look_at_ports(request_of()) == ([], {}), "without a cluster there is no Spiderpool"
 
 
 PCI = "0000:19:00.0"
