@@ -5,8 +5,7 @@
 """What the cluster's admission answers to an object: the webhook of the API double, and a judge of what is planned.
 
 `Admission` holds a set of objects and answers create and update as the webhooks do; `check` puts a whole set through
-it. `mutate` has what the server makes of an object, `pools`, `multus` and `sriov` the rules by kind, `schema` the
-fields.
+it. `mutate` has what the server makes of an object, `pools` and `multus` the rules by kind, `schema` the fields.
 
 Source of the rules here: Spiderpool 1.2 (pkg/subnetmanager, pkg/reservedipmanager); the others name theirs.
 """
@@ -30,7 +29,6 @@ from .pools import (
 from .ranges import parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied
 from .shape import check_labels, check_name, check_schema, check_shape
-from .sriov import check_policy, check_policy_pair, share_nodes
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +84,8 @@ class Admission:
         check_schema(obj)
         new = mutate(obj)
         check_labels(new)
-        getattr(self, f"_check_{new['kind'].lower()}")(new, old)
+        if new["kind"] != "SriovNetworkNodePolicy":
+            getattr(self, f"_check_{new['kind'].lower()}")(new, old)
         return new
 
     def _remember(self, obj: Json) -> None:
@@ -160,15 +159,6 @@ class Admission:
     def _check_spidermultusconfig(self, new: Json, old: Json | None) -> None:
         check_cni(new)
         check_written(new)
-
-    def _check_sriovnetworknodepolicy(self, new: Json, old: Json | None) -> None:
-        *home, name = key_of(new)
-        if name == "default":
-            return
-        check_policy(new)
-        for (*beside, other), policy in self._objects.items():
-            if beside == home and other not in (name, "default") and share_nodes(new, policy):
-                check_policy_pair(new, policy)
 
     def _check_family(self, obj: Json) -> None:
         family = obj["spec"].get("ipVersion")

@@ -96,18 +96,6 @@ def cable(lab: Lab, host: Host, rail: int, *, plugged: bool) -> None:
     ip(lab.fabric, [["link", "set", host.port(rail), "up" if plugged else "down"]])
 
 
-def swap(lab: Lab, host: Host, rail: int, other: int) -> None:
-    """Put the cables of two rails each into the other's port; a port's name and LLDP stay with its leaf.
-
-    Addresses and bridges come along: `set_gateways` gives the ports back what is theirs.
-    """
-    one, two = host.port(rail), host.port(other)
-    moves = ((one, "moving"), (two, one), ("moving", two))
-    commands: list[list[object]] = [["link", "set", port, "down"] for port in (one, two)]
-    commands += [["link", "set", old, "name", new] for old, new in moves]
-    ip(lab.fabric, [*commands, *(["link", "set", port, "up"] for port in (one, two))])
-
-
 def down(lab: Lab) -> None:
     """Remove the fabric and whatever cable ends in it."""
     if (state.folder(lab.name) / "namespace").exists() and exists(lab.fabric):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -20,16 +19,6 @@ from shell import environments
 from topology import FIRST_RAIL_SLOT
 
 NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
-
-
-def paths(fleet: Fleet) -> str:
-    """200 times two to five deviations are planted; a judge that counts packets at the leaves agrees with the audit."""
-    tests = ["-m", "pytest", "-q", "-s", str(CHECKOUT / "tests/kernel/test_paths.py")]
-    said = fleet.run(["env", "RAILOPS_TEST_LONG=1", "RAILOPS_PATH_CASES=200", sys.executable, *tests])
-    seed = re.search(r"RAILOPS_PATH_SEED=(\d+)", said)
-    if not seed:
-        raise CaseError("the tests do not say from which seed the deviations were planted")
-    return f"200 cases from seed {seed[1]}: no false green, no false red, the right host, rail and cause"
 
 
 def upgrade(fleet: Fleet) -> str:
@@ -298,34 +287,6 @@ RELOADS = {
 }
 
 
-def rdma_mode(fleet: Fleet) -> str:
-    """All host roles at once on hosts that need a reboot for the RDMA namespace mode, there and back."""
-    fleet.up()
-    hosts = fleet.hosts
-    for attachment, wanted in (("sriov", "exclusive"), ("macvlan", "shared")):
-        fleet.declare("exclusive", fabric_attachment=attachment, site_host_roles=ALL_ROLES)
-        # Another attachment on a running fabric is a decision; here it is the point.
-        shutil.rmtree(fleet.plan, ignore_errors=True)
-        for host in hosts:
-            # As on a node with pods: the kernel refuses a live change.
-            fleet.on(host, "ip", "netns", "add", "pod")
-        before = {host: fleet.on(host, "cat", "/proc/sys/kernel/random/boot_id") for host in hosts}
-        fleet.converge()
-        after = {host: fleet.on(host, "cat", "/proc/sys/kernel/random/boot_id") for host in hosts}
-        if kept := [host for host in hosts if before[host] == after[host]]:
-            raise CaseError(f"for the mode {wanted} {kept} did not reboot")
-        found = {fleet.on(host, "rdma", "system").split()[1] for host in hosts}
-        if found != {wanted}:
-            raise CaseError(f"after the reboot the mode is {found}, planned: {wanted}")
-        unchanged(fleet.play("hosts"))
-        if after != {host: fleet.on(host, "cat", "/proc/sys/kernel/random/boot_id") for host in hosts}:
-            raise CaseError("the second run rebooted")
-    return "all host roles with another namespace there: one reboot to exclusive, one back to shared; second runs empty"
-
-
-ALL_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect"]
-
-
 def _site(fleet: Fleet, example: str, **changes: object) -> str:
     fleet.up()
     fleet.declare(example, **DUAL_STACK, **changes)
@@ -354,11 +315,6 @@ def site_exclusive(fleet: Fleet) -> str:
     named(fleet, *((host, rail, check) for host, rail, check, _command in BROKEN))
     fleet.play("site")
     return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site mends"
-
-
-def site_shared(fleet: Fleet) -> str:
-    """The whole path, shared fabric."""
-    return _site(fleet, "shared", fabric_rail_prefix={"ipv4": 24, "ipv6": 64})
 
 
 # Soft-RoCE delivers a header that UCX's check takes for somebody else's: without the DGID variable it waits and aborts.

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import typing as t
@@ -17,9 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import roots
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from topology import Lab
+    pass
 
 
 def lldpd(namespace: str, name: str, folder: Path, *lines: str) -> subprocess.Popen[bytes]:
@@ -43,20 +40,3 @@ def end(processes: list[subprocess.Popen[bytes]]) -> None:
         # `unshare --fork` blocks SIGTERM; when it is killed, its child and all below go with it.
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def speaking(lab: Lab, folder: Path) -> Iterator[None]:
-    """Let the leaves of a lab say on their ports that they are leaf1, leaf2, ..."""
-    folder.mkdir(mode=0o755)
-    running: list[subprocess.Popen[bytes]] = []
-    try:
-        for rail in lab.rails:
-            ports = ",".join(host.port(rail) for host in lab.hosts)
-            lines = [f"system interface pattern {ports}", "lldp portidsubtype ifname"]
-            # By itself each would take the namespace's first address for its chassis, and be taken for one switch.
-            lines.append(f"system chassisid leaf{rail}")
-            running.append(lldpd(lab.fabric, f"leaf{rail}", folder, *(f"configure {line}" for line in lines)))
-        yield
-    finally:
-        end(running)

@@ -25,7 +25,6 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import cable_cases
 import cluster_cases
 import env
 import host_cases
@@ -45,13 +44,9 @@ CASES = (
     Case("cloud-image", "a cloud image needs no variable", 3600, host_cases.cloud_image, "netplan", nodes=1),
     Case("life", "a host with a life: named, kept, given back", 5400, host_cases.life, "netplan", nodes=1),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
-    Case("paths", "where packets go, held to a judge that sends them", 1800, host_cases.paths, nodes=1),
-    Case("cables", "cables swapped, named by lldpd and by listening", 1800, cable_cases.cables),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),
     Case("accept", "acceptance: pairs to the whole lab, culprits named", 5400, host_cases.accept, nodes=3),
-    Case("rdma-mode", "all host roles with one reboot for the RDMA namespace mode", 2400, host_cases.rdma_mode),
     Case("site-exclusive", "whole path, exclusive fabric", 3600, host_cases.site_exclusive),
-    Case("site-shared", "whole path, shared fabric", 2400, host_cases.site_shared),
     Case(
         "cluster-shared",
         "bare guests to pods on a real cluster, a reboot, a pool in use",

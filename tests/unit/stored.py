@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.options import INJECT_KEYS
 from ansible_collections.railops.rdma.tests.admission.mutate import LABEL_POOL_CIDR
-from ansible_collections.railops.rdma.tests.admission.sriov import RESOURCE_NAME
 
 Json = dict[str, t.Any]
+RESOURCE_NAME = re.compile(r"[a-zA-Z0-9_]+")
 # What each selector may hold; nothing here: any texts.
 _SELECTORS: t.Mapping[str, tuple[str, ...]] = {"ifNames": (), "linkTypes": ("ether", "infiniband")}
 
