@@ -38,6 +38,7 @@ FIELDS = {
     "path": ("IFUPDOWN", "copy", "folder", "ours", "path", "source"),
     "command": ("command", "gone", "op", "route"),
     "commands": ("commands",),
+    "settings": ("settings",),
 }
 # These are sentences of their own.
 SENTENCES = ("FIX", "IPOIB_GROUP", "ROLE", "TAKE", "by_role", "fix", "keeps", "more", "move", "second")

@@ -151,13 +151,13 @@ def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:
     for family in families if count > SOFT else ():
         planned = thresholds(count, family)
         have = {key: sysfs.text(f"/proc/sys/{key}") or "" for key in planned}
-        values = [f"{key.replace('/', '.')}={value}" for key, value in planned.items()]
+        settings = " ".join(f"{key.replace('/', '.')}={value}" for key, value in planned.items())
         limit = have[list(planned)[1]]
         if limit.isdigit() and int(limit) < count:
             cause = (
                 f"The neighbor table of IPv{family} holds {limit} entries, and the rails have up to {count} neighbors."
             )
-            fix = f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {' '.join(values)}`."
+            fix = f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {settings}`."
             checks.append(warning("network_neighbors", planned, have, cause, fix, family=family))
         else:
             checks.append(ok("network_neighbors", planned, have, family=family))

@@ -103,7 +103,8 @@ def _sysctl_checks(want: Want, host: Host) -> t.Iterator[Check]:
         if wider.isdigit() and value.isdigit() and int(wider) > int(value) and not as_good(key, wider, value):
             planned[all_key], observed[all_key] = value, wider
             causes.append(f"{key.rpartition('/')[2]} of `all` is {wider}, and the kernel takes the larger of the two")
-            fixes[f"Set it for all: `sysctl -w {all_key.replace('/', '.')}={value}`, and where sysctl.d has it."] = None
+            settings = f"{all_key.replace('/', '.')}={value}"
+            fixes[f"Set it for all: `sysctl -w {settings}`, and where sysctl.d has it."] = None
     if not causes:
         observed = planned
     yield _check(

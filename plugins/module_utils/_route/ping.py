@@ -184,7 +184,8 @@ def own_echo(families: t.Iterable[int], sysfs: Sysfs) -> t.Iterator[Check]:
         planned, text = dict.fromkeys(found, 0), ", ".join(f"{key}={value}" for key, value in wrong.items())
         if wrong:
             cause = f"This host drops echo requests of its neighbors or limits its replies: {text}."
-            fix = f"Run `sysctl -w {' '.join(f'{key}=0' for key in wrong)}`, and correct it where sysctl.d sets it."
+            settings = " ".join(f"{key}=0" for key in wrong)
+            fix = f"Run `sysctl -w {settings}`, and correct it where sysctl.d sets it."
             yield deviation(OWN_ECHO, planned, found, cause, fix, family=family)
         else:
             yield ok(OWN_ECHO, planned, found, family=family)

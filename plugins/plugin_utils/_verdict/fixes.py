@@ -20,7 +20,11 @@ from ...module_utils._check import Check
 from ...module_utils._intake import ADDRESS, INTERFACE
 
 _WORD = r"[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
-_COMMAND = r"(?:ip|sysctl)(?: [A-Za-z0-9_.:/=-]{1,100}){1,40}"
+_SETTING = r"net[./][A-Za-z0-9_./-]{1,100}=\d{1,10}"
+# `ip netns exec` and `ip -batch` would run what the host names.
+_COMMAND = (
+    rf"(?:ip(?: -6)? (?:address|link|neighbor|route|rule)(?: [A-Za-z0-9_.:/=-]{{1,100}}){{1,40}}|sysctl {_SETTING})"
+)
 TYPES = {
     "address": rf"{ADDRESS.pattern}(?:/\d{{1,3}})?",
     "command": _COMMAND,
@@ -28,6 +32,7 @@ TYPES = {
     "interface": rf"{INTERFACE.pattern}(?<![.:])",
     "number": r"\d{1,10}",
     "path": _WORD,
+    "settings": rf"{_SETTING}(?: {_SETTING}){{0,9}}",
     "words": rf"{_WORD}(?:, {_WORD})*",
 }
 """What may be in each place of a sentence. No type has characters that a shell obeys, or a sentence's spaces."""
