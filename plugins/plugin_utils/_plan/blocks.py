@@ -23,10 +23,10 @@ from .._fabric.totals import pool_count
 DEFAULT_PODS = 28
 """Pod addresses per node and rail where no IPv4 says otherwise: what a /27 leaves after gateway and node."""
 
-MANY_POOLS = 4000
+MANY_POOLS = 1000
 """From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
 
-HOURLY_SQUARE = 16_000_000
+MINUTE_SQUARE = 16_000_000 / 60
 """4,000 pools took an hour on two cores, and the time grows with the square of their number."""
 
 
@@ -251,12 +251,12 @@ def build_plan(
             f"A host has up to {count} neighbors on its rails, and Linux keeps {SOFT} to 1024 by default. "
             f"Set fabric_neighbor_tables: true, or on each host {values}."
         )
-    if (pools := pool_count(fabric, nodes, blocks)) > MANY_POOLS:
-        hours = max(1, round(pools * pools / HOURLY_SQUARE))
-        plural = "s" if hours > 1 else ""
+    if (pools := pool_count(fabric, nodes, blocks)) >= MANY_POOLS:
+        minutes = round(pools * pools / MINUTE_SQUARE)
+        time = f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
         found.append(
-            f"The plan has {pools} pools, over {MANY_POOLS}: Spiderpool's webhook lists all of them at every create, "
-            f"so a first apply of all of them takes about {hours} hour{plural}. "
+            f"The plan has {pools} pools: Spiderpool's webhook lists all of them at every create, so a first apply "
+            f"takes about {time}. "
             "Before it is applied, fabric_mode shared or fabric_ipam nv-ipam makes a few pools of them (docs/fits.md)."
         )
     for block, slot in [(one, slot) for one in blocks for slot in one.cuts][:5]:

@@ -202,11 +202,16 @@ def test_rail_names_are_padded_above_nine():
     assert [rail["name"] for rail in made.slice("node1")["rails"]][::11] == ["rail01", "rail12"]
 
 
-def test_many_pools_are_warned_about():
-    made = plan(exclusive(supernets=["10.0.0.0/8"], max_nodes=600), hosts(600))
-
-    assert "4800 pools" in made.plan.warnings[0]
-    assert "hour. Before it is applied, fabric_mode shared or fabric_ipam nv-ipam" in made.plan.warnings[0]
+@pytest.mark.parametrize(
+    ("count", "said"), [(124, ""), (125, "about 4 minutes."), (500, "about 60 minutes."), (1000, "about 4 hours.")]
+)
+def test_from_a_thousand_pools_on_a_warning_says_how_long_a_first_apply_takes(count, said):
+    made = plan(exclusive(supernets=["10.0.0.0/8"], max_nodes=1000), hosts(count))
+    found = [text for text in made.plan.warnings if "pools" in text]
+    assert len(found) == bool(said)
+    if said:
+        assert f"The plan has {count * 8} pools: " in found[0]
+        assert f"{said} Before it is applied, fabric_mode shared or fabric_ipam nv-ipam" in found[0]
 
 
 def test_join_prefixes():
