@@ -12,21 +12,15 @@ from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.module_utils.basic import missing_required_lib
 
 from ..module_utils._errors import InputError, Problem, RdmaError
-from ..module_utils._words import shortened
 from ..plugin_utils._arguments import kept
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
-from ..plugin_utils._plan.input import BOOLEANS, read_fabric
+from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
-from ..plugin_utils._plan.run import run
+from ..plugin_utils._plan.run import read_problems, run
 from ..plugin_utils._refusal import refuse
-from ..plugin_utils._settings import HOST_KEYS, known_variables
-
-
-def _broken(place: str, exc: Exception) -> Problem:
-    problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
-    return Problem(place, problem, "Correct the template. [template_broken]")
+from ..plugin_utils._settings import broken, collect, known_variables
 
 
 class ActionModule(FabricAction):
@@ -50,9 +44,16 @@ class ActionModule(FabricAction):
         try:
             self._resolve(raw, task_vars, of_role)
             self._check_keys(raw)
+            problems: list[Problem] = []
             if nodes is None:
-                nodes = self._collect(raw, task_vars, places)
-            warnings = self._check_names(raw, places)
+                nodes, problems, unseen = collect(raw, task_vars["groups"], task_vars["hostvars"], places, own=of_role)
+                if unseen:
+                    self._display.warning(unseen)
+            slips, warnings = unknown_variables(places, known_variables())
+            if problems := [*problems, *slips]:
+                places_of = {one.place for one in problems}
+                found = read_problems(raw, nodes)
+                raise InputError([*problems, *(one for one in found if one.place not in places_of)])
             done = run(
                 raw,
                 nodes,
@@ -99,20 +100,6 @@ class ActionModule(FabricAction):
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
 
-    def _check_names(self, raw: dict[str, t.Any], places: dict[str, str]) -> list[str]:
-        """Refuse misspelt variables, with all that is wrong with the fabric; return warnings of the unknown ones.
-
-        :param places: where each variable stands, by its name.
-        """
-        problems, warnings = unknown_variables(places, known_variables())
-        if problems:
-            try:
-                read_fabric(raw)
-            except InputError as exc:
-                problems += exc.problems
-            raise InputError(problems)
-        return warnings
-
     def _resolve(self, raw: dict[str, t.Any], variables: dict[str, t.Any], of_role: bool) -> None:
         """Refuse what is still a template, or is there and cannot be resolved: `default(omit)` takes it for absent.
 
@@ -124,7 +111,7 @@ class ActionModule(FabricAction):
             try:
                 value = kept(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
-                problems.append(_broken(f"fabric_{key}", exc))
+                problems.append(broken(f"fabric_{key}", exc))
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
             else:
@@ -132,41 +119,3 @@ class ActionModule(FabricAction):
         problems += [found for key, value in raw.items() for found in still_templates(f"fabric_{key}", value)]
         if problems:
             raise InputError(problems)
-
-    def _collect(
-        self, raw: dict[str, t.Any], variables: dict[str, t.Any], places: dict[str, str]
-    ) -> list[dict[str, t.Any]]:
-        """Return the hosts of the group with what they say about themselves, templates resolved.
-
-        :param places: where each variable stands, by its name; those of hosts are added.
-        """
-        groups = variables["groups"]
-        hostvars = variables["hostvars"]
-        zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
-        names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
-        member: dict[str, list[str]] = {}
-        for host, name in [(host, one) for one in names if isinstance(one, str) for host in groups.get(one, ())]:
-            member.setdefault(host, []).append(name)
-        group = raw.get("group") or DEFAULTS["group"]
-        if outside := sorted(set(member) - set(groups.get(group, ()))):
-            self._display.warning(f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}.")
-        nodes = []
-        problems = []
-        for host in groups.get(group, ()):
-            node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
-            own = hostvars[host]
-            places.update({name: f"hosts.{host}.{name}" for name in set(own) - places.keys()})
-            for key, variable in HOST_KEYS.items():
-                if variable not in own:
-                    continue
-                place = f"hosts.{host}.{variable}"
-                try:
-                    node[key] = own[variable]
-                except AnsibleError as exc:
-                    problems.append(_broken(place, exc))
-                # ansible-core before 2.19 returns the text of a template that it could not resolve.
-                problems += still_templates(place, node.get(key))
-            nodes.append(node)
-        if problems:
-            raise InputError(problems)
-        return nodes

@@ -20,7 +20,7 @@ from ..module_utils._fabric.lock import LOCK, read_lock
 from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
-from ..plugin_utils._settings import problems, tag_problems
+from ..plugin_utils._settings import group_problem, planner_problems, problems, tag_problems
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.preflight import (
     ALTNAMES,
@@ -290,10 +290,18 @@ def release_parts(objects: t.Iterable[dict[str, t.Any] | None]) -> dict[str, t.A
     return {"workloads": workloads(rows), "values": checksums(rows), "kinds": custom_kinds(rows)}
 
 
-def setting_problems(hostvars: t.Any, hosts: t.Iterable[str]) -> list[str]:
+def setting_problems(hostvars: t.Any, hosts: t.Iterable[str], group: str = "") -> list[str]:
     """Return what is wrong."""
     names = [str(name) for name in dict.fromkeys([*hosts, "localhost"]) if name in hostvars]
-    return problems({name: hostvars.raw_get(name) for name in names}, lambda host, name: hostvars[host][name])
+    found = problems({name: hostvars.raw_get(name) for name in names}, lambda host, name: hostvars[host][name])
+    mine = hostvars["localhost"]
+    empty = group and group_problem(mine["groups"], group, mine.get("ansible_inventory_sources"))
+    if empty and empty.place == "inventory":
+        return [str(empty)]
+    if found or empty:
+        # The planner refuses these later: all are shown at once.
+        found += planner_problems(hostvars, [line.partition(":")[0] for line in found])
+    return found
 
 
 MELLANOX = "15b3"

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import re
 import typing as t
 from functools import cache, partial
@@ -19,11 +21,14 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ..module_utils._errors import InputError, Problem, grouped
+from ..module_utils._words import shortened
 from ._localhost import DECIDED, DECIDING, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown
 
 Spec = dict[str, t.Any]
+Groups = t.Mapping[str, t.Sequence[str]]
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 BOOKS = ROLES.with_name("playbooks")
@@ -157,6 +162,108 @@ def name_problems(names: t.Iterable[str]) -> list[str]:
                 f"{name}: no variable has this name, so it would do nothing. Write {meant}. [variable_unknown]"
             )
     return found
+
+
+def broken(place: str, exc: Exception) -> Problem:
+    """Return the problem of a variable whose template fails."""
+    problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
+    return Problem(place, problem, "Correct the template. [template_broken]")
+
+
+def group_problem(groups: Groups, group: str, sources: object) -> Problem | None:
+    """Return why no host of the inventory is in the group.
+
+    :param sources: the inventories that Ansible read.
+    """
+    if groups.get(group):
+        return None
+    if not groups.get("all"):
+        read = ", ".join(sources) if isinstance(sources, (list, tuple)) else ""
+        problem = f"No inventory was read: {read or 'none is named'} has no hosts (working directory {os.getcwd()})."
+        fix = "Run the playbook in the folder with ansible.cfg, or give the inventory with -i. [no_inventory]"
+        return Problem("inventory", problem, fix)
+    there = [f"{name} ({len(hosts)})" for name, hosts in sorted(groups.items()) if hosts and name != "all"]
+    problem = f"Group {group!r} has no hosts. Groups with hosts: {shortened(there, 10) or 'none'}."
+    return Problem("fabric_group", problem, "Set fabric_group to one of them, or add hosts to it. [group_empty]")
+
+
+def collect(
+    raw: dict[str, t.Any], groups: Groups, hostvars: t.Mapping[str, t.Any], places: dict[str, str], *, own: bool = True
+) -> tuple[list[dict[str, t.Any]], list[Problem], str]:
+    """Return the hosts of the group with what they say about themselves, what is wrong with that, and a warning.
+
+    :param raw: the options of the fabric; with `own` those that only hosts have are added.
+    :param places: where each variable of localhost is, by its name; those of hosts are added.
+    """
+    from ._fabric.options import DEFAULTS
+    from ._plan.check import still_templates
+
+    zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
+    names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
+    member: dict[str, list[str]] = {}
+    for host, name in [(host, one) for one in names if isinstance(one, str) for host in groups.get(one, ())]:
+        member.setdefault(host, []).append(name)
+    group = str(raw.get("group") or DEFAULTS["group"])
+    outside = sorted(set(member) - set(groups.get(group, ())))
+    warning = f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}." if outside else ""
+    unset = {name: key for key in DEFAULTS if key not in raw and (name := f"fabric_{key}") not in places}
+    hidden: dict[str, list[str]] = {}
+    nodes = []
+    problems = []
+    for host in groups.get(group, ()):
+        node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
+        mine = hostvars[host]
+        have = set(mine)
+        places.update({name: f"hosts.{host}.{name}" for name in have - places.keys()})
+        for name in have & unset.keys() if own else ():
+            hidden.setdefault(name, []).append(str(host))
+        for key, variable in HOST_KEYS.items():
+            if variable not in mine:
+                continue
+            place = f"hosts.{host}.{variable}"
+            try:
+                node[key] = mine[variable]
+            except AnsibleError as exc:
+                problems.append(broken(place, exc))
+            # ansible-core before 2.19 returns the text of a template that it could not resolve.
+            problems += still_templates(place, node.get(key))
+        nodes.append(node)
+    for name, hosts in sorted(hidden.items()):
+        with contextlib.suppress(AnsibleError):
+            raw[unset[name]] = hostvars[hosts[0]][name]
+        text = f"It is set for {folded(hosts, 4)}, and localhost does not see it."
+        problems.append(Problem(name, text, "Move it to group_vars/all. [localhost_decides]"))
+    if empty := group_problem(groups, group, hostvars["localhost"].get("ansible_inventory_sources")):
+        if empty.place == "inventory":
+            raise InputError([empty])
+        problems.append(empty)
+    return nodes, problems, warning
+
+
+def planner_problems(hostvars: t.Any, known: t.Iterable[str]) -> list[str]:
+    """Return a line for each thing wrong with the fabric's own variables.
+
+    :param known: names of variables that other lines are about.
+    """
+    from ._fabric.options import DEFAULTS
+    from ._plan.check import unknown_variables
+    from ._plan.run import read_problems
+
+    mine, raw = hostvars["localhost"], {}
+    found: list[Problem] = []
+    for key in DEFAULTS:
+        if (name := f"fabric_{key}") in mine:
+            try:
+                raw[key] = mine[name]
+            except AnsibleError as exc:
+                found.append(broken(name, exc))
+    places = {name: name for name in mine}
+    raw = {key: value for key, value in raw.items() if value is not None}
+    nodes, more, _warning = collect(raw, mine["groups"], hostvars, places)
+    slips = unknown_variables(places, known_variables())[0]
+    found += [*more, *(one for one in slips if one.place.rpartition(".")[2] not in known)]
+    found += [one for one in read_problems(raw, nodes) if one.place not in {own.place for own in found}]
+    return grouped((f"{one.place}: {one.problem}", one.fix) for one in found)
 
 
 def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:

@@ -141,7 +141,8 @@ def load_lock(folder: str) -> PlanFile:
         with open(place, encoding="utf-8") as stream:
             lock = parsed_lock(stream.read(), place)
     except FileNotFoundError:
-        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", AGAIN) from None
+        fix = "Run the playbook railops.rdma.plan, or set fabric_plan_dir to the folder of the plan. [no_plan]"
+        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", fix) from None
     except (OSError, UnicodeDecodeError) as exc:
         raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Fix that and run again. [plan_unread]") from None
     except InputError as exc:

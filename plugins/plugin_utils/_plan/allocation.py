@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._words import natural, shortened
 from .._fabric.model import NO_SLOT, Fabric, Node, Retired
-from .check import Checker
+from .check import SHOWN, Checker, shown
 from .input import Options
 from .lock import Entry, Lock
 from .moves import Moves
@@ -106,13 +106,7 @@ class _Allocator:
         self.check.raise_any()
         count, moved = self.moves.compare(self.slots) if self.moves else (0, [])
         if moved and not self.options.allow_renumber:
-            self.check.add(
-                "fabric_*",
-                f"What changed would renumber {count} node(s). {' | '.join(moved)}.",
-                "Undo the change of fabric_* (git diff of the inventory shows it), or set fabric_allow_renumber=true "
-                "and plan for the outage. [renumber_refused]",
-            )
-            self.check.raise_any()
+            self._refuse_moves(count, moved)
         nodes = [
             self.candidates[name]._replace(zone=self.slots[name][0], slot=self.slots[name][1])
             for name in self.order
@@ -127,6 +121,26 @@ class _Allocator:
             "moved": moved,
         }
         return Allocation(tuple(nodes), gone, changes, tuple(self.warnings))
+
+    def _refuse_moves(self, count: int, moved: list[str]) -> None:
+        """Refuse a change of the fabric that moves nodes, with what changed and how far it may go."""
+        changed = self.moves.changed if self.moves else {}
+        which = ", ".join(f"{name} from {shown(old)} to {shown(new)}" for name, (old, new) in changed.items())
+        lines = "".join(f"\n      {line}" for line in moved)
+        limit = ""
+        if len(changed) == 1 and next(iter(changed)).endswith("max_nodes"):
+            ((name, (low, high)),) = changed.items()
+            zone = next(index for index, one in enumerate(self.fabric.zones) if one.max_nodes == high)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if self._would_renumber(zone, middle) else (middle, high)
+            limit = f"{name} up to {low} moves no node (docs/growth.md). "
+        self.check.add(
+            next(iter(changed), "fabric_*"),
+            f"The change would renumber {count} node(s): {which}.{lines}\n   ",
+            f"{limit}Undo the change, or set fabric_allow_renumber=true and plan for the outage. [renumber_refused]",
+        )
+        self.check.raise_any()
 
     def _retired(self) -> set[str]:
         """Return whose slots stay empty: retired now, or retired before and not back in the inventory."""
@@ -166,11 +180,14 @@ class _Allocator:
     def _vanished(self, retired: set[str]) -> None:
         known = retired | set(self.candidates) | set(self.options.release) | set(dict(self.options.rename))
         if gone := sorted((name for name in self.locked if name not in known), key=natural):
+            new = [name for name in self.order if name not in self.locked]
+            pairs = zip(gone, new, strict=True) if len(gone) == len(new) <= SHOWN else [("old", "new")]
+            names = ", ".join(f"{old}: {name}" for old, name in pairs)
             self.check.add(
                 "fabric_group",
                 f"{len(gone)} node(s) of the plan are no longer in the inventory: {shortened(gone, 50)}.",
-                "Put them back, or name them in fabric_retire to keep their slots empty. Of a new name, say "
-                "fabric_rename: {old: new}. [nodes_missing]",
+                "Put them back, or list them in fabric_retire to keep their slots empty. If they have new names, set "
+                f"fabric_rename: {{{names}}}. [nodes_missing]",
             )
 
     def _keep(self, retired: set[str]) -> None:

@@ -12,7 +12,7 @@ from ...module_utils import _intervals as intervals
 from .._fabric.model import Block, Fabric, Range, address_text, range_text
 from . import blocks as arithmetic
 from .input import BASES
-from .lock import Entry, Lock, freeze
+from .lock import USUAL, Entry, Lock, freeze
 
 SHOWN = 10
 
@@ -25,6 +25,11 @@ class Moves:
         self.old = lock.fabric
         self.locked = lock.nodes
         self.same = freeze(lock.fabric) == freeze(fabric)
+        before, after = _flat(lock.fabric), _flat(fabric)
+        self.changed = {
+            name: (before[name], value) for name, value in after.items() if before.get(name, value) != value
+        }
+        """The variables that decide addresses and were changed, each with its old and new value."""
         self.old_blocks = arithmetic.named_blocks(self.old)
         self.new_blocks = arithmetic.named_blocks(fabric)
         self._zones: dict[str, int] = {}
@@ -119,6 +124,18 @@ class Moves:
             or {slot: cut.pods for slot, cut in after.cuts.items()}
             != {slot: cut.pods for slot, cut in block.cuts.items()}
         ][:SHOWN]
+
+
+def _flat(fabric: Fabric) -> dict[str, t.Any]:
+    """Return what decides addresses by the names of the variables; of one family its value alone."""
+    frozen = {**{key: getattr(fabric, key) for key in USUAL}, **freeze(fabric)}
+    found = {}
+    for zone in frozen.pop("zones"):
+        place = f"fabric_zones.{zone['name']}." if zone["name"] else "fabric_"
+        found.update({f"{place}{key}": zone[key] for key in ("supernets", "max_nodes")})
+    for key, value in frozen.items():
+        found[f"fabric_{key}"] = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    return found
 
 
 def _same_shape(old: Block, new: Block) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import FACTS, LOCK, elsewhere, part_digests
-from .._fabric.model import Fabric, FabricPlan
+from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.options import DEFAULTS
 from .._report.markdown import render_report
 from .allocation import allocate
@@ -61,10 +61,9 @@ def run(
     :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
-    fabric, options = _read(raw)
+    fabric, options, candidates = _read(raw, nodes)
     parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
     store = PlanStore(os.path.abspath(os.path.join(parent, fabric.name)))
-    candidates = read_nodes(fabric, nodes)
     lock = store.read_lock(accept=options.accept_lock)
     beside = "" if lock else elsewhere(store.folder)
     second = [f"There is no plan in {store.folder!r} yet.{beside}"] if beside else []
@@ -128,8 +127,17 @@ def render(plan: FabricPlan) -> dict[str, str]:
     return files
 
 
-def _read(raw: t.Mapping[str, t.Any]) -> tuple[Fabric, Options]:
-    """Read the fabric and the options, and raise the problems of both at once."""
+def read_problems(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Problem, ...]:
+    """Return what is wrong with the input."""
+    try:
+        _read(raw, nodes)
+    except InputError as exc:
+        return exc.problems
+    return ()
+
+
+def _read(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Fabric, Options, tuple[Node, ...]]:
+    """Read the fabric, the options and the nodes, and raise the problems of all at once."""
     problems: list[Problem] = []
 
     def attempt(action: t.Callable[[], T]) -> T | None:
@@ -142,9 +150,10 @@ def _read(raw: t.Mapping[str, t.Any]) -> tuple[Fabric, Options]:
     options = attempt(lambda: read_options(raw))
     foreign = attempt(lambda: read_foreign(raw.get("foreign_plans"))) or ()
     fabric = attempt(lambda: read_fabric(raw, foreign))
-    if problems or fabric is None or options is None:
+    candidates = attempt(lambda: read_nodes(fabric, nodes)) if fabric is not None else None
+    if problems or fabric is None or options is None or candidates is None:
         raise InputError(problems)
-    return fabric, options
+    return fabric, options, candidates
 
 
 def read_foreign(paths: object) -> tuple[Foreign, ...]:
