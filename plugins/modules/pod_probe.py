@@ -16,9 +16,9 @@ description:
   - Finds the fabric's test application (a DaemonSet with the fabric's labels) and compares its pods with the plan. Each
     has to run, and to have every rail's network with addresses of the node's pools, as Multus wrote them to the pod.
   - Runs C(ip) and C(rdma) inside of each pod through the API and compares interfaces, rules and RDMA devices.
-  - Runs C(ib_read_lat) between these pods, over each rail of pairs of nodes, through the API too. Nothing is made in
-    the cluster. Both ends are bounded by C(timeout), whatever becomes of the controller, and no rail has two tests at
-    once.
+  - Runs C(ib_read_lat) or C(ping) between these pods, over each rail of pairs of nodes, through the API too. Nothing is
+    made in the cluster. All commands are bounded by C(timeout), whatever becomes of the controller, and no rail has two
+    tests at once.
   - What cannot be looked at is a check that is V(skipped) with its reason.
 options:
   plan_dir:
@@ -37,9 +37,9 @@ options:
     description:
       - V(none) looks at nothing, and reports that as a check that is V(skipped).
       - V(status) reads what the API says of the pods. V(look) runs commands inside of them too, and needs C(pods/exec).
-      - V(latency) also measures the latency.
+      - V(ping) also pings, and V(latency) measures the read latency, over each rail of pairs of nodes.
     type: str
-    choices: [none, status, look, latency]
+    choices: [none, status, look, ping, latency]
     default: latency
   schedule:
     description: Which nodes test with which, as in the option O(railops.rdma.rdma_probe#module:schedule).

@@ -57,6 +57,9 @@ class Pods:
         # What goes wrong, by (client, server, rail): what is printed and an exit code.
         self.broken: dict[tuple[str, str, str], tuple[str, int]] = {}
         self.no_shell = False
+        # Addresses that answer no pings, and who pinged: node, interface, address.
+        self.mute: set[str] = set()
+        self.pinged: list[tuple[str, str, str]] = []
         # Nodes whose kubelet is silent, and who is told of each test that begins.
         self.silent: set[str] = set()
         self.began: list[t.Callable[[str, str, str], None]] = []
@@ -110,6 +113,16 @@ class Pods:
             self._busy.subtract(ends)
         server.met.set()
         return log, code
+
+    def ping(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
+        """Return what a ping prints; an address that no pod has does not answer."""
+        self.pinged.append((dig(pod, "spec.nodeName"), argv[argv.index("-I") + 1], argv[-1]))
+        notes = (json.loads(dig(row, "metadata.annotations")[STATUS]) for row in self.double.objects("Pod").values())
+        have = {address for rows in notes for row in rows for address in row["ips"]} - self.mute
+        if argv[-1] not in have:
+            return "3 packets transmitted, 0 received, 100% packet loss, time 2040ms\n", "", ended(1, "")
+        times = "rtt min/avg/max/mdev = 0.041/0.052/0.070/0.012 ms\n"
+        return f"3 packets transmitted, 3 received, 0% packet loss, time 2ms\n{times}", "", ended(0, "")
 
     def serve(self, node: str, places: list[tuple[str, int]], seconds: int) -> tuple[str, int]:
         """Wait for a client, a moment after the start."""
@@ -191,6 +204,8 @@ class Pods:
         if argv[3:4] == ["railops"]:
             out, code = self.perftest(pod, argv[4:])
             return out, "", ended(code, "")
+        if argv[0] == "ping":
+            return self.ping(pod, argv)
         if argv[0] == "rdma" and "-json" in argv:
             # As iproute2 6.1: of these options it knows the first letter or two dashes.
             return "", "Unknown option.\n", ended(1, "")

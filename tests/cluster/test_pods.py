@@ -312,7 +312,21 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
     probe.pods.no_shell = True
     checks = probe.run(depth="look")
     assert bad(checks) == []
-    assert any("executable file not found" in row["cause"] for row in of(checks, "pod_inside", "skipped"))
+    for name in ("pod_rule", "pod_table", "pod_nic", "pod_rdma", "pod_gid"):
+        assert all("executable file not found" in row["cause"] for row in of(checks, name, "skipped"))
+        assert {row["node"] for row in of(checks, name, "skipped")} == {"node1", "node2"}
+
+
+def test_pods_ping_each_other_where_no_rdma_is_asked_for(probe: Probe) -> None:
+    address = json.loads(probe.pod("node2")["metadata"]["annotations"][STATUS])[3]["ips"][0]
+    probe.pods.mute = {address}
+    checks = probe.run(depth="ping")
+    (lost,) = bad(checks)
+    assert (lost["id"], lost["node"], lost["rail"], lost["peers"]) == ("pod_ping", "node1", "rail3", ["node2"])
+    assert lost["cause"] == "100% of 3 echo requests got no answer"
+    assert len(of(checks, "pod_ping")) == 15
+    assert ("node1", "net3", address) in probe.pods.pinged
+    assert probe.pods.tested == []
 
 
 def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:

@@ -39,6 +39,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rdma": ("rdma", "-j", "link", "show"),
     "gids": ("sh", "-c", _GIDS),
 }
+SHOWS = {"rules": "pod_rule", "routes": "pod_table", "links": "pod_nic", "rdma": "pod_rdma", "gids": "pod_gid"}
+"""The check that each command is for, by its name in COMMANDS without the family."""
 _TUNE = (
     "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "
     "sbr of the network, then delete the pod."

@@ -245,15 +245,18 @@ def excused(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
     return LatencyOutcome(outcome.pair, None, f"{name} {DOWN}", fix_of(DOWN), skipped=True)
 
 
-def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
-    """Return one check for each client's node and rail: its servers together, the failed ones named."""
+def latency_checks(outcomes: t.Sequence[LatencyOutcome], name: str = CHECK) -> list[Check]:
+    """Return one check for each client's node and rail: its servers together, the failed ones named.
+
+    :param name: the check's id.
+    """
     groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
     checks = []
     for (node, rail), every in groups.items():
         for why in dict.fromkeys((item.cause, item.fix) for item in every if item.skipped):
-            checks.append(left_out(CHECK, node, *why, rail))
+            checks.append(left_out(name, node, *why, rail))
         if not (members := [item for item in every if not item.skipped]):
             continue
         bad = [item for item in members if item.cause]
@@ -266,5 +269,6 @@ def latency_checks(outcomes: t.Sequence[LatencyOutcome]) -> list[Check]:
         )
         cause, fix = (bad[0].cause, bad[0].fix) if bad else ("", "")
         ends = tuple(dict.fromkeys(item.pair.server for item in bad))
-        checks.append(check(CHECK, node, rail, f"a pod on {peers} answers RDMA reads", shown, cause, fix, ends))
+        planned = f"a pod on {peers} answers {'RDMA reads' if name == CHECK else 'pings'}"
+        checks.append(check(name, node, rail, planned, shown, cause, fix, ends))
     return checks

@@ -22,7 +22,7 @@ from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector
 from .._probe.schedule import HostPair
 from . import checks as looks
-from . import inside, latency
+from . import inside, latency, ping
 from .commands import CommandCluster, CommandFailed, Ended
 from .place import DOWN, fix_of, kept_off, off_text
 
@@ -80,7 +80,7 @@ class Pods:
                 found.append(self._without_pod(daemon_set, name, why))
         if self._params["depth"] != "status":
             found += self._inside(alive)
-        if self._params["depth"] == "latency":
+        if self._params["depth"] in ("ping", "latency"):
             found += self._latency(alive, check_mode)
         return found
 
@@ -103,7 +103,7 @@ class Pods:
     def _look(self, name: str, pod: Json) -> list[Check]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
-        missing: dict[str, None] = {}
+        missing: dict[tuple[str, str], None] = {}
         for key, argv in inside.commands(node).items():
             try:
                 outputs[key] = self._cluster.run(pod, argv).good()
@@ -111,9 +111,9 @@ class Pods:
                 if exc.forbidden:
                     self._forbidden = True
                     return [looks.left_out("pod_inside", name, *_FORBIDDEN)]
-                missing[f"{argv[0]} in the pod: {exc}"] = None
+                missing[inside.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
-        unseen = [looks.left_out("pod_inside", name, cause, fix) for cause in missing]
+        unseen = [looks.left_out(check, name, cause, fix) for check, cause in missing]
         return inside.inside_checks(node, pod, outputs) + unseen
 
     # Latency between them
@@ -122,17 +122,17 @@ class Pods:
         params = self._params
         chosen = latency.draw(alive, params["nodes"], params["seed"])
         cause = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
-        found = [looks.left_out(latency.CHECK, name, cause) for name in alive if name not in chosen]
+        found = [looks.left_out(self._measure, name, cause) for name in alive if name not in chosen]
         todo = latency.tests(self._nodes, chosen, params["schedule"], params["peers"], params["seed"])
         why = fix = ""
         if check_mode:
             why = "check mode starts no tests"
         elif not todo:
-            why = "a latency test needs pods on two nodes"
+            why = "a test between pods needs pods on two nodes"
         elif self._forbidden:
             why, fix = _FORBIDDEN
         if why:
-            return [*found, *(looks.left_out(latency.CHECK, name, why, fix) for name in chosen)]
+            return [*found, *(looks.left_out(self._measure, name, why, fix) for name in chosen)]
         outcomes = []
         with ThreadPoolExecutor(params["parallel"]) as pool:
             for now in latency.rounds(todo, params["parallel"]):
@@ -143,10 +143,33 @@ class Pods:
             down = lost_nodes(self._cluster.nodes().values()) & set(chosen)
             found += map(_down, sorted(down))
             outcomes = [latency.excused(outcome, down) for outcome in outcomes]
-        return [*found, *latency.latency_checks(outcomes)]
+        return [*found, *latency.latency_checks(outcomes, self._measure)]
+
+    @property
+    def _measure(self) -> str:
+        return ping.CHECK if self._params["depth"] == "ping" else latency.CHECK
+
+    def _ping(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
+        """Ping the server's pod from the client's."""
+        network = next(row for row in self._nodes[pair.client].networks if row.rail == pair.rail)
+        if not network.subnets:
+            return latency.LatencyOutcome(pair, None, "pods have no address on this rail", skipped=True)
+        (interface, _own), (_name, address) = (
+            latency.place_of(self._nodes[name], pair.rail, alive[name]) for name in (pair.client, pair.server)
+        )
+        if not interface or not address:
+            return latency.without_address(pair, "server" if interface else "client")
+        seconds = self._params["timeout"]
+        words = ping.command(network.mtu, interface, address, seconds)
+        try:
+            return ping.read(pair, self._cluster.run(alive[pair.client], words, seconds + MARGIN))
+        except CommandFailed as exc:
+            return latency.not_run(pair, pair.client, str(exc))
 
     def _test(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
         """Run the server's end, and the client's until it has found it or it has ended."""
+        if self._measure == ping.CHECK:
+            return self._ping(pair, alive)
         params, words = self._params, {}
         address = ""
         for end, name in (("client", pair.client), ("server", pair.server)):

@@ -30,7 +30,8 @@ pcie_link
 persist_file persist_foreign persist_preflight persist_stale persist_wins
 ping_across ping_gateway ping_gateway_mtu ping_neighbour ping_neighbour_mtu ping_neighbour_tcp ping_rails
 plan_inventory
-pod_application pod_gid pod_inside pod_main_table pod_network pod_nic pod_rdma pod_rdma_foreign pod_read_lat
+pod_application pod_gid pod_inside pod_main_table pod_network pod_nic pod_ping pod_rdma pod_rdma_foreign
+pod_read_lat
 pod_rule pod_running pod_table
 pool_prefix
 port_discards port_errors port_flaps port_order port_speed
