@@ -85,32 +85,18 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     what = f"host plan of {host!r}"
     try:
         have = _parse(path)
+        own = (have["schema"], have["frozen_digest"], have["slot"])
+        entry = plan["nodes"].get(have["node"]) or {"slot": ""}
     except FileNotFoundError:
         fail(f"There is no {what}: {path!r} does not exist.", again)
-    except (OSError, ValueError) as exc:
-        fail(f"The {what} {path!r} cannot be read: {exc}.", again)
-    if not isinstance(have, dict):
-        fail(f"The {what} {path!r} is not a JSON object.", again)
-    if have.get("schema") != HOST_PLAN_SCHEMA:
-        fail(
-            f"The {what} {path!r} has schema {have.get('schema')!r}; this collection reads schema {HOST_PLAN_SCHEMA}.",
-            "Run the playbook railops.rdma.plan of the installed version again. [host_plan_schema]",
-        )
-    if have.get("frozen_digest") != digest_of(plan.get("frozen")):
-        fail(f"The host plan {path!r} is stale: its frozen_digest is not that of plan.json.", again)
-    node = str(have.get("node"))
-    entry = plan.get("nodes", {}).get(node)
-    if entry is None:
-        fail(f"The host plan {path!r} is of node {node!r}, which plan.json does not have.", again)
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        fail(f"The {what} {path!r} cannot be read: {exc!r}.", again)
+    if own != (HOST_PLAN_SCHEMA, digest_of(plan.get("frozen")), entry.get("slot")):
+        fail(f"The host plan {path!r} is stale: its schema, frozen_digest, node or slot is not plan.json's.", again)
     if entry.get("retired"):
         fail(
-            f"Node {node!r} of host {host!r} is retired in the plan.",
+            f"Node {have['node']!r} of host {host!r} is retired in the plan.",
             "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again. [retired]",
-        )
-    if entry.get("slot") != have.get("slot"):
-        fail(
-            f"The host plan {path!r} is stale: it has slot {have.get('slot')!r}, plan.json has {entry.get('slot')!r}.",
-            again,
         )
     return t.cast("HostPlan", have)
 

@@ -14,7 +14,7 @@ refuses the lock (docs/growth.md).
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import json
 import typing as t
 from dataclasses import dataclass
@@ -32,8 +32,6 @@ from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_gatewa
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 from .space import Foreign
 
-T = t.TypeVar("T")
-
 UNFINISHED = "unfinished"
 FROZEN = ("mode", "zones", "rails", "first_block", "gateway", "node_pods", "reserved")
 BY_MODE = {
@@ -44,8 +42,6 @@ BY_MODE = {
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
 USUAL = ("ipam", *BASES)
 """Frozen keys that are missing where they have their default."""
-OPTIONAL = {"node_pods", "attachment", *USUAL}
-"""Frozen keys that may be missing."""
 
 
 class Entry(t.NamedTuple):
@@ -98,74 +94,60 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
 def thaw(frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
     """Make a fabric of frozen parameters; what they do not say is default.
 
-    :raises InputError: a key or a value that this version does not know.
+    :raises InputError: a key or a value that this version does not know, and so would not freeze.
     """
-    check = Checker()
-    fabric = _thaw(check, frozen, f"{place}: frozen")
-    if check.problems:
-        raise InputError(Problem(one.place, one.problem, NEWER) for one in check.problems)
+    fabric, made = None, dict[str, t.Any]()
+    with contextlib.suppress(AttributeError, KeyError, TypeError):
+        fabric = _thaw(Checker(), frozen)
+        made = freeze(fabric)
+    unknown = [key for key in sorted({*made, *frozen}) if key not in made or made[key] != frozen.get(key, UNFINISHED)]
+    if fabric is None or unknown:
+        where = f".{unknown[0]}" if made else ""
+        raise InputError([Problem(f"{place}: frozen{where}", "It is not known to this version.", NEWER)])
     return fabric
 
 
-def _thaw(check: Checker, frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
-    def known(where: str, value: object, keys: t.Iterable[str]) -> dict[str, t.Any]:
-        given = check.mapping(where, value, keys, "an object")
-        for key in set(keys) - given.keys() - OPTIONAL if isinstance(value, dict) else ():
-            check.add(f"{where}.{key}", "It is missing.", NEWER)
-        return given
+def _thaw(check: Checker, frozen: t.Mapping[str, t.Any]) -> Fabric:
+    """Read what freeze() wrote; a value that is not valid becomes another one."""
 
-    def items(key: str, keys: t.Iterable[str]) -> list[tuple[str, dict[str, t.Any]]]:
-        listed = check.listing(f"{place}.{key}", given.get(key), "objects")
-        if not listed:
-            check.add(f"{place}.{key}", "It is empty.", NEWER)
-        places = [f"{place}.{key}[{index}]" for index in range(len(listed))]
-        return [(where, known(where, one, keys)) for where, one in zip(places, listed, strict=True)]
+    def by_family(key: str) -> dict[int, t.Any]:
+        return {FAMILIES[name]: value for name, value in frozen.get(key, {}).items()}
 
-    def by_family(key: str, read: t.Callable[[str, object, int], T]) -> dict[int, T]:
-        """Read a value for each family that the fabric has, and no other."""
-        values = known(f"{place}.{key}", given[key], families) if key in given else {}
-        return {families[name]: read(f"{place}.{key}.{name}", value, families[name]) for name, value in values.items()}
+    def lengths(key: str) -> dict[int, int]:
+        return {family: read_length(check, key, value, family) for family, value in by_family(key).items()}
 
-    ends = OPTIONS["host_addresses"]["choices"]
-    mode = check.choice(f"{place}.mode", frozen.get("mode"), OPTIONS["mode"]["choices"])
-    given = known(place, frozen, (*BY_MODE[mode], "attachment", *USUAL))
-    if hosts_only := "attachment" in given:
-        check.choice(f"{place}.attachment", given["attachment"], (NONE,))
-    zones = tuple(
+    def choice(key: str, usual: t.Any = None) -> str:
+        return check.choice(key, frozen.get(key, usual), OPTIONS[key]["choices"])
+
+    hosts_only = frozen.get("attachment") == NONE
+    zones = [
         Zone(
-            check.text(f"{where}.name", zone["name"], LABEL, "a DNS-1123 label") if zone.get("name") else "",
+            check.text("", zone["name"], LABEL, "") if zone["name"] else "",
             "",
-            read_networks(check, f"{where}.supernets", zone.get("supernets")),
-            check.integer(f"{where}.max_nodes", zone.get("max_nodes"), 1, MAX_SLOTS),
+            read_networks(check, "", zone["supernets"]),
+            check.integer("", zone["max_nodes"], 1, MAX_SLOTS),
         )
-        for where, zone in items("zones", ("name", "supernets", "max_nodes"))
-    )
-    rails = tuple(
-        Rail(
-            index + 1,
-            check.text(f"{where}.name", rail.get("name"), LABEL, "a DNS-1123 label"),
-            "",
-            read_networks(check, f"{where}.subnets", rail.get("subnets")),
-        )
-        for index, (where, rail) in enumerate(items("rails", ("name", "subnets")))
-    )
-    nets = [net for one in zones for net in one.supernets] + [net for rail in rails for net in rail.subnets]
-    families = {name: family for name, family in FAMILIES.items() if any(net.family == family for net in nets)}
+        for zone in frozen["zones"]
+    ]
+    rails = [
+        Rail(index, check.text("", rail["name"], LABEL, ""), "", read_networks(check, "", rail["subnets"]))
+        for index, rail in enumerate(frozen["rails"], 1)
+    ]
     return Fabric(
         name=DEFAULTS["name"],
-        mode=mode,
-        zones=zones,
-        rails=rails,
-        rail_prefix={**RAIL_PREFIX, **by_family("rail_prefix", functools.partial(read_length, check))},
-        node_prefix={**NODE_PREFIX, **by_family("node_prefix", functools.partial(read_length, check))},
-        first_block=check.integer(f"{place}.first_block", given.get("first_block"), 0, MAX_BLOCK),
-        gateway=by_family("gateway", lambda where, value, _family: read_gateway(check, where, value)),
-        host_addresses=check.choice(f"{place}.host_addresses", given.get("host_addresses", ends[0]), ends),
-        **read_bases(check, f"{place}.", given),
-        ipam=check.choice(f"{place}.ipam", given.get("ipam", DEFAULTS["ipam"]), OPTIONS["ipam"]["choices"]),
-        node_pods=0 if hosts_only else read_optional(check, f"{place}.node_pods", given.get("node_pods"), 1, MAX_PODS),
+        mode=choice("mode"),
+        zones=tuple(zones),
+        rails=tuple(rails),
+        rail_prefix={**RAIL_PREFIX, **lengths("rail_prefix")},
+        node_prefix={**NODE_PREFIX, **lengths("node_prefix")},
+        first_block=check.integer("", frozen["first_block"], 0, MAX_BLOCK),
+        gateway={family: read_gateway(check, "", value) for family, value in by_family("gateway").items()},
+        host_addresses=choice("host_addresses", OPTIONS["host_addresses"]["choices"][0]),
+        **read_bases(check, "", frozen),
+        ipam=choice("ipam", DEFAULTS["ipam"]),
+        node_pods=0 if hosts_only else read_optional(check, "", frozen.get("node_pods"), 1, MAX_PODS),
         attachment=NONE if hosts_only else Fabric.attachment,
-        reserved=read_reserved(check, f"{place}.reserved", given.get("reserved")),
+        reserved=read_reserved(check, "", frozen["reserved"]),
     )
 
 

@@ -208,18 +208,11 @@ class PlanStore:
             raise self._error(exc) from None
 
     def _error(self, exc: OSError, *, half: bool = False) -> RdmaError:
-        reasons = {
-            errno.ENOSPC: "make room on the disk",
-            errno.EDQUOT: "make room in the quota",
-            errno.EROFS: "mount it writable, or set fabric_plan_dir to a folder that is",
-            errno.EACCES: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
-            errno.EPERM: "give this user the right to write there, or set fabric_plan_dir to a folder it owns",
-        }
-        what = reasons.get(exc.errno or 0, "correct that")
         place = exc.filename or self.folder
-        state = "the plan is marked as unfinished, so that nobody uses it" if half else "nothing was half done"
+        state = "The plan is marked as unfinished, so that nobody uses it" if half else "Nothing was half done"
         return RdmaError(
             f"The plan folder {self.folder!r} cannot be used: {exc.strerror or exc} ({place}).",
-            f"{state[0].upper()}{state[1:]}: {what}, and plan again. [plan_folder_bad]",
+            f"{state}: correct that, or set fabric_plan_dir to a folder that this user may write, and plan again. "
+            "[plan_folder_bad]",
             errno=exc.errno,
         )

@@ -41,31 +41,23 @@ def _prefixes(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
         yield (*where, block.aggregate, plan.fabric.rails[block.rail].vlan, nodes, block.slots, pods_per_node(block))
 
 
-def _line(values: t.Iterable[t.Any]) -> str:
-    """Return one row of CSV without its end."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([cell(value) for value in values])
-    return out.getvalue()
-
-
-def _gateways(plan: FabricPlan) -> t.Iterator[str]:
-    """Return the rows as text: they are as many as nodes times rails, and only their head can need quotes."""
-    yield ",".join(GATEWAY_COLUMNS)
+def _gateways(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
     for block in plan.blocks:
-        offset = block.gateway_offset
-        if offset is None:
-            continue
-        head, family, vlan = _line(_where(plan, block)), block.family, plan.fabric.rails[block.rail].vlan
-        end = f"/{block.subnet_length},{vlan}"
-        if not block.per_node:
-            first = block.subnet_first(0)
-            yield f"{head},,,{address_text(family, first + offset)},{address_text(family, first)}{end}"
-            continue
-        base, size = block.aggregate.network, block.subnet_size
-        for node in plan.nodes_of(block.zone):
-            first = base + node.slot * size
-            gateway = address_text(family, first + offset)
-            yield f"{head},{node.name},{node.slot},{gateway},{address_text(family, first)}{end}"
+        vlan = plan.fabric.rails[block.rail].vlan
+        slots: list[tuple[str, t.Any]] = (
+            [(node.name, node.slot) for node in plan.nodes_of(block.zone)] if block.per_node else [("", "")]
+        )
+        for name, slot in slots if block.gateway_offset is not None else ():
+            first = block.subnet_first(slot or 0)
+            gateway = address_text(block.family, first + (block.gateway_offset or 0))
+            subnet = f"{address_text(block.family, first)}/{block.subnet_length}"
+            yield (*_where(plan, block), name, slot, gateway, subnet, vlan)
+
+
+def _csv(rows: t.Iterable[t.Iterable[t.Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([cell(value) for value in row] for row in rows)
+    return out.getvalue()
 
 
 def render_switch(plan: FabricPlan) -> dict[str, str]:
@@ -76,6 +68,6 @@ def render_switch(plan: FabricPlan) -> dict[str, str]:
     """
     columns = len(PREFIX_COLUMNS) - (not plan.fabric.attached.pods)
     return {
-        "prefixes.csv": "".join(f"{_line(row[:columns])}\n" for row in (PREFIX_COLUMNS, *_prefixes(plan))),
-        "gateways.csv": "".join(f"{line}\n" for line in _gateways(plan)),
+        "prefixes.csv": _csv(row[:columns] for row in (PREFIX_COLUMNS, *_prefixes(plan))),
+        "gateways.csv": _csv((GATEWAY_COLUMNS, *_gateways(plan))),
     }

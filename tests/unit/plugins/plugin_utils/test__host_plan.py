@@ -62,7 +62,7 @@ def test_a_host_without_a_host_plan_is_refused(folder):
     [
         pytest.param("hosts/node1.json", {"frozen_digest": "0"}, "frozen_digest", id="digest"),
         pytest.param("hosts/node1.json", {"slot": 4}, "slot", id="slot"),
-        pytest.param("hosts/node1.json", {"node": "node-9"}, "node-9", id="node"),
+        pytest.param("hosts/node1.json", {"node": "node-9"}, "node", id="node"),
         pytest.param("hosts/node1.json", {"schema": 3}, "schema", id="host-plan-schema"),
         pytest.param("plan.json", {"format": 2}, "format", id="plan-format"),
         pytest.param("plan.json", {"digest": ""}, "unfinished", id="plan-half-written"),

@@ -397,7 +397,7 @@ def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
     del body["frozen"]["zones"]
     lock = locks.write_lock(body["frozen"], {"node1": locks.Entry("", 0, False)}, body["files"])[0]
 
-    assert "plan.json: frozen.zones" in str(failure(exclusive(), hosts(1), lock))
+    assert "plan.json: frozen" in str(failure(exclusive(), hosts(1), lock))
 
 
 def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_host_plan():

@@ -292,7 +292,7 @@ def test_a_read_only_folder_is_one_clear_error_and_nothing_half_done(tmp_path, p
     os.chmod(tmp_path / part, 0o755)
 
     assert "cannot be used: Permission denied" in problem
-    assert fix.startswith("Nothing was half done: give this user the right to write there")
+    assert fix.startswith("Nothing was half done: correct that, or set fabric_plan_dir")
     assert tree(tmp_path) == before
 
 
@@ -305,7 +305,7 @@ def test_a_full_disk_is_one_clear_error_and_nothing_half_done(tmp_path):
     try:
         make(small, 2)
         before = tree(small)
-        told = r"No space left on device(?s:.*)Nothing was half done: make room on the disk, and plan again\."
+        told = r"No space left on device(?s:.*)Nothing was half done: correct that, "
         with pytest.raises(RdmaError, match=told):
             make(small, 300, supernets=["10.0.0.0/8"], max_nodes=300, allow_renumber=True)
         assert tree(small) == before
