@@ -94,6 +94,16 @@ def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(hos
     assert host.apply(want)["changed"]
 
 
+def test_a_port_that_a_supplicant_holds_back_is_dormant(host):
+    """Found by an attack: no check looked at the state that 802.1X sets, and the fix was to run the role again."""
+    want = want_of(0, RAILS)
+    host.apply(want)
+    for words in ("mode dormant", "state DORMANT"):
+        host.ip("link", "set", "ens2np0", *words.split())
+    links = [check for check in host.apply(want, check=True)["checks"] if check["id"] == "network_link"]
+    assert [check["observed"] for check in links] == ["up", "dormant", "up"]
+
+
 def test_absent_beside_a_users_route_by_our_gateway_is_refused_before_it_fails(host):
     want = want_of(0, RAILS)
     host.apply(want)
