@@ -232,7 +232,9 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodT
 
 
 def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
-    steps: dict[t.Hashable, int] = {(part, "begun"): sum(pod_state.begun(pod) for pod in pods or ())}
+    # A pod in place of one that has failed is no step forward.
+    living = [pod for pod in pods or () if (pod.get("status") or {}).get("phase") != "Failed"]
+    steps: dict[t.Hashable, int] = {(part, "begun"): sum(map(pod_state.begun, living))}
     if pod_state.condition(obj, "Complete"):
         return Look(part, True, "has ended well", steps)
     if why := pod_state.job_failure(obj):

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
-from .._cluster.pod_state import last_lines, trouble, wanted_node
+from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
 from .._cluster.progress import Patience, reporter
 from .._errors import RdmaError
 from .client import PodCluster
@@ -130,8 +131,21 @@ class Waiting:
                 return f" ({each.own.text})"
             if each.behind:
                 pod = each.behind[0]
-                return f" ({pod['metadata']['name']}: {trouble(pod, self._cluster.events(pod)).text})"
+                why = trouble(pod, self._cluster.events(pod))
+                log = self._log_end(pod, why, 1) if why.previous or why.exit_code else ""
+                return f" ({pod['metadata']['name']}: {why.text}{f'; its log ends: {log}' if log else ''})"
         return ""
+
+    def _log_end(self, pod: Json, why: PodTrouble, most: int = 3) -> str:
+        """Return the last lines of the log of the container that keeps a pod."""
+        log = ""
+        if why.container:
+            with contextlib.suppress(RdmaError):
+                # A container that was started again meanwhile says in its own log why it will end again.
+                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
+                    pod, why.container, tail=LOG_LINES
+                )
+        return last_lines(log, most)
 
     def problem(self, looks: t.Sequence[Look], seconds: float = 0) -> RdmaError | None:
         """Return what keeps the first part that is not ready; None when all are.
@@ -146,14 +160,7 @@ class Waiting:
             return RdmaError(*sentence(each, seconds))
         pod = each.behind[0]
         why = trouble(pod, self._cluster.events(pod))
-        log = ""
-        if why.container:
-            with contextlib.suppress(RdmaError):
-                # A container that was started again meanwhile says in its own log why it will end again.
-                log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
-                    pod, why.container, tail=LOG_LINES
-                )
-        return RdmaError(*sentence(each, seconds, why, last_lines(log)))
+        return RdmaError(*sentence(each, seconds, why, self._log_end(pod, why)))
 
     def _worst(self, late: t.Sequence[Look]) -> Look:
         """Look once more at the parts that are not ready, and return the first that has a cause."""

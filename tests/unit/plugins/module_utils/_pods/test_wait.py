@@ -288,7 +288,37 @@ def test_a_rollout_that_stops_is_given_up_in_one_sentence():
         "device."
     )
     assert "kubectl -n spiderpool logs agent-x -c c --previous" in outcome.problem.fix
-    assert "agent-x: container c ended with exit code 3" in fleet.lines[0]
+    assert fleet.lines[0].endswith(
+        "(agent-x: container c ended with exit code 3, 4 restarts; its log ends: cannot open the device)"
+    )
+
+
+class Crashing(Fleet):
+    """An API with one Job whose pods fail, each a while after its start, and are made anew."""
+
+    def one(self, *_which):
+        return {"metadata": {"name": "init"}, "spec": {"selector": {"matchLabels": {"job": "init"}}}, "status": {}}
+
+    def listed(self, _api_version, kind, **_options):
+        if kind != "Pod":
+            return []
+        ended = {"terminated": {"exitCode": 3, "reason": "Error"}}
+        failed = [pod(f"init-{number}", "node1", ready=False, state=ended) for number in range(int(self.now / 40))]
+        for row in failed:
+            row["status"]["phase"] = "Failed"
+        return [*failed, pod("init-now", "node1", ready=False)]
+
+
+def test_a_crash_loop_is_no_progress():
+    fleet = Crashing(1, 40)
+    outcome = Waiting(
+        fleet, [Part("Job", "init", "spiderpool")], 300, fleet.lines.append, lambda: fleet.now, fleet.sleep
+    )
+    assert outcome.until_ready().seconds == pytest.approx(300, abs=20)
+    # A container that starts again in its pod is none either: what it reaches it has reached before.
+    row = pod("agent-x", "node7", ready=False, state={"running": {}}, lastState={"terminated": {}}, restartCount=9)
+    steps = [look(AGENT, daemon_set(2, 2, 1), [{**row}]).steps for _restart in range(2)]
+    assert steps[0] == steps[1]
 
 
 def test_how_far_everything_is_is_one_line():
