@@ -518,6 +518,10 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     playbook.shipped("teardown", "--tags", "cluster")
     assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
     assert sorted(live.ours("SpiderIPPool")) == [ours], "nobody plays that its address is given back"
+    allocate(double.store, ours, [])
+    last = playbook.shipped("teardown", "--tags", "cluster", teardown_spiderpool=True).text
+    for command in ("ip rule del priority 1000", "rm -rf /var/log/multus.log /var/log/spidernet /run/spidernet"):
+        assert command in last, "what Spiderpool's programs leave is listed"
 
 
 def try_application(playbook: Playbook, live: Live) -> None:
