@@ -289,7 +289,7 @@ def long() -> t.Iterator[Argv]:
         yield [
             *whole[:2],
             "RAILOPS_FABRICS=200",
-            "RAILOPS_HISTORIES=60",
+            "RAILOPS_HISTORIES=2000",
             *pytest("tests/unit", parallel=True, version="3.13"),
         ]
     # Its tests go on where the one before ended, faults among them.
