@@ -60,10 +60,11 @@ class ActionModule(ModuleAction):
         refuse_other_node(run.get("node"), self._host, have["node"])
         self._node = {"host": self._host, "node": have["node"]}
         refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
+        mode = {"mode": have["rdma_mode"]} if "rdma_mode" in have else {}
         settings = {
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
-            "rdma_netns": {"mode": have.get("rdma_mode"), **self._settings.get("rdma_netns", {})},
+            "rdma_netns": {**mode, **self._settings.get("rdma_netns", {})},
             "cabling": {**self._cabling(have, folder), **self._settings.get("cabling", {})},
             "neighbors": {"count": self._neighbors(have, folder)},
             "preflight": {**run, **self._node},

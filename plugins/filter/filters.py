@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import typing as t
+from importlib.util import find_spec
 
 from ansible.errors import AnsibleActionFail
 
@@ -41,7 +42,11 @@ def cluster_access(kubeconfig: str | None) -> dict[str, t.Any]:
     """Return whether there is a cluster, and the kubeconfig that reaches it."""
     path = kubeconfig or os.environ.get("KUBECONFIG", "")
     inside = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.isfile(SERVICE_ACCOUNT)
-    return {"there": bool(path) or inside, "kubeconfig": path}
+    try:
+        collection = find_spec("ansible_collections.kubernetes.core") is not None
+    except ImportError:
+        collection = False
+    return {"there": bool(path) or inside, "kubeconfig": path, "collection": collection}
 
 
 def lock_copy(

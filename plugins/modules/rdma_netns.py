@@ -40,7 +40,9 @@ options:
         is given.
     type: path
   mode:
-    description: The mode. Required with O(state=present), here or by O(plan_dir).
+    description:
+      - The mode. Where neither this option nor the plan sets one (C(fabric_attachment) V(none)), the host keeps its
+        own.
     type: str
     choices:
       - shared
@@ -187,7 +189,7 @@ from ..module_utils._netns.run import SPEC, run
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, required_if=[("state", "present", ["mode"])])
+    run_module(run, SPEC)
 
 
 if __name__ == "__main__":

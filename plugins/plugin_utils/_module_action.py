@@ -101,7 +101,7 @@ class ModuleAction(FabricAction):
     def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options of the module that the host plan `have` in `folder` gives, beside the arguments `args`."""
         keys, of_rails = GIVEN[self.name]
-        options = {OPTIONS.get((self.name, key), key): have.get(key) for key in keys}
+        options = {OPTIONS.get((self.name, key), key): have[key] for key in keys if key in have}  # type: ignore[literal-required]
         if options.get("rails") is not None:
             options["rails"] = [{key: rail.get(key) for key in of_rails} for rail in have["rails"]]
         return options

@@ -262,6 +262,7 @@ K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHos
         ({"spiderpool_values": {"global": K3S}}, True, "auto", ["macvlan"]),
         ({"fabric_ipam": "nv-ipam"}, True, "", ["macvlan"]),
         ({}, False, "", ["macvlan"]),
+        ({"fabric_attachment": "none"}, True, "", []),
     ],
 )
 def test_what_a_host_is_asked_of_cni_before_the_first_change(
@@ -270,6 +271,7 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
     asked = tasks["Ask each host what is in the way"]["railops.rdma.rail_audit"]["settings"]["cni"]
     known = {**given, "hostvars": {"localhost": given}, "__site_cluster": {"there": there}}
+    known["__site_pods"] = given.get("fabric_attachment") != "none"
     folders = {"configurations": given.get("spiderpool_values", {}).get("global", {}).get("cniConfHostPath", "")}
     folders["programs"] = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
     whole = {"install": install, "needs": needs, **folders}

@@ -70,6 +70,8 @@ class Want:
 
     mode: str | None = None
     live: bool = True
+    keep: bool = False
+    """Whether the host keeps what it has: neither a plan nor a variable sets a mode."""
 
     @property
     def text(self) -> str | None:
@@ -219,6 +221,9 @@ def owned_text(mode: str) -> str:
 
 def plan_netns(want: Want, have: Have) -> Plan:
     """Return how to get to the wanted mode."""
+    if want.keep:
+        now = State(have.current, _effective(list(have.settings), have), have.owned_text)
+        return Plan(want, have, now.current or now.persistent, now, now, (), (), None)
     foreign = [item for item in have.settings if item.path != OWNED_FILE]
     settings = list(foreign)
     if want.mode:
@@ -300,6 +305,8 @@ def checks(plan: Plan, observed: State) -> list[Check]:
 
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.
     """
+    if plan.want.keep:
+        return []
     blocker = plan.blocker
     fix = blocker.fix if blocker else by_role("rdma_host,reboot", COSTS["reboot"])
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)

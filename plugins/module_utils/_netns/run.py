@@ -56,7 +56,8 @@ def _shown(state: State) -> dict[str, object]:
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     params = module.params
-    want = Want(params["mode"] if params["state"] == "present" else None, params["live"])
+    present = params["state"] == "present"
+    want = Want(params["mode"] if present else None, params["live"], present and not params["mode"])
     host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
     if module.check_mode:

@@ -36,7 +36,18 @@ def test_there_is_a_cluster(named, environment, token, there, kubeconfig, monkey
     monkeypatch.setattr(module, "SERVICE_ACCOUNT", str(tmp_path / "token"))
     if token:
         (tmp_path / "token").touch()
-    assert module.cluster_access(named) == {"there": there, "kubeconfig": kubeconfig}
+    assert module.cluster_access(named) == {"there": there, "kubeconfig": kubeconfig, "collection": True}
+
+
+@pytest.mark.parametrize("error", [None, ModuleNotFoundError])
+def test_the_collection_of_the_clusters_api_may_be_missing(error, monkeypatch):
+    def find(name):
+        assert name == "ansible_collections.kubernetes.core"
+        if error:
+            raise error(name)
+
+    monkeypatch.setattr(module, "find_spec", find)
+    assert module.cluster_access("/a")["collection"] is False
 
 
 def test_no_playbook_or_role_answers_it_in_another_way():

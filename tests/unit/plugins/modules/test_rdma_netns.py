@@ -246,3 +246,12 @@ def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_w
     (problem,) = run_module(mode="shared", _ansible_check_mode=True)["problems"]
     assert "rdma is missing" in problem["problem"]
     assert run_module(mode="shared", live=False)["reboot_required"] is True
+
+
+@pytest.mark.parametrize("owned", [None, EXCLUSIVE])
+def test_without_a_mode_the_host_keeps_what_it_has(host, run_module, owned):
+    if owned:
+        host.write(OWNED_FILE, owned)
+    kept = run_module()
+    assert (kept["changed"], kept["reboot_required"], kept["checks"], kept["current"]) == (False, False, [], "shared")
+    assert (host.text(OWNED_FILE), host.text("writes")) == (owned, None)

@@ -213,7 +213,7 @@ CHOICES = {
     *("accept_limits", "accept_max_latency_us", "accept_min_gbits", "accept_min_gbits_loaded", "accept_min_gbytes"),
     *("accept_port", "accept_resume", "accept_seconds", "accept_share", "accept_show", "accept_stages"),
     *("accept_timeout", "accept_tolerations"),
-    *("discover_rail_names", "fabric_network"),
+    *("discover_rail_names", "fabric_attachment", "fabric_ipam", "fabric_network"),
     *("lossless_roce_show_switch", "lossless_roce_state"),
     *("rdma_host_drain", "rdma_host_drain_delete_emptydir", "rdma_host_drain_force", "rdma_host_drain_grace_period"),
     *("rdma_host_drain_timeout", "rdma_host_naming", "rdma_host_purpose", "rdma_host_reboot"),
