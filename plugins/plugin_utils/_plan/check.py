@@ -35,8 +35,11 @@ LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 """DNS-1123 subdomain, at most 253 characters: the name of a Kubernetes node."""
 
-INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")
-"""What the kernel takes as an interface name (IFNAMSIZ 16 with its zero), without what shells and YAML trip over."""
+INTERFACE = re.compile(r"(?!(?i:\.{1,2}|none|null|na|absent|missing)$)[A-Za-z0-9_.-]{1,15}")
+"""What the kernel takes as an interface name (IFNAMSIZ 16 with its zero), without what shells and YAML trip over.
+
+Nor a word for no interface.
+"""
 
 RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
 """What the SR-IOV operator and the shared device plugin both take."""
