@@ -107,14 +107,15 @@ def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **
     return _made(name, WARNING, planned, observed, cause, fix, **where)
 
 
-def in_the_way(name: str, problem: Problem) -> Check:
+def in_the_way(name: str, problem: Problem, rail: str | None = None) -> Check:
     """Return a problem as a check that deviates.
 
     :param name: the check's id.
+    :param rail: that it is about; None when it is about the host.
     """
     named = not problem.place.startswith("/") or problem.place in problem.problem
     cause = problem.problem if named else f"{problem.place} {problem.problem}"
-    return deviation(name, problem.place, problem.problem, cause, problem.fix)
+    return deviation(name, problem.place, problem.problem, cause, problem.fix, rail=rail)
 
 
 def skipped(

@@ -9,12 +9,14 @@ The tests of this file share one fleet and run in their order.
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from ansible_collections.railops.rdma.tests.site.conftest import started
 
 HOSTS = ("node1", "node2", "node3", "node4")
-FOREIGN = ("rule", "add", "fwmark", "7", "lookup", "77", "pref", "10002")
+FOREIGN = ("fwmark", "7", "lookup", "77", "pref", "10002")
 
 
 @pytest.fixture(scope="module")
@@ -34,52 +36,51 @@ def has_rails(fleet, host):
     return "lookup 1001" in fleet.ip(host, "rule")
 
 
+@contextlib.contextmanager
+def foreign(fleet, *hosts):
+    """Give hosts another tool's rule while the block runs."""
+    for host in hosts:
+        fleet.ip(host, "rule", "add", *FOREIGN)
+    yield
+    for host in hosts:
+        fleet.ip(host, "rule", "del", *FOREIGN)
+
+
 def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet):
-    fleet.ip("node1", *FOREIGN)
-    before = fleet.dump("node1")
-    run = fleet.play("hosts", code=2)
-    assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
-    assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
-    assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
-    assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
-    assert fleet.dump("node1") == before
-    assert fleet.play("hosts", code=2).changed() == []
-
-
-def test_the_verdict_of_site_names_the_broken_host(fleet):
-    fleet.play("site", code=2)
+    with foreign(fleet, "node1"):
+        before = fleet.dump("node1")
+        run = fleet.play("hosts", code=2)
+        assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
+        assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
+        assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
+        assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
+        assert fleet.dump("node1") == before
+        assert fleet.play("site", code=2).changed() == []
     entries = fleet.verdict()["hosts"]
     assert entries["node1"]["status"] == "error"
     assert entries["node1"]["error"].startswith("Left out of the run: the rule `10002: ")
     for host in HOSTS[1:]:
         bad = [check for check in entries[host]["checks"] if check["status"] == "deviation"]
         assert {check.get("fault") for check in bad} <= {"node1"}
+    fleet.play("hosts")
 
 
 def test_more_broken_hosts_than_allowed_stop_the_run(fleet):
-    fleet.ip("node2", *FOREIGN)
     fleet.ip("node3", "rule", "del", "pref", "10001")
-    run = fleet.play("hosts", code=2)
-    assert "  - 2 of 4 hosts are broken, and site_max_excluded allows 1. " in run.output
-    assert not has_rails(fleet, "node3")
-    fleet.play("hosts", "-e", "site_max_excluded=50%", code=2)
+    with foreign(fleet, "node1", "node2"):
+        run = fleet.play("hosts", code=2)
+        assert "  - 2 of 4 hosts are broken, and site_max_excluded allows 1. " in run.output
+        run = fleet.play("hosts", "--limit", "node1,node4", code=2)
+        assert "1 of 2 hosts are broken, and site_max_excluded allows 0." in run.output
+        assert not has_rails(fleet, "node3")
+        fleet.play("hosts", "-e", "site_max_excluded=50%", code=2)
     assert has_rails(fleet, "node3")
 
 
-def test_one_broken_host_of_two_stops_the_run(fleet):
-    run = fleet.play("hosts", "--limit", "node1,node4", code=2)
-    assert "1 of 2 hosts are broken, and site_max_excluded allows 0." in run.output
-
-
 def test_the_same_problem_on_all_hosts_is_a_wrong_declaration(fleet):
-    for host in HOSTS[2:]:
-        fleet.ip(host, *FOREIGN)
-    run = fleet.play("hosts", "-e", "site_max_excluded=100%", code=2)
-    assert "Nothing was changed. The run stops here:\n  - The same on every host of zone" in run.output
-    for host in HOSTS:
-        fleet.ip(host, "rule", "del", "fwmark", "7", "lookup", "77", "pref", "10002")
-    fleet.play("hosts")
-    assert all(has_rails(fleet, host) for host in HOSTS)
+    with foreign(fleet, *HOSTS):
+        run = fleet.play("hosts", "-e", "site_max_excluded=100%", code=2)
+    assert "Nothing was changed. The run stops here:\n  - The same on every host of the fabric" in run.output
 
 
 def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
@@ -101,3 +102,39 @@ def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
     fleet.ip("node2", "neigh", "del", gateway, "dev", "ens1np0")
     fleet.play("hosts")
     assert fleet.play("hosts").changed() == []
+
+
+def renamed(fleet, host, old, new):
+    for words in (["down"], ["name", new], *([["up"]] if new.startswith("ens") else [])):
+        fleet.ip(host, "link", "set", new if words == ["up"] else old, *words)
+
+
+def test_a_rail_whose_card_is_dead_is_left_out_alone(fleet):
+    renamed(fleet, "node3", "ens2np0", "dead0")
+    fleet.ip("node3", "rule", "del", "pref", "10001")
+    fleet.play("audit", code=2)
+    assert ("node3", "rail1", "network_rules") in fleet.deviations()
+    run = fleet.play("hosts", code=2)
+    assert "- node3: rail2: this host has no interface 'ens2np0'. Check the card with `dmesg`" in run.output
+    assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node3", "localhost"}
+    assert has_rails(fleet, "node3")
+    for words in (["hosts"], ["hosts", "--limit", "node3"]):
+        assert fleet.play(*words, code=2).changed() == []
+
+
+def test_a_dead_card_is_one_deviation_on_its_own_host(fleet):
+    fleet.play("audit", code=2)
+    assert fleet.deviations() == [("node3", "rail2", "network_link")]
+
+
+def test_a_card_that_never_was_there_is_a_wrong_declaration(fleet):
+    note = "/var/lib/railops-rdma/rails.json"
+    fleet.lab("exec", fleet.name, "--host", "node3", "--", "sh", "-ec", f"mv {note} {note}.old")
+    before = fleet.dump("node3")
+    run = fleet.play("hosts", code=2)
+    assert "Declaration: node3: rail2: this host has no interface 'ens2np0'. Look with `ip -br link`" in run.output
+    assert fleet.dump("node3") == before
+    fleet.lab("exec", fleet.name, "--host", "node3", "--", "sh", "-ec", f"mv {note}.old {note}")
+    renamed(fleet, "node3", "dead0", "ens2np0")
+    fleet.play("hosts")
+    fleet.play("audit")

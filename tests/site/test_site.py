@@ -106,7 +106,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         told = run.output.partition("Nothing was changed.")[2]
         assert "Ansible's connection comes from 172.17.7.99, inside of 172.17.0.0/21" in told
         assert "172.17.1.19" not in told
-        assert "node1, node3: 172.17.0.0/21" in told
+        assert "node[1,3]: 172.17.0.0/21" in told
         assert "docker0 has on this host. Move that network" in told
         assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
         assert "node2: the rule `10007: from all fwmark 7" in told

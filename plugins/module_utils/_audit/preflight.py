@@ -24,17 +24,17 @@ from .._errors import Problem, RdmaError
 from .._files import ETHERNET, INFINIBAND, HostFiles, Sysfs
 from .._persist import run as persist_run
 from .._rdma import host_run
+from .._route import model, rollback
 from .._route import options as route_options
-from .._route import rollback
 from .._route import run as route_run
-from .._route.checks import leaving_checks
+from .._route.checks import gone, leaving_checks
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
 from .._route.own import Mine
 from .._route.path_checks import foreign_check
 from .._route.path_kernel import foreign_routes
 from .._route.problems import problems_of
-from .._route.want import WantRail, named, parse_want
+from .._route.want import WantRail, named, parse_want, without
 from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_work
@@ -157,20 +157,17 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     mine = Mine(want, host)
     missing = [rail for rail in want.rails if rail.asked not in names]
     coming = [rail for rail in missing if _comes(rail, request, sysfs)]
-    # /proc/sys has nothing of an interface that is not there.
-    none = {name for rail in missing for name in (rail.interface, rail.device)}
-    want = replace(
-        want,
-        rails=tuple(rail for rail in want.rails if rail not in coming),
-        sysctls=tuple((key, value) for key, value in want.sysctls if none.isdisjoint(key.split("/"))),
-    )
-    want = named(want, names)
+    lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
+    want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in coming)), missing)
+    want = named(replace(want, lost=frozenset(rail.name for rail in lost)), names)
     problems = problems_of(want, host, mine)
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
     foreign = foreign_check(want, host, foreign_routes(want))
-    return [*(in_the_way("network_preflight", row) for row in problems), *leaving_checks(want, host), foreign], {}
+    place = {f"rails[{number}]": rail.name for number, rail in enumerate(want.rails)}
+    checks = [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
+    return [*checks, *(gone(rail, host) for rail in lost), *leaving_checks(want, host), foreign], {}
 
 
 def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:

@@ -18,6 +18,7 @@ from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._module import rails_spec
+from .._route.retained import read_ports
 from .._untouchable import read_untouchable
 from . import device
 from . import plan as planning
@@ -75,7 +76,10 @@ class QosRun:
         """Read every interface and plan it."""
         self.nics = {name: nic for name, nic in self.nics.items() if nic.exists}
         if missing := [name for name in self.rails if name not in self.nics]:
-            self._refuse(f"Interfaces of the fabric are not there: {', '.join(missing)}.", FIND, missing=missing)
+            ports = read_ports()
+            unknown = [name for name in missing if ports.get(self.rails[name], ("",))[0] != name]
+            if unknown:
+                self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", FIND, missing=unknown)
             self.missing = [(self.rails.pop(name), name) for name in missing]
         for name, nic in self.nics.items():
             values = self.values[name] = nic.read()

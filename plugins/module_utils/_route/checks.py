@@ -10,14 +10,15 @@ import typing as t
 from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
-from .model import KINDS, Host, Link, Snapshot, as_good, link_of, of_all, port_of
-from .want import IPOIB_GROUP
+from .model import KINDS, Host, Link, Snapshot, as_good, link_of, missing, of_all, port_of
+from .want import IPOIB_GROUP, UNKNOWN
 from .wanted import exclusion_rules
 
 if t.TYPE_CHECKING:
     from .want import Want, WantRail
 
 FIX = by_role("rail_network")
+GONE = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"
 DORMANT = "Check the program that has to authorize the port, such as an 802.1X supplicant, and the leaf's port."
 
 
@@ -33,7 +34,10 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
     now = host.snapshot
     for rail in want.rails:
         port, link = port_of(rail, host), link_of(rail, host)
-        if port is None or not want.present:
+        if not want.present:
+            continue
+        if port is None:
+            yield gone(rail, host)
             continue
         name = link.name if link else rail.device
         yield from _link_checks(rail, link or replace(port, name=rail.device, up=False, mtu=0))
@@ -53,6 +57,13 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
     for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
         yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
+
+
+def gone(rail: WantRail, host: Host) -> Check:
+    """Return the check of a rail that has no interface: the only one of that rail."""
+    cause = f"this host has no interface {rail.asked!r}."
+    known = missing(rail, host, known=True)
+    return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else UNKNOWN)
 
 
 def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:

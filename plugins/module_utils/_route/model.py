@@ -251,6 +251,15 @@ def link_of(rail: WantRail, host: Host) -> Link | None:
     return host.snapshot.links.get(host.names.get(rail.device, ""))
 
 
+def missing(rail: WantRail, host: Host, *, known: bool) -> bool:
+    """Whether a rail has no interface.
+
+    :param known: whether it had one in the last run, which is gone: else its declaration may be wrong.
+    """
+    name, _mac = host.ports.get(rail.name, ("", ""))
+    return port_of(rail, host) is None and ((bool(name) and name not in host.snapshot.links) or not known)
+
+
 def links_of(rail: WantRail, host: Host) -> list[Link]:
     """Return the links of a rail that there are: its port, and the interface of its VLAN."""
     return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]

@@ -10,19 +10,20 @@ What is set and why: docs/host-network.md. No sockets, no files, no AnsibleModul
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._check import in_the_way
 from .._errors import InputError
 from .checks import checks_of
-from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, port_of, render, steps, toward
+from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, missing, port_of, render, steps, toward
 from .own import Mine, exactly, in_metrics
-from .problems import problems_of
-from .want import named
+from .problems import link_problems, problems_of
+from .want import named, without
 from .wanted import nothing, wanted
 
 if t.TYPE_CHECKING:
     from .._check import Check
+    from .._errors import Problem
     from .want import Want
 
 
@@ -38,6 +39,8 @@ class RoutePlan:
     stood: frozenset[tuple[str, str]]
     """The interface and address of what was planned, and stood there before us."""
     ports: dict[str, tuple[str, str]]
+    unknown: tuple[Problem, ...] = ()
+    """Of rails without an interface, which a report passes over."""
     """The interface and MAC address of each rail."""
 
     @property
@@ -57,9 +60,18 @@ class RoutePlan:
         return {"before_header": "host network", "after_header": "host network", **sides}
 
 
-def decide(want: Want, host: Host) -> RoutePlan:
-    """Return the plan; raise InputError with everything of the host that stands in its way."""
+def decide(want: Want, host: Host, *, report: bool = False) -> RoutePlan:
+    """Return the plan; raise InputError with everything of the host that stands in its way.
+
+    A rail whose interface is gone stays as it is.
+
+    :param report: whether a rail that never had an interface is passed over too.
+    """
     want = named(want, host.names)
+    absent = [rail for rail in want.rails if want.present and missing(rail, host, known=False)]
+    lost = [rail for rail in absent if missing(rail, host, known=True)]
+    unknown = tuple(link_problems(replace(without(want, lost), sysctls=()), host)) if report else ()
+    want = without(want, absent if report else lost)
     mine = Mine(want, host)
     if problems := problems_of(want, host, mine):
         raise InputError(problems, checks=[in_the_way("network_preflight", item) for item in problems])
@@ -78,7 +90,7 @@ def decide(want: Want, host: Host) -> RoutePlan:
     stood = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
-    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports)
+    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports, unknown)
 
 
 def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:

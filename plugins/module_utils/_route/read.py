@@ -49,7 +49,8 @@ class Reader(Decoder):
         """
         kept, retained = untouchable or Untouchable(), read_retained()
         devices = [rail.device for rail in want.rails if rail.vlan]
-        earlier = sorted({item.interface for item in retained.addresses})
+        ports = read_ports()
+        earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
         names, links = self._links([*(rail.asked for rail in want.rails), *devices, *earlier])
         coming = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
@@ -80,7 +81,7 @@ class Reader(Decoder):
             coming=coming,
             retained=retained,
             noted=read_noted(),
-            ports=read_ports(),
+            ports=ports,
         )
 
     def again(self, host: model.Host) -> model.Snapshot:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import typing as t
+from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -35,15 +36,18 @@ OVERDUE_SECONDS = 60.0
 UNDO_SECONDS = 60
 
 
-def converge(want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0) -> dict[str, t.Any]:
+def converge(
+    want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0, report: bool = False
+) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
     :param untouchable: what carries the host's own network.
     :param timeout: seconds until the rollback timer takes the change back; 0 is without a rollback timer.
+    :param report: whether a rail without an interface is reported, and the others planned.
     """
     token = ""
     with Kernel() as kernel:
-        plan = decide(want, kernel.read(want, untouchable))
+        plan = decide(want, kernel.read(want, untouchable), report=report)
         waiting = None if check_mode else pending()
         if waiting and not timeout:
             raise still_waiting(waiting)
@@ -63,7 +67,9 @@ def converge(want: Want, untouchable: Untouchable, *, check_mode: bool, timeout:
                     if token and not waiting:
                         confirm(token)
                 raise
+    made = {"problems": [asdict(row) for row in plan.unknown]} if plan.unknown else {}
     return {
+        **made,
         "changed": plan.changed,
         "before": plan.before,
         "after": plan.after,
@@ -131,7 +137,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             made = keep(params, check_mode=module.check_mode)
         else:
             want, kept, timeout = asked(params), read_untouchable(Sysfs()), params["confirm_timeout"]
-            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout)
+            report = module.check_mode and params["on_problem"] == "report"
+            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not module.check_mode and not made.get("token"):
             note(frozenset(), {})

@@ -18,6 +18,7 @@ IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
     " what the group has as fabric_mtu. [ipoib_group]"
 )
+UNKNOWN = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
 # RFC 8200 section 5: no link that carries IPv6 may have less.
 IPV6_MIN_MTU = 1280
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
@@ -79,6 +80,8 @@ class Want:
     force: frozenset[str] = frozenset()
     take_over: frozenset[str] = frozenset()
     sysctls: tuple[tuple[str, str], ...] = ()
+    lost: frozenset[str] = frozenset()
+    """The names of rails whose interface is gone: they stay as they are."""
 
     def claimed(self, key: str) -> range:
         """Return the numbers that are this fabric's: tables, rule priorities or metrics, by their key in BASES."""
@@ -167,6 +170,13 @@ def named(want: Want, names: t.Mapping[str, str]) -> Want:
         return "/".join(parts)
 
     return replace(want, sysctls=tuple(sorted((own(key), value) for key, value in want.sysctls)))
+
+
+def without(want: Want, lost: t.Collection[WantRail]) -> Want:
+    """Return the want that leaves these rails as they are: /proc/sys has nothing of an interface that is gone."""
+    gone = {name for rail in lost for name in (rail.interface, rail.device)}
+    sysctls = tuple((key, value) for key, value in want.sysctls if gone.isdisjoint(key.split("/")))
+    return replace(want, sysctls=sysctls, lost=frozenset(rail.name for rail in lost))
 
 
 def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.Any]:

@@ -29,7 +29,10 @@ def wanted(want: Want, host: model.Host) -> model.Snapshot:
     rules: set[model.Rule] = set()
     for rail in want.rails:
         port = model.port_of(rail, host)
-        if port is None:  # problems.py has reported it
+        if port is None:
+            # Of a rail that lost its interface the rules are left; of others problems.py has reported it.
+            own = {rail_rule(rail, item) for item in rail.addresses} if rail.name in want.lost else set()
+            rules |= own & host.snapshot.rules
             continue
         mtu = rail.mtu or port.mtu
         links[port.name] = have = replace(port, up=True, mtu=mtu)

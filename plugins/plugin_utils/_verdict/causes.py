@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import DEVIATION, Check, skipped
+from ...module_utils._check import DEVIATION, WARNING, Check, skipped
 from ...module_utils._cluster.nodes import RESOURCES
 
+NO_PORT = "Caused by network_link: the rail has no port."
 # The host's checks that explain why the plugin finds nothing, the first cause first.
 HOST_CHECKS = (
     "rdma_device",
@@ -36,6 +37,24 @@ def with_host(check: Check, own: t.Iterable[t.Mapping[str, t.Any]]) -> Check:
     bad = [row for row in own if row.get("status") == DEVIATION and row.get("rail") in (check.get("rail"), None)]
     why = next((row for name in HOST_CHECKS for row in bad if row.get("id") == name), None)
     return {**check, "cause": f"{why['id']}: {why.get('cause')}", "fix": str(why.get("fix") or "")} if why else check
+
+
+def missing_ports(checks: t.Iterable[t.Mapping[str, t.Any]]) -> set[str | None]:
+    """Return the rails of a host that have no port."""
+    wanted = ("network_link", DEVIATION, "missing")
+    return {check["rail"] for check in checks if (check["id"], check["status"], check["observed"]) == wanted}
+
+
+def below_missing_port(checks: t.Iterable[Check]) -> list[Check]:
+    """Return the checks of a host, without what deviates on a rail because its port is missing: that one is counted."""
+    checks = list(checks)
+    gone = missing_ports(checks)
+    return [
+        skipped(check["id"], NO_PORT, "", check["planned"], check["observed"], rail=check["rail"])
+        if check["rail"] in gone and check["id"] != "network_link" and check["status"] in (DEVIATION, WARNING)
+        else check
+        for check in checks
+    ]
 
 
 def short_names(names: t.Iterable[str | None]) -> frozenset[str]:

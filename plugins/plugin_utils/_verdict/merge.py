@@ -18,7 +18,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import count, natural
 from .._report.equal import entries, section_of, unseen_section
-from .causes import short_names, with_host, without_host_as_leaf
+from .causes import below_missing_port, short_names, with_host, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
 from .require import Required
@@ -168,7 +168,7 @@ def merge(
                 "error", result.get("node"), "Its result is of another plan than the one at hand: verify again."
             )
         else:
-            checks = [without_host_as_leaf(check, names) for check in result["checks"]]
+            checks = below_missing_port(without_host_as_leaf(check, names) for check in result["checks"])
             missing = required.host(name, checks)
             hosts[name] = _host_entry({**result, "checks": [*checks, *missing]}, rails)
             fleet.add(name, result["facts"])

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._check import DEVIATION, WARNING
+from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._route.ping import NO_ECHO, OWN_ECHO
+from .causes import missing_ports
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
 SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")
@@ -79,4 +80,29 @@ def with_faults(verdict: Verdict) -> Verdict:
         return made
 
     more = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
+    gone = {(name, rail) for name, entry in hosts.items() for rail in missing_ports(entry["checks"])}
+    more = {name: _not_counted(entry, gone) for name, entry in more.items()}
     return t.cast("Verdict", {**verdict, "hosts": {**hosts, **more}})
+
+
+def _not_counted(entry: dict[str, t.Any], gone: t.Collection[tuple[str, str | None]]) -> dict[str, t.Any]:
+    """Return a host's entry without deviations that another host's missing port causes.
+
+    :param gone: host and rail of each missing port.
+    """
+    counts, found = dict(entry["counts"]), []
+    for check in entry["checks"]:
+        if check["status"] == DEVIATION and (check.get("fault"), check["rail"]) in gone:
+            cause = f"Caused by network_link of {check['fault']}: the rail has no port there."
+            check = {**check, "status": SKIPPED, "cause": cause, "fix": ""}
+            counts = {**counts, DEVIATION: counts[DEVIATION] - 1, SKIPPED: counts[SKIPPED] + 1}
+        found.append(check)
+    if counts == entry["counts"]:
+        return entry
+    status = "pass" if entry["status"] == DEVIATION and not counts[DEVIATION] else entry["status"]
+    worst = {rail: [row["status"] for row in found if row["rail"] == rail] for rail in entry["rails"]}
+    rails = {
+        rail: DEVIATION if DEVIATION in rows else WARNING if WARNING in rows else OK if before == DEVIATION else before
+        for (rail, before), rows in zip(entry["rails"].items(), worst.values(), strict=True)
+    }
+    return {**entry, "status": status, "rails": rails, "counts": counts, "checks": found}

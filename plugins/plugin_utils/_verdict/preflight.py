@@ -249,7 +249,7 @@ def _shared_by(
     for host, place in places.items():
         if rail and place.interfaces.get(rail):
             sharing.setdefault(f"with {place.interfaces[rail]} as {rail}", set()).add(host)
-        sharing.setdefault(f"of zone {place.zone}", set()).add(host)
+        sharing.setdefault(f"of zone {place.zone}" if place.zone else "of the fabric", set()).add(host)
     sharing.update({f"of group {name}": {*members} & {*places} for name, members in groups.items()})
     for what, members in sharing.items():
         if len(members - {*lost}) >= FEWEST and {*hosts} >= members - {*lost}:
