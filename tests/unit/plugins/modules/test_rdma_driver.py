@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,54 +17,7 @@ from ansible_collections.railops.rdma.tests.unit import machines
 EVERYWHERE = {"rdma-core", "infiniband-diags", "perftest", "mstflint", "python3-pyverbs", "ethtool", "pciutils"}
 DEBIAN = {*EVERYWHERE, "ibverbs-providers", "ibverbs-utils", "rdmacm-utils"}
 RHEL = {*EVERYWHERE, "libibverbs", "libibverbs-utils", "librdmacm-utils"}
-# A package manager that keeps state in a folder: `installed`, `available`, a log, and how it fails.
-TOOL = r"""#!{python}
-import os, sys
-home = {home!r}
-name = os.path.basename(sys.argv[0])
-args = sys.argv[1:]
-def rows(file):
-    path = os.path.join(home, file)
-    return open(path).read().split() if os.path.exists(path) else []
-def version(name):
-    return ([row.split("=")[1] for row in rows("versions") if row.split("=")[0] == name] or ["1.0-1"])[-1]
-def add(file, *names):
-    with open(os.path.join(home, file), "a") as out:
-        out.write("".join(n + "\n" for n in names))
-if name == "dpkg-query":
-    for wanted in args[3:]:
-        if wanted in rows("installed"):
-            print(wanted, "installed", version(wanted))
-        elif wanted in rows("removed"):
-            print(wanted, "config-files", "1.0")
-        else:
-            sys.stderr.write("dpkg-query: no packages found matching %s\n" % wanted)
-    sys.exit(0)
-if name == "rpm" and args[0] == "-q":
-    for wanted in args[3:]:
-        there = wanted in rows("installed")
-        print(wanted, "installed", version(wanted)) if there else print("package", wanted, "is not installed")
-    sys.exit(0)
-add("log", " ".join([name, *args]).replace(" ", "_"))
-failure = os.path.join(home, "failure")
-if os.path.exists(failure):
-    sys.stderr.write(open(failure).read())
-    sys.exit(100)
-if name == "dpkg" or name == "rpm":
-    add("available", "doca-ofed")
-elif "install" in args:
-    for wanted in args[args.index("install") + 1:]:
-        if wanted.startswith("-"):
-            continue
-        base = wanted.split("=")[0]
-        if base not in rows("available"):
-            print("Reading package lists...")
-            sys.stderr.write("E: Unable to locate package %s\n" % base)
-            sys.exit(100)
-        add("installed", base)
-        if "=" in wanted and not os.path.exists(os.path.join(home, "stuck")):
-            add("versions", wanted)
-"""
+TOOL = (Path(__file__).parents[2] / "fixtures/programs/package-manager").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -89,7 +43,7 @@ def host(tmp_path, home, monkeypatch):
         for old in bin_folder.iterdir():
             old.unlink()
         for name in names:
-            machines.program(bin_folder / name, TOOL.format(python=sys.executable, home=str(home)))
+            machines.program(bin_folder / name, f"#!{sys.executable}\n{TOOL}".replace("@HOME@", str(home)))
 
     write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
     modules = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "mlx5_core", "mlx5_ib")

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,39 +20,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe import run as probe
 from ansible_collections.railops.rdma.tests.unit import machines
 
-# Listens or connects as perftest does; the file `mood` beside it says what goes wrong.
-PROGRAM = """\
-#!{python}
-import pathlib, socket, sys, time
-here = pathlib.Path(sys.argv[0])
-words = sys.argv[1:]
-mood = (here.parent / "mood").read_text().split() if (here.parent / "mood").exists() else []
-if "--help" in words:
-    print("  --source_ip  Source IP")
-    sys.exit(0)
-port = int(words[words.index("-p") + 1])
-client = not words[-1].startswith("-")
-if not client:
-    if "deaf" in mood:
-        print(" IB device mlx5_0 not found"); sys.exit(1)
-    server = socket.create_server(("127.0.0.1", port))
-    server.accept()
-    sys.exit(0)
-if "hang" in mood:
-    time.sleep(60)
-try:
-    socket.create_connection(("127.0.0.1", port), 2).close()
-except OSError:
-    print(f"Couldn't connect to {{words[-1]}}:{{port}}"); sys.exit(1)
-if "lossy" in mood:
-    print(" Completion with error at client"); print(" Failed status 12: wr_id 0 syndrom 0x81"); sys.exit(1)
-if "lat" in here.name:
-    print(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]")
-    print(" 2       1000          3.27           12.73        3.37             3.40")
-else:
-    print(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
-    print(" 65536      5000             390.64             390.54             0.744912")
-"""
+PROGRAM = (Path(__file__).parents[2] / "fixtures/programs/perftest").read_text(encoding="utf-8")
 
 
 GID = "0000:0000:0000:0000:0000:ffff:c000:0202\n"
@@ -74,7 +43,7 @@ def plug(root, device, address, rate, lanes):
 def tools(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     for name in ("ib_read_lat", "ib_write_bw"):
-        machines.program(folder / name, PROGRAM.format(python=sys.executable))
+        machines.program(folder / name, f"#!{sys.executable}\n{PROGRAM}")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(probe.Servers.__init__, "__defaults__", (str(tmp_path / "run"),))
     return folder

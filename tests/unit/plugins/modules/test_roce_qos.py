@@ -10,6 +10,7 @@ import os
 import runpy
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,46 +119,7 @@ class FakeMlx5:
         self.port(interface)["dcbx"] = mode
 
 
-MLNX_QOS = r"""#!{python}
-import json, os, sys
-path = {state!r}
-ports = json.load(open(path)) if os.path.exists(path) else {{}}
-fresh = {{"trust": "pcp", "pfc": "0,0,0,0,0,0,0,0", "dcbx": "Firmware"}}
-port = ports.setdefault(sys.argv[2], {{**fresh, "map": {{str(d): d >> 3 for d in range(64)}}}})
-rest = sys.argv[3:]
-if any(a.startswith("--trust") for a in rest) and any(a.startswith("--dscp2prio") for a in rest):
-    print("trust and dscp2prio commands cannot be used at the same time.")
-    sys.exit(1)
-for place, arg in enumerate(rest):
-    if arg == "-d":
-        port["dcbx"] = {{"os": "OS", "fw": "Firmware"}}[rest[place + 1]]
-    elif arg.startswith("--trust="):
-        port["trust"] = arg.split("=")[1]
-    elif arg.startswith("--pfc="):
-        port["pfc"] = arg.split("=")[1]
-        if len(port["pfc"].split(",")) != 8:
-            print("pfc list must have 8 items")
-            sys.exit(1)
-    elif arg.startswith("--dscp2prio="):
-        action, dscp, prio = arg.split("=")[1].split(",")
-        if port["trust"] != "dscp":
-            print("dscp2prio command failed")
-            sys.exit(1)
-        port["map"][dscp] = int(prio) if action == "set" else 0
-json.dump(ports, open(path, "w"))
-print("DCBX mode: %s controlled" % port["dcbx"])
-print("Priority trust state: " + port["trust"])
-if port["trust"] == "dscp":
-    print("dscp2prio mapping:")
-    for prio in range(8):
-        numbers = sorted((int(d) for d, p in port["map"].items() if p == prio), reverse=True)
-        for start in range(0, len(numbers), 8):
-            print("\tprio:%d dscp:%s" % (prio, "".join("%02d," % d for d in numbers[start:start + 8])))
-print("Cable len: 7")
-print("PFC configuration:")
-print("\tpriority    0   1   2   3   4   5   6   7")
-print("\tenabled     " + "   ".join(port["pfc"].split(",")) + "   ")
-"""
+MLNX_QOS = (Path(__file__).parents[2] / "fixtures/programs/mlnx_qos").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -310,7 +272,7 @@ def test_ofeds_congestion_files(run_module, root):
 @pytest.fixture
 def mlnx_qos(tmp_path, run_module):
     state = tmp_path / "qos.json"
-    machines.program(tmp_path / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(state)))
+    machines.program(tmp_path / "bin/mlnx_qos", f"#!{sys.executable}\n{MLNX_QOS}".replace("@STATE@", str(state)))
     return state
 
 
