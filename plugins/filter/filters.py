@@ -46,7 +46,8 @@ def cluster_access(kubeconfig: str | None) -> dict[str, t.Any]:
         collection = find_spec("ansible_collections.kubernetes.core") is not None
     except ImportError:
         collection = False
-    return {"there": bool(path) or inside, "kubeconfig": path, "collection": collection}
+    missing = bool(path) and not any(os.path.exists(os.path.expanduser(one)) for one in path.split(os.pathsep))
+    return {"there": bool(path) or inside, "kubeconfig": path, "missing": missing, "collection": collection}
 
 
 def lock_copy(

@@ -521,7 +521,7 @@ class TestAccess:
         text["current-context"] = "nowhere"
         kubeconfig.write_text(yaml.safe_dump(text))
         assert ok(objects([pool("rr-access", 1, 1)], context="double"))["changed"]
-        assert "no way to the cluster" in objects([pool("rr-access", 1, 1)], context="missing")["msg"]
+        assert "Cannot load a kubeconfig" in objects([pool("rr-access", 1, 1)], context="missing")["msg"]
 
     def test_the_identity_of_a_pod(
         self, objects: Run, double: ApiDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -538,7 +538,9 @@ class TestAccess:
 
 class TestInput:
     def test_no_way_to_the_cluster(self, objects: Run, tmp_path: Path, double: ApiDouble) -> None:
-        assert "no way to the cluster" in objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))["msg"]
+        assert "none (fabric_kubeconfig): the file does not exist." in objects(
+            [pool("x", 1, 1)], kubeconfig=str(tmp_path / "none")
+        )["msg"]
 
     def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
         result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])

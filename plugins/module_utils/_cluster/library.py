@@ -83,8 +83,13 @@ def load(params: t.Mapping[str, t.Any]) -> t.Any:
         else:
             config.load_incluster_config(made)
     except (config.ConfigException, OSError, ValueError, TypeError) as exc:
-        fix = "Set kubeconfig (and context), or run inside of a pod with a service account. [cluster_no_way]"
-        raise RdmaError(f"There is no way to the cluster: {str(exc).rstrip('.')}.", fix) from exc
+        named = os.environ.get("KUBECONFIG") or ""
+        source = "KUBECONFIG" if named and kubeconfig in (None, named) else "fabric_kubeconfig"
+        place = kubeconfig or named or "~/.kube/config"
+        there = any(os.path.exists(os.path.expanduser(path)) for path in place.split(os.pathsep))
+        why = str(exc).rstrip(".") if there else "the file does not exist"
+        fix = f"Correct {source} (and fabric_context), or unset it where there is no cluster. [cluster_no_way]"
+        raise RdmaError(f"Cannot load a kubeconfig from {place} ({source}): {why}.", fix) from exc
     return made
 
 

@@ -36,7 +36,8 @@ def test_there_is_a_cluster(named, environment, token, there, kubeconfig, monkey
     monkeypatch.setattr(module, "SERVICE_ACCOUNT", str(tmp_path / "token"))
     if token:
         (tmp_path / "token").touch()
-    assert module.cluster_access(named) == {"there": there, "kubeconfig": kubeconfig, "collection": True}
+    made = {"there": there, "kubeconfig": kubeconfig, "missing": bool(kubeconfig), "collection": True}
+    assert module.cluster_access(named) == made
 
 
 @pytest.mark.parametrize("error", [None, ModuleNotFoundError])
