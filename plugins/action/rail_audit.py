@@ -11,7 +11,7 @@ import copy
 import time
 import typing as t
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
@@ -37,6 +37,7 @@ from ..plugin_utils._module_action import (
 from ..plugin_utils._refusal import once
 from ..plugin_utils._role_options import ASKED, AUDITED
 from ..plugin_utils._verdict.files import last_path, read_json
+from ..plugin_utils._verdict.preflight import unreached
 from ..plugin_utils._verdict.result import write_result
 from ..plugin_utils._verdict.scope import scope
 
@@ -102,6 +103,12 @@ class ActionModule(ModuleAction):
         facts = found.get("ansible_facts") or {}
         return {key: facts.get(f"ansible_{key}") for key in GATHERED}
 
+    def _lost(self, args: dict[str, t.Any], text: str, task_vars: dict[str, t.Any], *, connected: bool) -> str:
+        """Return why preflight cannot ask this host; nothing where it is no matter of reaching it."""
+        if args.get("checks") != ["preflight"]:
+            return ""
+        return unreached(text, str(self._value("fabric_group", task_vars) or "gpu_nodes"), connected=connected)
+
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
         self._node, settings = {}, copy.deepcopy(args.pop("settings", None) or {})
@@ -129,10 +136,14 @@ class ActionModule(ModuleAction):
         args |= {"settings": settings} if settings and not plan_dir else {}
         try:
             result = once(self._task, super().act(args, task_vars))
-        except AnsibleActionFail as exc:
-            if not verify_dir:
+        except AnsibleError as exc:
+            connected = not isinstance(exc, AnsibleConnectionFailure)
+            lost = self._lost(args, str(exc), task_vars, connected=connected)
+            if not lost and not (verify_dir and isinstance(exc, AnsibleActionFail)):
                 raise
-            result = {"failed": True, "msg": str(exc)}
+            result = {"failed": True, "msg": lost or str(exc), "lost": bool(lost)}
+        if lost := self._lost(args, str(result.get("module_stderr") or ""), task_vars, connected=True):
+            result = {"failed": True, "msg": lost, "lost": True}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
         if isinstance(node := facts.pop("node", None), dict):  # whose answer it is, no host says
             facts["node"] = {**{key: line(node.get(key)) or "" for key in HOST_KEYS}, **self._node}

@@ -538,9 +538,8 @@ class TestAccess:
 
 class TestInput:
     def test_no_way_to_the_cluster(self, objects: Run, tmp_path: Path, double: ApiDouble) -> None:
-        assert "none (fabric_kubeconfig): the file does not exist." in objects(
-            [pool("x", 1, 1)], kubeconfig=str(tmp_path / "none")
-        )["msg"]
+        failed = objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))
+        assert "none (fabric_kubeconfig): the file does not exist." in failed["msg"]
 
     def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
         result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])

@@ -59,7 +59,7 @@ def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ..
 def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, ...]:
     """Return the rails in order; what is wrong goes to `check`."""
     items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
-    if not items:
+    if not items and isinstance(given["rails"], (list, tuple, type(None))):
         check.add(
             "fabric_rails",
             "There is no rail.",

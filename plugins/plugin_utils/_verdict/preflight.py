@@ -106,6 +106,36 @@ ALTNAMES = Trouble(
 )
 
 
+_REASONS = (
+    ("Could not resolve", "Its name is not known to the controller.", "Set its ansible_host."),
+    ("Host key verification failed", "Its SSH host key is not known.", "Add it to known_hosts (ssh-keyscan)."),
+    ("Permission denied", "SSH refuses the login.", "Check ansible_user and its key."),
+    ("Connection refused", "No SSH server answers.", "Check sshd and ansible_port."),
+    ("timed out|[Nn]o route|unreachable", "It does not answer.", "Check that it runs, its address and the firewall."),
+)
+_BECOME = re.compile(
+    r"(Missing|Incorrect) \w+ password|waiting for (become success|password prompt)|password is required|"
+    r"not in the sudoers file|sudo: [^\n]*"
+)
+
+
+def unreached(text: str, group: str, *, connected: bool) -> str:
+    """Return why a host cannot be asked, and the command that shows the same; nothing where it is another error.
+
+    :param text: what Ansible or the host says.
+    :param connected: whether there is a connection.
+    """
+    ping = f"Test it: `ansible {group}{{}} -m ansible.builtin.ping`."
+    if found := _BECOME.search(text):
+        fix = "Check ansible_become_method and the password (-K)."
+        return f"Ansible cannot become root: {line(found[0])}. {fix} {ping.format(' -b')} [become_failed]"
+    if connected:
+        return ""
+    other = f"It cannot be reached: {line(text.strip().rpartition(chr(10))[2]) or 'no reason is given'}.", ""
+    problem, fix = next((row[1:] for row in _REASONS if re.search(row[0], text)), other)
+    return f"{problem} {fix} {ping.format('')} [hosts_unreachable]"
+
+
 def trouble_of(check: Check) -> Trouble:
     """Return a check that deviates as a problem of its host."""
     text, fix, rail = str(check["cause"]).rstrip("."), with_id(str(check["fix"] or ""), check["id"]), check["rail"]
@@ -119,7 +149,8 @@ def troubles_of(result: t.Mapping[str, t.Any], answer: Answer) -> list[Trouble]:
     :param answer: what of it was taken in.
     """
     found = [trouble_of(check) for check in answer.checks if check["status"] == DEVIATION]
-    failed = "" if "checks" in result else f"rail_audit: {line(result.get('msg')) or 'no answer'}"
+    said = line(result.get("msg")) or "no answer"
+    failed = "" if "checks" in result else said if result.get("lost") else f"rail_audit: {said}"
     errors = result.get("errors")
     texts = [failed, *(errors if isinstance(errors, list) else ()), answer.error]
     for text in filter(None, map(line, texts)):
@@ -189,15 +220,18 @@ def sort(
         for trouble in troubles:
             having.setdefault((trouble.key, trouble.rail), set()).add(host)
     shared = {key: _shared_by(key[1], hosts, set(lost), places, groups) for key, hosts in having.items()}
+    unread = having.get(("host_unread", None), set())
     stop: dict[tuple[str, str, str], list[str]] = {}
     broken: dict[str, list[Trouble]] = {}
     lacking: list[tuple[Trouble, str]] = []
     for host, troubles in found.items():
         for trouble in troubles:
+            everywhere = having[trouble.key, trouble.rail] | unread == {*found}
             by = shared[trouble.key, trouble.rail] if trouble.kind in (BROKEN, RAIL) else ""
             if trouble.kind == DECLARATION or by:
                 reason = f"The same on every host {by}" if by else "Declaration"
-                stop.setdefault((reason, trouble.text, trouble.fix), []).append(host)
+                fix = _everywhere(trouble, places) if everywhere else trouble.fix
+                stop.setdefault((reason, trouble.text, fix), []).append(host)
             elif trouble.kind == BROKEN:
                 broken.setdefault(host, []).append(trouble)
             elif trouble.kind == RAIL:
@@ -225,6 +259,15 @@ def sort(
     busy = ((trouble, host) for host in made.deferred for trouble in found[host] if trouble.kind == BUSY)
     made.waiting = told(busy)
     return made
+
+
+def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:
+    """Return the fix of a problem that all hosts have."""
+    rails = [*next(iter(places.values()), Place("", {})).interfaces]
+    if trouble.key != "no_interface" or trouble.rail not in rails:
+        return trouble.fix
+    at = f"fabric_rails[{rails.index(trouble.rail)}].interface"
+    return f"Look with `ip -br link`, correct {at} in group_vars/all, and plan. [no_interface]"
 
 
 def told(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:
