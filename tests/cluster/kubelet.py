@@ -21,7 +21,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import node_folders
 from api_store import now
 from api_tls import Certificate
 from kubernetes.client.exceptions import ApiException
@@ -111,14 +110,6 @@ class Kubelets:
         image = next((row["image"] for row in pod["spec"]["containers"] if UNPULLABLE in row["image"]), "")
         if image:
             self._unpullable(pod, image)
-            return
-        if (pod["metadata"].get("labels") or {}).get(node_folders.LABEL) == "node-cni":
-            root = self._folder / "nodes" / pod["spec"]["nodeName"]
-            if not root.exists():
-                node_folders.lay(root)
-            code, text = node_folders.ran(pod, root)
-            ended = {"terminated": {"exitCode": code, "message": text, "startedAt": now(), "finishedAt": now()}}
-            self._say(pod, "Failed" if code else "Succeeded", ended, ready=False)
             return
         job = of_a_job(pod)
         state = {"terminated": {"exitCode": 0}} if job else {"running": {"startedAt": now()}}

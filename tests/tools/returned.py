@@ -36,7 +36,6 @@ ELSEWHERE = {
     "cluster_wait": "cluster",
     "collective_job": "cluster",
     "fabric_lease": "cluster",
-    "node_cni": "cluster",
     "node_gate": "cluster",
     "pod_probe": "cluster",
     "rail_audit": "kernel",

@@ -28,7 +28,6 @@ ROOMS: dict[str, set[str]] = {
     "host_work_info": {"_rdma"},
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},
-    "node_cni": {*CLUSTER, "_pods", "_probe"},
     "node_gate": CLUSTER,
     "notice": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import typing as t
 from pathlib import Path
 
@@ -59,24 +60,19 @@ NEW = {**release("", ""), "__spiderpool_current": {}}
 
 
 @pytest.mark.parametrize(
-    ("kind", "needs", "on"),
+    ("kind", "on"),
     [
-        ("macvlan", ["macvlan"], ()),
-        ("ipvlan", ["ipvlan"], ()),
-        ("sriov", ["tuning"], ("installRdmaCNI", "installSriovCNI")),
-        ("ib-sriov", [], ("installibSriovCNI",)),
-        ("ipoib", [], ("installIpoibCNI",)),
+        ("macvlan", ()),
+        ("ipvlan", ()),
+        ("sriov", ("installRdmaCNI", "installSriovCNI")),
+        ("ib-sriov", ("installibSriovCNI",)),
+        ("ipoib", ("installIpoibCNI",)),
     ],
 )
-def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, needs: list[str], on: t.Any) -> None:
+def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, on: t.Any) -> None:
     given = {**NEW, **planned(tmp_path, kind)}
     values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
     assert values == {"installCNI": False, **{name: name in on for name in SWITCHES}}
-    assert value("{{ __spiderpool_needs }}", **given) == needs
-    brought = value("{{ __spiderpool_programs }}", **given)
-    assert "macvlan" not in brought
-    assert {"multus", "spiderpool"} <= set(brought)
-    assert ("rdma" in brought) is (kind == "sriov")
 
 
 @pytest.mark.parametrize(
@@ -103,28 +99,13 @@ def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked(
     assert value("{{ __spiderpool_plugins }}", **others)["installCNI"] is False, "a release of others is no reason"
 
 
-BOX = {"containers": [{"image": "agent:1"}]}
-AGENT = {"kind": "DaemonSet", "metadata": {"name": "spiderpool-agent"}, "spec": {"template": {"spec": BOX}}}
-
-
-def test_the_note_keeps_what_it_has_and_what_is_over_goes() -> None:
-    had = {
-        "made": "true",
-        "chart": "spiderpool-1.2.3",
-        "programs": "macvlan",
-        "left": "node7",
-        "taking": "{}",
-        "calico": "[]",
-    }
+def test_the_note_keeps_what_it_has() -> None:
+    had = {"made": "true", "chart": "spiderpool-1.2.3", "calico": "[]"}
     given = installed()
-    given["__spiderpool_marked"] = {"resources": [{"data": had, "binaryData": {"nodes.json.gz": "abc"}}]}
+    given["__spiderpool_marked"] = {"resources": [{"data": had}]}
     given["__spiderpool_survey"] = {"calico_set": {}}
-    given["__spiderpool_rendered"] = {"stdout": json.dumps(AGENT)}
     note = value("{{ __spiderpool_note_data }}", **given)
-    assert note.keys() == {"made", "chart", "release", "programs", "calico", "fabrics", "agents"}
-    assert (note["fabrics"], json.loads(note["agents"])["image"]) == ("fabric", "agent:1")
-    assert "macvlan" in note["programs"].split()
-    assert value("{{ __spiderpool_note_body }}", **given)["binaryData"] == {"nodes.json.gz": "abc"}
+    assert note == {**had, "release": "spiderpool", "fabrics": "fabric"}
     given["__spiderpool_survey"] = {"calico_set": {"names": ["x"]}}
     assert json.loads(value("{{ __spiderpool_note_data }}", **given)["calico"]) == [{"names": ["x"]}]
     assert "calico" not in value(
@@ -132,16 +113,85 @@ def test_the_note_keeps_what_it_has_and_what_is_over_goes() -> None:
     )
 
 
-def test_what_nodes_get_back_is_read_of_the_agents_or_of_the_note() -> None:
-    agents = {"resources": [{"spec": {"template": {"spec": {"containers": [{"image": "agent:1"}]}}}}]}
-    seen = value("{{ __spiderpool_taking }}", **installed(), __spiderpool_agents=agents)
-    assert (seen["image"], seen["multus"], seen["programs"]) == ("agent:1", True, "/opt/cni/bin")
-    adopted = {"spiderpool_components": {"multus": "adopt"}}
-    assert value("{{ __spiderpool_taking }}", **installed(), __spiderpool_agents=agents, **adopted)["multus"] is False
-    gone = {**NEW, "__spiderpool_agents": {"resources": []}}
-    assert value("{{ __spiderpool_taking }}", **gone)["image"] == ""
-    gone["__spiderpool_marked"] = {"resources": [{"data": {"taking": json.dumps(seen)}}]}
-    assert value("{{ __spiderpool_taking }}", **gone) == seen
+@pytest.mark.parametrize(
+    ("components", "values", "plugins"),
+    [
+        ({}, {}, ["coordinator", "ifacer", "spiderpool", "multus", "passthru"]),
+        ({"multus": "adopt"}, {}, ["coordinator", "ifacer", "spiderpool"]),
+        ({}, {"multus": {"multusCNI": {"install": False}}}, ["coordinator", "ifacer", "spiderpool"]),
+    ],
+)
+def test_an_adopted_multus_stays_with_its_plugins(components: Json, values: Json, plugins: list[str]) -> None:
+    given = {**installed(**values), "spiderpool_components": components}
+    assert value("{{ __spiderpool_own_plugins }}", **given) == plugins
+    assert value("{{ __spiderpool_own_multus }}", **given) is ("multus" in plugins)
+
+
+def test_plugins_that_a_node_may_have_had_are_listed() -> None:
+    given = installed(plugins={"installCNI": True, "installOvsCNI": False, "installIpoibCNI": False})
+    assert value("{{ __spiderpool_other_plugins }}", **given) == [
+        "ib-sriov",
+        "macvlan and other standard plugins",
+        "rdma",
+        "sriov",
+        "vlan",
+    ]
+
+
+def agent(node: str | None, *conditions: tuple[str, str]) -> Json:
+    """Return a pod of an agent."""
+    rows = [{"type": kind, "status": status} for kind, status in conditions]
+    return {"spec": {"nodeName": node} if node else {}, "status": {"conditions": rows} if rows else {}}
+
+
+def test_a_node_whose_agent_is_not_ready_is_named() -> None:
+    ready, not_ready = ("Ready", "True"), ("Ready", "False")
+    pods = [
+        agent("node4", not_ready),
+        agent("node1", ("Initialized", "True"), ready),
+        agent("node2", ("Initialized", "True"), not_ready),
+        agent("node3"),
+        agent("node4", ready),
+        agent(None),
+    ]
+    given = {"__spiderpool_agents": {"resources": pods}}
+    assert value("{{ __spiderpool_unready }}", **given) == ["node2", "node3"]
+    assert value("{{ __spiderpool_unready }}", __spiderpool_agents={"skipped": True}) == []
+
+
+def test_uninstalling_changes_two_values_of_the_release() -> None:
+    own = {"multus": {"multusCNI": {"defaultCniCRName": "x"}}, "spiderpoolAgent": {"name": "a"}, "ipam": {"y": 1}}
+    assert value("{{ __spiderpool_leaving_values }}", **installed(**own)) == {
+        "multus": {"multusCNI": {"defaultCniCRName": "x", "uninstall": True}},
+        "spiderpoolAgent": {
+            "name": "a",
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
+        },
+        "ipam": {"y": 1},
+    }
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_teardown_removes_plugins_that_no_configuration_names(tmp_path: Path, named: bool) -> None:
+    tasks = content("playbooks/teardown.yml")[-2]["tasks"][0]["block"]
+    found = [task for task in tasks if "ansible.builtin.find" in task or "ansible.builtin.file" in task]
+    for name in ("multus", "spiderpool", "own"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/00-multus.conf").write_text('{"type": "multus"}\n', encoding="utf-8")
+    kind = "multus" if named else "multus-of-others"
+    (tmp_path / "conf/10-own.conf").write_text(f'{{\n  "type": "{kind}"}}\n', encoding="utf-8")
+    stale = {"folder": str(tmp_path), "names": ["multus", "spiderpool"], "configurations": f"{tmp_path}/conf"}
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": found, "vars": {"__site_stale": stale}}
+    (tmp_path / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
+    argv = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(tmp_path / "play.yml")]
+    argv += ["-e", f"ansible_python_interpreter={sys.executable}"]
+    for words in (["--check"], []):
+        done = subprocess.run([*argv, *words], capture_output=True, text=True, timeout=100, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("changed=1" in done.stdout) is not named
+    there = {name for name in ("multus", "spiderpool", "own") if (tmp_path / name).exists()}
+    assert there == ({"multus", "spiderpool", "own"} if named else {"own"})
 
 
 CALICO = {"name": "calico-node", "env": [{"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"}]}
@@ -275,10 +325,9 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
         "__site_values": given.get("spiderpool_values", {}),
         "__site_pods": given.get("fabric_attachment") != "none",
     }
-    folders = {"configurations": given.get("spiderpool_values", {}).get("global", {}).get("cniConfHostPath", "")}
-    folders["programs"] = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
-    whole = {"install": install, "needs": needs, **folders}
-    assert {key: value(text, **known) for key, text in asked.items() if key != "ports"} == whole
+    folder = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
+    whole = {"install": install, "needs": needs, "programs": folder}
+    assert {key: value(asked[key], **known) for key in whole} == whole
 
 
 def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: Path) -> None:
@@ -301,21 +350,3 @@ def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: P
     said = " ".join((done.stdout + done.stderr).split())
     assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in said
     assert "node1 may have rails" not in said
-
-
-def test_a_hosts_nonsense_about_cni_is_that_hosts_alone() -> None:
-    """The playbook hands on what preflight heard; an answer without the controller's name is left to a pod."""
-    play = next(row for row in content("playbooks/cluster.yml") if "Spiderpool" in str(row.get("tasks")))
-    task = next(row for row in play["tasks"] if row.get("name") == "Install Spiderpool")
-    good = {"node": {"node": "n1"}, "cni": "10-a.conf\n/\nbridge\n/\n"}
-    facts = {
-        "a": good,
-        "b": {"cni": "x"},
-        "c": {"node": "n2", "cni": "x"},
-        "d": {"node": {"node": "n4"}, "cni": {"x": 1}},
-    }
-    hostvars: Json = {host: {"__site_preflight": {"facts": row}} for host, row in facts.items()}
-    hostvars |= {"e": {}, "f": {"__site_preflight": {"facts": "x"}}, "g": {"__site_preflight": {"failed": True}}}
-    given = {"groups": {"gpu_nodes": list(hostvars)}, "hostvars": hostvars}
-    heard = value(task["vars"]["__site_heard"], **given)
-    assert value(task["vars"]["__spiderpool_known"], __site_heard=heard) == {"n1": good["cni"]}

@@ -43,7 +43,7 @@ from .ports import port_checks
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
-CNI = ("/etc/cni/net.d", "/opt/cni/bin")
+CNI_PLUGINS = "/opt/cni/bin"
 
 
 def only(look: Look, *ids: str) -> Look:
@@ -101,27 +101,22 @@ def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
 
 
 def look_at_cni(request: Request) -> tuple[Checks, Facts]:
-    """Find that a node lacks programs that the plan needs, where nothing of this run would bring them.
-
-    As fact `cni` what is in its two folders, as the pod says it that looks at other nodes.
-    """
-    settings, sysfs = request.settings.get("cni", {}), Sysfs()
-    folders = [settings.get(key) or path for key, path in zip(("configurations", "programs"), CNI)]
-    there, have = map(sysfs.names, folders)
-    if not have or not settings.get("install"):
-        return [], {}  # No node yet, or none that Spiderpool is brought to.
-    facts = {"cni": "\n".join([*there, "/", *have, "/", ""])}
-    if "spiderpool" in have or str(settings["install"]).lower() != "auto":
-        return [], facts  # The release's agent has reached it, or somebody has decided.
+    """Find that a node lacks CNI plugins that the plan needs, where nothing of this run installs them."""
+    settings = request.settings.get("cni", {})
+    folder = settings.get("programs") or CNI_PLUGINS
+    have = Sysfs().names(folder)
+    # An empty folder is no node yet; the agent of a release has reached a node with `spiderpool`.
+    if not have or "spiderpool" in have or str(settings.get("install")).lower() != "auto":
+        return [], {}
     lacks = ", ".join(name for name in settings.get("needs") or () if name not in have)
     if not lacks:
-        return [], facts
-    cause = f"The node lacks CNI plugins that the plan needs, below {folders[1]}: {lacks}"
+        return [], {}
+    cause = f"The node lacks CNI plugins that the plan needs, below {folder}: {lacks}"
     fix = (
         "Install them there (the package containernetworking-plugins or kubernetes-cni), or set spiderpool_install_cni "
         "to true: that replaces all standard plugins on all nodes, as the chart has one switch for all of them."
     )
-    return [deviation("host_cni", lacks, "not there", cause, fix)], facts
+    return [deviation("host_cni", lacks, "not there", cause, fix)], {}
 
 
 def look_at_ports(request: Request) -> tuple[Checks, Facts]:

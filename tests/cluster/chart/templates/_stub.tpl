@@ -40,6 +40,14 @@ spec:
         {{- range . }}
         - {name: {{ . }}, mountPath: /{{ . }}}
         {{- end }}
+    {{- if ($.multus | default dict).install }}
+    - name: multus-cni
+      image: {{ $.image | default "registry.k8s.io/pause:3.10" }}
+      volumeMounts: [{name: cni, mountPath: /host/etc/cni/net.d}]
+      {{- if $.multus.uninstall }}
+      lifecycle: {preStop: {exec: {command: [/bin/sh, -c, "rm -rf /host/etc/cni/net.d/00-multus.conf /host/etc/cni/net.d/multus.d"]}}}
+      {{- end }}
+    {{- end }}
   volumes:
     {{- range . }}
     - name: {{ . }}

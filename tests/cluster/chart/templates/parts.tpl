@@ -104,9 +104,10 @@ apiVersion: apps/v1
 kind: DaemonSet
 metadata: {{- include "stub.metadata" (dict "root" . "name" $agent "component" $agent) | nindent 2 }}
 spec:
+  updateStrategy: {{- toYaml .Values.spiderpoolAgent.updateStrategy | nindent 4 }}
   selector:
     matchLabels: {{- include "stub.selector" (dict "root" . "component" $agent) | nindent 6 }}
-  template: {{- include "stub.pod" (dict "root" . "component" $agent "annotations" .Values.spiderpoolAgent.podAnnotations "reads" (list "spiderpool-conf" "spiderpool-multus-entrypoint") "hosts" (dict "cni-bin-path" .Values.global.cniBinHostPath "cni" .Values.global.cniConfHostPath)) | nindent 4 }}
+  template: {{- include "stub.pod" (dict "root" . "component" $agent "annotations" .Values.spiderpoolAgent.podAnnotations "multus" .Values.multus.multusCNI "reads" (list "spiderpool-conf" "spiderpool-multus-entrypoint") "hosts" (dict "cni-bin-path" .Values.global.cniBinHostPath "cni" .Values.global.cniConfHostPath)) | nindent 4 }}
 {{- if $plugin.install }}
 ---
 apiVersion: v1

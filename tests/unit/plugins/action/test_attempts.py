@@ -27,7 +27,6 @@ ARGS: dict[str, dict[str, t.Any]] = {
     "cluster_objects": {"variables_of": "", "objects": []},
     "fabric_lease": {"state": "held"},
     "ippool_plan": {**exclusive(), "plan_dir": ".", "nodes": hosts(2)},
-    "node_cni": {"state": "noted"},
     "notice": {"heading": "Look", "lines": ["here"]},
     "policy_route": {"plan_dir": "fabric", "variables_of": "rail_network", "confirm": "new_connection"},
     "rail_audit": {
