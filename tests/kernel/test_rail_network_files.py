@@ -48,7 +48,7 @@ def files(folder) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() if path.is_file() else "" for path in found}
 
 
-@pytest.mark.parametrize(("mounts", "why"), [(READ_ONLY, "read-only"), (FULL, "has room for")])
+@pytest.mark.parametrize(("mounts", "why"), [(READ_ONLY, "read-only"), (FULL, "No space left")])
 def test_where_the_files_cannot_be_written_nothing_is_changed(site, mounts, why):
     folder, host = site
     before = host.dump()

@@ -13,7 +13,7 @@ import shutil
 import stat
 import typing as t
 
-from .._errors import RdmaError
+from .._errors import Problem, RdmaError
 from .._files import temporary, writing
 from .machine import Rooted
 from .model import LINK, File, Port, Texts
@@ -124,6 +124,19 @@ class Host(Rooted):
                 os.replace(old, target)
             else:
                 os.unlink(target)
+
+    def unwritable(self, paths: t.Iterable[str]) -> t.Iterator[Problem]:
+        """Yield what keeps these files from being written or removed, as far as that shows before."""
+        for folder in sorted(set(map(os.path.dirname, paths))):
+            place = self.path(folder)
+            while not os.path.isdir(place):
+                place = os.path.dirname(place)
+            if not os.access(place, os.W_OK | os.X_OK):
+                fix = "Run the task with become: true, on a file system that is mounted writable. [disk_no_right]"
+                yield Problem(folder, "may not be written to (no right, or read-only).", fix)
+        for path in sorted(path for path in paths if self.is_folder(path) and self.link(path) is None):
+            fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
+            yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
 
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is whole before the old one goes."""

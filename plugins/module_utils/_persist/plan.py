@@ -10,11 +10,13 @@ touched here: everything is text. Also sysctl.d(5).
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
-from .._route.model import PROTOCOL, PROTOCOL_NAME
+from .._route.model import KINDS, PROTOCOL, PROTOCOL_NAME, Address, Snapshot, as_data
+from .._route.retained import BOOT
 from .._route.wanted import exclusion_rules, rail_routes, rail_rule
 from .model import HEADER, PUBLIC, File, Manager
 from .netplan import Netplan
@@ -40,7 +42,7 @@ PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOC
 # Everything that any version of this module has written: what is not wanted of it goes.
 OWNED = tuple(row for manager in MANAGERS.values() for row in manager.owned)
 BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.beside))
-SINGLE = {SYSCTL_FILE, IPOIB_FILE, *(file.path for file in BESIDE)}
+SINGLE = {SYSCTL_FILE, IPOIB_FILE, BOOT, *(file.path for file in BESIDE)}
 
 
 def manager_of(host: Rooted) -> str:
@@ -71,6 +73,7 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
     """
     writer, infiniband = MANAGERS[manager], want.network == "infiniband"
     files: list[File] = [*writer.beside, PROTOCOL_FILE]
+    named: dict[str, t.Any] = {part: set() for part in KINDS}
     for number, rail in enumerate(want.rails):
         port = names[rail.name]
         interface = vlan_interface(port, rail.vlan)
@@ -80,6 +83,10 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
         if infiniband:
             routes, rules = [], []
         files += writer.files(rail, port, interface, routes, rules, infiniband=infiniband)
+        addresses = [Address(interface, item.family, item.address, item.length) for item in rail.addresses]
+        for part, more in zip(KINDS, (addresses, routes, rules)):
+            named[part].update(more)
+    files.append(File(BOOT, json.dumps(as_data(Snapshot({}, **named, sysctls={}))) + "\n", PUBLIC))
     connected = [names[rail.name] for rail in want.rails if infiniband and rail.ipoib_mode == "connected"]
     if connected and manager != "networkmanager":
         keys = ("KERNEL", "ENV{ID_NET_NAME}")

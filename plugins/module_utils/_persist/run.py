@@ -71,24 +71,23 @@ def converge(
     write = [file for file in files if have.get(file.path) != file]
     remove = [path for path in have if path not in wanted]
     touched = {*(file.path for file in write), *remove, *moves, *moves.values()}
-    fix = "Move its files to files of your own (netplan: 10-netplan-IF.network.d), and remove it. [disk_folder]"
+    lacking = list(host.unwritable(touched))
     refused = [
         Problem(check["rail"] or check.get("object", ""), check["cause"], with_id(check["fix"], check["id"]))
         for check in checks
         if check["status"] == DEVIATION
     ]
-    refused += [
-        Problem(path, "is a folder, and a file of ours belongs there.", fix)
-        for path in sorted(touched)
-        if host.is_folder(path) and host.link(path) is None
-    ]
+    refused += lacking
     if refused and not report:
         raise InputError(refused)
     for one in MANAGERS.values() if write else ():
         one.check(host, files, write)
-    if not check_mode:
-        for file in write:
+    try:
+        for file in [] if check_mode else write:
             host.stage(file.path, file.text, file.mode, link=file.mode == LINK)
+    except RdmaError:
+        host.sweep()
+        raise
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         with contextlib.ExitStack() as undo:
@@ -109,7 +108,7 @@ def converge(
         "checks": [
             *_checks(files, have),
             *checks,
-            *(in_the_way("persist_preflight", row) for row in refused if row.fix == fix),
+            *(in_the_way("persist_preflight", row) for row in lacking),
             *_stale([*remove, *left]),
             *_left(kept, moves),
             *_beside(host, remove, moves),

@@ -33,7 +33,6 @@ PARAMS = {
     ],
     "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"],
 }
-NETPLAN = 'network:\n  ethernets:\n    "ens1np0":\n      addresses:\n        - x\n'
 
 
 def planned(want):
@@ -61,17 +60,9 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
     assert named(tmp_path) != planned(dataclasses.replace(want, rails=want.rails[1:]))
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("/etc/netplan/zz-railops-ens1np0.yaml", NETPLAN),
-        ("/etc/systemd/network/0-railops-ens1np0.network", "[Route]\n[RoutingPolicyRule]\nPriority=x\nTable=1001\n"),
-        ("/etc/NetworkManager/system-connections/railops-ens1np0.nmconnection", "[ipv4]\nroute1=192.0.2.0/24\n"),
-        ("/etc/systemd/network/10-ens1np0.network", "[Address]\nAddress=192.0.2.2/24\n"),
-    ],
-)
-def test_a_broken_file_and_one_of_others_name_nothing(tmp_path, path, text):
-    HostFiles(str(tmp_path)).put(path, text)
+@pytest.mark.parametrize("text", ["", "[]", '{"links": []}', '{"links": [], "addresses": [3]}'])
+def test_a_broken_file_names_nothing(tmp_path, text):
+    HostFiles(str(tmp_path)).put(retained.BOOT, text)
     assert named(tmp_path) == (frozenset(), set(), frozenset())
 
 
