@@ -74,10 +74,6 @@ options:
     description: Whether to read the cards' vital product data. This takes up to a second for each card, and root.
     type: bool
     default: true
-  lldp:
-    description: Whether to ask lldpd for the switch at each interface, where it is installed.
-    type: bool
-    default: true
 seealso:
   - module: railops.rdma.rail_discover
 """

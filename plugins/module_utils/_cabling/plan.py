@@ -141,9 +141,6 @@ def _leaf_cause(
         if on_leaf(cable, other.leaf) and on_leaf(other, other.leaf):
             text = f"{where}, and so is {other.interface} of {other.rail}, whose leaf it is: one leaf for two rails."
             return text, move
-    for other in others:
-        if on_leaf(cable, other.leaf):
-            return f"{where}, the leaf of {other.rail}.", move
     for row in leaves:
         if row["zone"] == zone and on_leaf(cable, row["leaf"]):
             return f"{where}, the leaf of {row['rail']}.", move

@@ -133,7 +133,6 @@ class ClusterPlan:
     kept: tuple[Kept, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     unchanged: int = 0
-    pools: int = 0
 
     @property
     def changed(self) -> bool:

@@ -58,7 +58,6 @@ class ClusterPlanner:
     _conflicts: list[Conflict] = field(default_factory=list)
     _seen: set[Ref] = field(default_factory=set)
     _unchanged: int = 0
-    _pools: int = 0
     _stay: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
     _go: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
 
@@ -67,7 +66,6 @@ class ClusterPlanner:
         ref = Ref.of(live)
         if ref in self._seen:
             return
-        self._pools += ref.kind == POOL
         if (wanted := self.wanted.get(ref)) is not None:
             self._seen.add(ref)
             if self.options.absent:
@@ -193,7 +191,6 @@ class ClusterPlanner:
             kept=tuple(sorted(self._kept, key=lambda row: row.ref)),
             conflicts=tuple(sorted(self._conflicts, key=lambda row: (row.ref, row.field))),
             unchanged=self._unchanged,
-            pools=self._pools,
         )
 
     def _in_the_way(self, made: list[Step]) -> tuple[set[Ref], dict[Ref, Conflict]]:

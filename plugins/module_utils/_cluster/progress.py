@@ -9,12 +9,8 @@ from __future__ import annotations
 import time
 import typing as t
 
-from .model import ClusterPlan
-
 _PROGRESS_SECONDS = 10.0
 # Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
-_WEBHOOK_RATE = 50
-_MANY_POOLS = 250
 # Objects from which on a run is announced.
 _MANY_OBJECTS = 200
 
@@ -33,14 +29,13 @@ def reporter(path: str | None) -> t.Callable[[str], None]:
 class Progress:
     """Tells now and then how far it is and how long it takes, from what was measured so far."""
 
-    def __init__(self, report: t.Callable[[str], None], plan: ClusterPlan, total: int) -> None:
+    def __init__(self, report: t.Callable[[str], None], total: int) -> None:
         self._report = report
         self._total = total
-        self._pools = plan.pools
         self._done = 0
         self._start = self._last = time.monotonic()
         if total >= _MANY_OBJECTS:
-            report(f"{total:,} objects to write, {plan.pools:,} pools there")
+            report(f"{total:,} objects to write")
 
     def step(self, phase: str) -> None:
         """Count one object."""
@@ -49,16 +44,8 @@ class Progress:
         if now - self._last >= _PROGRESS_SECONDS:
             self._last = now
             rate = self._done / (now - self._start)
-            left = self._left(now - self._start, rate)
-            self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {span(left)} left")
-
-    def _left(self, spent: float, rate: float) -> float:
-        """Return the seconds left; where the webhook is what is slow, each pool costs all the pools before it."""
-        rest = self._total - self._done
-        if rate > _WEBHOOK_RATE or self._pools + self._done < _MANY_POOLS:
-            return rest / rate
-        each = spent / (self._pools * self._done + self._done * self._done / 2)
-        return each * ((self._pools + self._done) * rest + rest * rest / 2)
+            left = span((self._total - self._done) / rate)
+            self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left} left")
 
 
 class Patience:

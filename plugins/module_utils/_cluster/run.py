@@ -18,7 +18,7 @@ from .._fabric.labels import selector as selector_of
 from .answers import FieldConflict, Gone
 from .client import THREADS, Cluster
 from .compare import keep_pool
-from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step
+from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step, below
 from .plan import ApplyOptions, ClusterPlanner
 from .pod_state import condition
 from .pools import attached
@@ -133,7 +133,7 @@ class ApplyRun(Preflight):
     def execute(self, plan: ClusterPlan) -> None:
         """Do the steps, phase by phase; in check mode let the server try them."""
         total = sum(1 for _step in plan.all_steps())
-        progress = Progress(self._report, plan, total)
+        progress = Progress(self._report, total)
         for name, steps in plan.phases():
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
@@ -219,7 +219,7 @@ class ApplyRun(Preflight):
             # A part at a time, and the next part next: those of one controller that is down must not hide the others.
             before = len(left)
             looked, left = left[:200], left[200:]
-            left += [ref for ref in looked if self._still_there(ref)]
+            left += [ref for ref in looked if below(self._cluster.get(ref), "metadata.deletionTimestamp")]
             if not left:
                 return
             if time.monotonic() > until:
@@ -232,10 +232,6 @@ class ApplyRun(Preflight):
             if len(left) == before:
                 time.sleep(pause)
                 pause = min(2.0, pause * 2)
-
-    def _still_there(self, ref: Ref) -> bool:
-        live = self._cluster.get(ref)
-        return live is not None and bool(live["metadata"].get("deletionTimestamp"))
 
     def _wait_established(self, steps: list[Step]) -> None:
         """Wait until the API serves the kinds of new CRDs."""

@@ -96,11 +96,6 @@ def _end(certificate: t.Any) -> datetime.datetime:
     return t.cast("datetime.datetime", end)
 
 
-def encoded(texts: dict[str, str]) -> dict[str, str]:
-    """Return texts as the data of a Secret has them."""
-    return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
-
-
 def decoded(data: dict[str, str]) -> dict[str, str]:
     """Return the texts in the data of a Secret; what cannot be read is left out."""
     found = {}

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -28,7 +29,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         reason = tls.fault(texts, params["service"], params["namespace"])
         if reason:
             texts = tls.make(params["service"], params["namespace"])
-        data = tls.encoded({key: texts[key] for key in tls.KEYS})
+        data = {key: base64.b64encode(texts[key].encode()).decode() for key in tls.KEYS}
         if reason and not module.check_mode:
             body = {
                 "apiVersion": "v1",

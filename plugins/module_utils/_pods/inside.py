@@ -65,14 +65,6 @@ def commands(node: PodNode) -> dict[str, tuple[str, ...]]:
     }
 
 
-def rows_of(text: str) -> list[Json]:
-    """Return what `ip -json` or `rdma -j` printed.
-
-    :raises Nonsense: that is no list of rows.
-    """
-    return t.cast("list[Json]", fitting(measured(parsed(text or "[]")), [_ROW], "what it printed"))
-
-
 def gids_of(text: str) -> dict[str, str]:
     """Return the device and index of each GID that is an IP address, by that address."""
     found: dict[str, str] = {}
@@ -97,7 +89,7 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
     checks = []
     for name in outputs.keys() - {"gids"}:
         try:
-            printed[name] = rows_of(outputs[name])
+            printed[name] = fitting(measured(parsed(outputs[name] or "[]")), [_ROW], "what it printed")
         except Nonsense as exc:
             argv = " ".join(COMMANDS[name])
             cause = f"it printed {exc}"

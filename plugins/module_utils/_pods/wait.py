@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster import pod_state
-from .._cluster.model import Json
+from .._cluster.model import Json, below
 from .._cluster.nodes import listed
 from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
@@ -189,7 +189,7 @@ def _with_pods(found: Look, obj: Json, pods: t.Sequence[Json], lost: frozenset[s
     late = _late(living)
     if not down:
         return replace(found, behind=late)
-    old = [pod for pod in living if revision and _revision(pod) != revision]
+    old = [pod for pod in living if revision and below(pod, "metadata.labels.controller-revision-hash") != revision]
     want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
     done = bool(revision) and not old and not late and len(living) + len(down) >= want
     text = found.text + _down_text(down)
@@ -204,10 +204,6 @@ def _late(pods: t.Iterable[Json]) -> tuple[Json, ...]:
 
 def _down_text(down: t.Collection[str]) -> str:
     return f"; {listed(down)} {'is' if len(down) == 1 else 'are'} down and not waited for" if down else ""
-
-
-def _revision(pod: Json) -> str:
-    return str((pod["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
 
 
 def _worst(pod: Json) -> tuple[int, str]:

@@ -25,7 +25,6 @@ SPEC = {
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "gids": {"type": "bool", "default": True},
     "part_numbers": {"type": "bool", "default": True},
-    "lldp": {"type": "bool", "default": True},
 }
 
 
@@ -40,14 +39,11 @@ def run(module: AnsibleModule) -> dict[str, object]:
         info["default_interfaces"] = sorted(kept.default | kept.connection)
     except RdmaError as exc:
         missing.append(str(exc))
-    info["lldp"] = None
-    if params["lldp"]:
-        known, problem = ask_lldpd()
-        info["lldp"] = None if problem else dict(known)
-        if problem:
-            missing.append(
-                f"{problem}: the switch at the other end is unknown. Install the package lldpd and start its service."
-            )
+    known, problem = ask_lldpd()
+    info["lldp"] = None if problem else dict(known)
+    if problem:
+        fix = "the switch at the other end is unknown. Install the package lldpd and start its service."
+        missing.append(f"{problem}: {fix}")
     info["missing"] = missing
     rails = params["rails"] or []
     names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}

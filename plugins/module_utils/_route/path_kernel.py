@@ -10,7 +10,6 @@ Changes nothing and sends nothing.
 from __future__ import annotations
 
 import ipaddress
-import socket
 import struct
 import typing as t
 
@@ -31,18 +30,12 @@ if t.TYPE_CHECKING:
 UDP, TCP = (17, 4791), (6, TEST_PORT)
 SOURCE_PORT = 49152
 RTA_DST = 1
-# Stands for a destination until one is known.
-NOBODY = {4: b"\xf0rdm", 6: b"\xf0rdma-rail-ops\xf0."}
 # Answers wait in the socket's buffer (212,992 bytes by default) until the last query of a batch is sent.
 BATCH = 32
 
 
 class Asker(Reader):
     """Queries over one socket."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._packed: dict[tuple[str, str, str, int], bytes] = {}
 
     def inside(self, want: Want, table: int) -> tuple[Route, ...]:
         """Return what other users put into a table for destinations in the RDMA prefixes."""
@@ -65,19 +58,10 @@ class Asker(Reader):
             yield paths.Asked(*pair, match, plain, error or other_error)
 
     def _query(self, target: paths.Target, flow: str, tos: int, flags: int) -> bytes:
-        # Packing is what takes the time, and only the destination differs.
-        key = (target.source, target.interface, flow, flags)
-        if key not in self._packed:
-            self._packed[key] = self._pack(target, flow, tos, flags)
-        own = socket.inet_pton(rt.FAMILIES[target.family], target.address)
-        return self._packed[key].replace(NOBODY[target.family], own, 1)
-
-    def _pack(self, target: paths.Target, flow: str, tos: int, flags: int) -> bytes:
-        """Return the query with a destination to be replaced; only RoCE has a traffic class."""
-        family = rt.FAMILIES[target.family]
+        """Return the query; only RoCE has a traffic class."""
         protocol, port = TCP if flow == paths.TCP else UDP
         attrs = {
-            "RTA_DST": socket.inet_ntop(family, NOBODY[target.family]),
+            "RTA_DST": target.address,
             "RTA_SRC": target.source,
             "RTA_OIF": self._index_of(target.interface) if flow == paths.BOUND else None,
             "RTA_MARK": 0,
@@ -90,7 +74,7 @@ class Asker(Reader):
         # IPv6 returns the real table anyway, and refuses the flag under strict checking.
         flags |= rt.RTM_F_LOOKUP_TABLE if target.family == 4 else 0
         head = {"dst_len": length, "src_len": length, "flags": flags, "tos": 0 if flow == paths.TCP else tos}
-        return rt.packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=family, **head)
+        return rt.packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=rt.FAMILIES[target.family], **head)
 
     def _answers(self, queries: t.Sequence[bytes]) -> list[tuple[Route | None, int]]:
         return [

@@ -19,8 +19,6 @@ IPOIB_GROUP = (
     " what the group has as fabric_mtu. [ipoib_group]"
 )
 UNKNOWN = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
-# RFC 8200 section 5: no link that carries IPv6 may have less.
-IPV6_MIN_MTU = 1280
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
 INTERFACE = re.compile(r"^[^\s/]{1,127}$")
 
@@ -218,9 +216,6 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         if value is not None and value not in subnet:
             text = f"{value} is outside of the subnet {subnet}."
             problems.append(Problem(f"{place}.{key}", text, "Take one inside of it. [gateway_outside]"))
-    if gateway == address:
-        text = f"{gateway} is the host's own address."
-        problems.append(Problem(f"{place}.gateway", text, "Name the switch's address. [gateway_is_own]"))
     yield WantAddress(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
 
 
@@ -252,13 +247,6 @@ def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
         text = f"the name {rail.device!r} is longer than {IFNAME_MAX} characters."
         fix = "Give the rail's interface a shorter name (rdma_host_naming: name). [vlan_name]"
         yield Problem(f"{place}.vlan", text if rail.interface else "needs the interface's name.", fix)
-    if rail.mtu is not None and any(item.family == 6 for item in rail.addresses) and rail.mtu < IPV6_MIN_MTU:
-        fix = f"Declare {IPV6_MIN_MTU} or more, or no IPv6. [mtu_ipv6]"
-        yield Problem(f"{place}.mtu", f"{rail.mtu} is too small for IPv6.", fix)
-    for family in (4, 6):
-        if sum(item.family == family for item in rail.addresses) > 1:
-            text = f"has more than one IPv{family} address."
-            yield Problem(f"{place}.addresses", text, "A rail has one address per family. [address_second]")
 
 
 def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:

@@ -133,13 +133,9 @@ def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tup
                     odd=odd,
                 )
             )
-    found.sort(key=_nic_order)
+    found.sort(key=lambda nic: (nic.gpu or 0, pci_key(nic.pci) if nic.pci else (), natural(nic.name)))
     affine = [nic for nic in found if nic.gpu is not None]
     return (affine, [nic for nic in found if nic.gpu is None]) if affine else (found, [])
-
-
-def _nic_order(nic: Nic) -> tuple[t.Any, ...]:
-    return (nic.gpu if nic.gpu is not None else -1, pci_key(nic.pci) if nic.pci else (), natural(nic.name))
 
 
 def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Sequence[str] | None = None) -> Proposal:

@@ -34,17 +34,10 @@ Range = intervals.Interval
 """First and last address, both included."""
 
 
-@functools.lru_cache(maxsize=1024)
-def _octets(network: int) -> str:
-    """Return what the addresses of a /24 begin with, its last dot included; neighbours are written together."""
-    return f"{network >> 16}.{network >> 8 & 255}.{network & 255}."
-
-
 def address_text(family: int, value: int) -> str:
     """Return the canonical text of an address (RFC 5952 for IPv6)."""
-    if family == 4:
-        return f"{_octets(value >> 8)}{value & 255}"
-    return socket.inet_ntop(socket.AF_INET6, value.to_bytes(16, "big"))
+    kind = socket.AF_INET if family == 4 else socket.AF_INET6
+    return socket.inet_ntop(kind, value.to_bytes(WIDTH[family] // 8, "big"))
 
 
 def range_text(family: int, span: Range) -> str:

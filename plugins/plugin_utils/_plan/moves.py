@@ -145,13 +145,9 @@ def _same_shape(old: Block, new: Block) -> bool:
     return (
         old.per_node == new.per_node
         and old.gateway_offset == new.gateway_offset
-        and _starts_with(new.host_offsets, old.host_offsets)
+        and old.host_offsets == intervals.take(new.host_offsets, intervals.size(old.host_offsets))[0]
         and {slot: cut.host for slot, cut in old.cuts.items()} == {slot: cut.host for slot, cut in new.cuts.items()}
     )
-
-
-def _starts_with(longer: t.Sequence[Range], shorter: t.Sequence[Range]) -> bool:
-    return tuple(shorter) == intervals.take(longer, intervals.size(shorter))[0]
 
 
 def _where(block: Block | None, slot: int) -> str:

@@ -106,8 +106,8 @@ def test_the_home_folder_is_found_as_the_planner_finds_it(plan, monkeypatch):
 
 
 def test_without_a_plan_the_arguments_go_through():
-    _result, handed = run("rdma_info", {"lldp": False})
-    assert handed["args"] == {"lldp": False}
+    _result, handed = run("rdma_info", {"gids": False})
+    assert handed["args"] == {"gids": False}
 
 
 def test_a_missing_plan_says_what_to_do(tmp_path):

@@ -47,9 +47,9 @@ def test_without_pyverbs_and_lldpd_it_works_and_says_what_is_missing(run_module)
 
 def test_with_pyverbs_the_devices_say_their_mtu(run_module, monkeypatch):
     monkeypatch.setattr(work.verbs, "read", said)
-    result = run_module(lldp=False, rails=[RAIL], network="roce")
+    result = run_module(rails=[RAIL], network="roce")
     assert result["info"]["devices"][0]["ports"][0]["active_mtu"] == 512
-    assert result["info"]["missing"] == ["pyverbs could not ask device mlx5_1: EIO"]
+    assert "pyverbs could not ask device mlx5_1: EIO" in result["info"]["missing"]
     bad = [check["id"] for check in result["checks"] if check["status"] == "deviation"]
     assert bad == ["rdma_active_mtu"]
 

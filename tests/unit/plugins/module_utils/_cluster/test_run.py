@@ -44,7 +44,7 @@ def test_progress_is_told_every_ten_seconds(monkeypatch):
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(cluster_run.time, "monotonic", lambda: float(next(clock)))
     said = []
-    progress = Progress(said.append, ClusterPlan(), 6)
+    progress = Progress(said.append, 6)
     for _number in range(6):
         progress.step("apply SpiderIPPool")
     assert said == [
@@ -55,16 +55,3 @@ def test_progress_is_told_every_ten_seconds(monkeypatch):
 
 def test_spans_read_well():
     assert [span(seconds) for seconds in (12.4, 600, 7200)] == ["12 s", "10 min", "2.0 h"]
-
-
-def test_the_time_left_grows_with_the_pools_where_the_webhook_is_slow(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(cluster_run.time, "monotonic", lambda: now[0])
-    said = []
-    progress = Progress(said.append, ClusterPlan(), 1000)
-    for number in range(500):
-        # What was measured: half a millisecond for each pool that is there.
-        now[0] += 0.0005 * number
-        progress.step("apply SpiderIPPool")
-    assert said[0] == "1,000 objects to write, 0 pools there"
-    assert said[-1].endswith("3 min left"), "500 more take three times what the first 500 took"
