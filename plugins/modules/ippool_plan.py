@@ -91,7 +91,9 @@ options:
         description: Number of the GPU that the rail serves; for the report.
         type: int
       resource:
-        description: Resource name without its prefix; by default made of the names of fabric and rail.
+        description: >-
+          Resource name without its prefix; by default made of the names of fabric and rail. Without virtual functions
+          several rails can share one resource, of which a pod asks for 1.
         type: str
       pci:
         description: PCI address of the NIC on every node that says nothing else.
@@ -259,6 +261,11 @@ options:
       value:
         description: A label value.
         type: str
+  pod_default_rail:
+    description:
+      - The rail that is the default network of job pods in C(workload/), in place of the cluster's network. Such a pod
+        has no other address than those of the rails, and C(eth0) is this rail. Spiderpool only, without O(inject).
+    type: str
   ipam:
     description:
       - Who gives pods their addresses. V(nv-ipam) is that of NVIDIA's network operator; it takes O(mode=exclusive) and

@@ -73,10 +73,12 @@ options:
     suboptions:
       select:
         description:
-          - Those that the O(rails) lie on (V(rails)), or those listed in O(cards[].pci).
+          - Ports that the O(rails) are on (V(rails)), all ports of cards without a rail and without another role on the
+            host (V(others)), or those listed in O(cards[].pci).
         type: str
         choices:
           - rails
+          - others
           - pci
         required: true
       pci:

@@ -16,7 +16,7 @@ from .vpd import NO_NIC
 # TLV "VPI link type" of the firmware; one a port.
 LINK_TYPES = {"ib": 1, "eth": 2}
 LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
-RAILS, PCI = "rails", "pci"
+RAILS, OTHERS, PCI = "rails", "others", "pci"
 VFS = 0
 """The key of a wish for virtual functions beside those of its ports, which begin at 1."""
 
@@ -109,8 +109,13 @@ def choose(
     # What names a card by its address counts more than what names it by its rails.
     for index, item in sorted(enumerate(selections), key=lambda row: row[1]["select"] == PCI):
         place, kind = f"cards[{index}]", item["select"]
+        found: t.Iterable[tuple[Card, list[int]]]
         if kind == RAILS:
             found = _of_rails(rails, cards, problems)
+        elif kind == OTHERS:
+            of_rails = {rail.address for rail in rails}
+            rest = [card for card in cards if not card.role and of_rails.isdisjoint(card.addresses)]
+            found = [(card, [port_of(address) for address in card.addresses]) for card in rest]
         else:
             found = _of_addresses(item["pci"], cards, place, problems)
         for card, ports in found:

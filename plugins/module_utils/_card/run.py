@@ -19,7 +19,7 @@ from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards
 from .mlxconfig import number
-from .model import RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
+from .model import OTHERS, RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
 from .plan import CardPlan, Step, checks, predicted, reboot_reasons
 
 SPEC = {
@@ -33,7 +33,7 @@ SPEC = {
         "elements": "dict",
         "required": True,
         "options": {
-            "select": {"type": "str", "choices": ["rails", "pci"], "required": True},
+            "select": {"type": "str", "choices": ["rails", "others", "pci"], "required": True},
             "pci": {"type": "list", "elements": "str"},
             "link_type": {"type": "str", "choices": ["eth", "ib"]},
             "vfs": {"type": "int"},
@@ -49,7 +49,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     machine = Machine(module=module)
     prefixes = module.params["rdma_prefixes"] or []
     cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
-    by_rails = any(item["select"] == RAILS for item in module.params["cards"])
+    by_rails = any(item["select"] in (RAILS, OTHERS) for item in module.params["cards"])
     if by_rails and module.params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
     rails = tuple(place_rails(machine, module.params["rails"] or [])) if by_rails else ()

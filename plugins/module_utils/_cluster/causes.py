@@ -81,7 +81,7 @@ def explain(
     """Return the checks with one for each rail whose resource is short, and its cause.
 
     :param checks: of cluster_nodes.
-    :param rails: by node and resource, the rail's name and its interface there.
+    :param rails: by node and resource, the rail's name (empty: several share it) and its interface there.
     :param plugin: None where rails are no matter of the shared device plugin.
     """
     found: list[Check] = []
@@ -95,5 +95,5 @@ def explain(
             have = row["observed"].get(name, 0)
             why = _cause(name, interface, node, have, plugin) if plugin else (row["cause"], row["fix"])
             planned = {name: row["planned"][name]}
-            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail, node=node))
+            found.append(deviation(RESOURCES, planned, {name: have}, *why, rail=rail or None, node=node))
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 import typing as t
+from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -175,7 +176,12 @@ def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, fo
         if piece["node"] in short:
             names = {rail["name"]: rail["interface"] for rail in piece["rails"]}
             rows = networks_of(facts["networks"], [*names.values()])
-            rails[piece["node"]] = {row["resource"]: (row["rail"], names[row["rail"]]) for row in rows}
+            # A resource that several rails share is short on the node, not on one of them.
+            shared = Counter(row["resource"] for row in rows)
+            rails[piece["node"]] = {
+                row["resource"]: (row["rail"] if shared[row["resource"]] == 1 else "", names[row["rail"]])
+                for row in rows
+            }
     plugin = None
     if not facts["own_device"]:
         # They only tell causes: who labels nodes need not be allowed to read them.

@@ -222,6 +222,8 @@ class Fabric:
     resource_prefix: str = DEFAULTS["resource_prefix"]
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
+    pod_default_rail: str = ""
+    """The rail that job pods have in place of the cluster's network; empty: none."""
     lossless: Lossless | None = None
     """None: not declared."""
     rails_meet: bool | None = None

@@ -125,7 +125,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
             "'flat' is for InfiniBand, and fabric_network is 'roce'.",
             "Give shared or exclusive. [flat_on_roce]",
         )
-    rails = read_rails(check, given, name)
+    rails = read_rails(check, given, name, own_device=ATTACHMENTS[attachment].own_device)
     _check_pkey(check, given["pkey"])
     zones = read_zones(check, given)
     low, high, usual = MTU[network]
@@ -157,6 +157,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         inject=_inject(check, given["inject"], name),
         lossless=_lossless(check, given["lossless"], network),
         rails_meet=_meet(check, given["rails_meet"]),
+        pod_default_rail=given["pod_default_rail"] or "",
     )
     for key, numbered in BASES.items():
         if reason := taken_by(numbered, claimed(getattr(fabric, key), len(rails)), fabric.policy):
@@ -246,6 +247,19 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
             f"{backend.name} cannot inject rails into pods.",
             "Take it out: pods name their networks. [injection_backend]",
         )
+    if rail := fabric.pod_default_rail:
+        place, names = "fabric_pod_default_rail", [row.name for row in fabric.rails]
+        if rail not in names:
+            fix = f"Set one of: {', '.join(names)}. [default_rail_unknown]"
+            check.add(place, f"{shown(rail)} is not a rail of this fabric.", fix)
+        if fabric.inject:
+            problem = f"{shown(rail)} would be attached twice: fabric_inject attaches it too."
+            check.add(place, problem, "Remove one of the two. [default_rail_injected]")
+        if not (fabric.families and backend.injects):
+            problem = f"{shown(rail)} cannot be a pod's default network without an address from Spiderpool."
+            check.add(
+                place, problem, "Remove it, or set fabric_supernets and fabric_ipam: spiderpool. [default_rail_bare]"
+            )
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
         problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
         fix = f"Give the namespace that its controller looks into, such as {backend.namespace}. [namespace_backend]"
@@ -289,7 +303,7 @@ def _node_pods(check: Checker, given: t.Mapping[str, t.Any], attachment: str) ->
     """Return the most pods per node; without pod networks there are none, and no other option of pods."""
     if ATTACHMENTS[attachment].pods:
         return read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS)
-    for key in ("inject", "ipam", "node_pods"):
+    for key in ("inject", "ipam", "node_pods", "pod_default_rail"):
         if given[key] not in (DEFAULTS.get(key), {}):
             problem = f"{shown(given[key])} is set, and fabric_attachment {attachment} connects no pods to the rails."
             check.add(PLACE + key, problem, "Remove it, or set another fabric_attachment. [option_without_pods]")

@@ -56,8 +56,11 @@ def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ..
     return tuple(found[family] for family in sorted(found))
 
 
-def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Rail, ...]:
-    """Return the rails in order; what is wrong goes to `check`."""
+def read_rails(check: Checker, given: dict[str, t.Any], fabric: str, *, own_device: bool) -> tuple[Rail, ...]:
+    """Return the rails in order; what is wrong goes to `check`.
+
+    :param own_device: whether a pod gets a device of its own.
+    """
     items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
     if not items and isinstance(given["rails"], (list, tuple, type(None))):
         check.add(
@@ -81,7 +84,9 @@ def read_rails(check: Checker, given: dict[str, t.Any], fabric: str) -> tuple[Ra
     check.unique(lambda i: f"fabric_rails[{i}].interface", [rail.interface for rail in rails], "Interface")
     if any(rail.vlan for rail in rails):
         check.unique(lambda i: f"fabric_rails[{i}].vlan", [rail.parent for rail in rails], "VLAN's interface")
-    check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
+    if own_device:
+        # Of a resource for several rails a pod would get a virtual function of any of them.
+        check.unique(lambda i: f"fabric_rails[{i}].resource", [rail.resource for rail in rails], "Resource")
     check.unique(lambda i: f"fabric_rails[{i}].pci", [rail.pci for rail in rails], "PCI address")
     check.unique(lambda i: f"fabric_rails[{i}].device", [rail.device or None for rail in rails], "RDMA device")
     return rails

@@ -15,7 +15,7 @@ from __future__ import annotations
 import textwrap
 import typing as t
 
-from ...module_utils._fabric.labels import DECLARED, POD_NETWORKS, labels, short_name
+from ...module_utils._fabric.labels import DECLARED, POD_DEFAULT, POD_NETWORKS, labels, short_name
 from .._fabric.model import Fabric, FabricPlan, Prefix
 from .._fabric.names import inject_value, node_label, profiles
 from .._fabric.totals import rdma_prefixes
@@ -125,6 +125,8 @@ def nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     yield _devices(plan, where, "NCCL_IB_HCA", "=", reason)
     if where == PODS:
         reason = "Ranks find each other over the cluster's own network, never over a rail."
+        if fabric.pod_default_rail:
+            reason = f"Ranks find each other over the pod's default network, which is {fabric.pod_default_rail}."
         yield Value("NCCL_SOCKET_IFNAME", f"={POD_INTERFACE}", reason)
     else:
         rails = sorted({name for interfaces in plan.by_interfaces for name in interfaces})
@@ -203,7 +205,11 @@ def pod_templates(plan: FabricPlan) -> list[dict[str, t.Any]]:
     made = []
     for profile, networks in pod_networks(plan).items():
         limits = {network["resource"]: "1" for network in networks if network["ask"] or not fabric.inject}
-        annotations = {POD_NETWORKS: ",".join(network["name"] for network in networks)}
+        named = {network["rail"]: network["name"] for network in networks}
+        default = named.pop(fabric.pod_default_rail, None)
+        annotations = {POD_DEFAULT: default} if default else {}
+        if named:
+            annotations[POD_NETWORKS] = ",".join(named.values())
         if fabric.inject and fabric.families:
             # Spiderpool adds networks and resources; the value is that of the profile's configs.
             annotations = {fabric.inject[0]: inject_value(fabric.inject[1], profile)}

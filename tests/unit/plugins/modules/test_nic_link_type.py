@@ -354,6 +354,18 @@ def test_a_card_that_cannot_be_asked_and_needs_nothing_is_left_alone(machine, ru
 # Selections
 
 
+def test_others_are_all_ports_of_cards_without_a_rail(machine, run_module):
+    """A card with another role, here that of the default route, is left alone and named."""
+    result = run_module(cards=[{"select": "others", "link_type": "ib"}])
+    assert statuses(result) == {STORAGE: "pending"}
+    assert (machine.value(STORAGE), machine.value(STORAGE, "LINK_TYPE_P2")) == ((2, 1),) * 2
+    assert machine.value(RAIL1) == (1, 1)
+    install(machine.root / "bin", plain("ens20f0np0"))
+    again = run_module(cards=[{"select": "others", "link_type": "eth"}])
+    assert statuses(again) == {}
+    assert any("default route" in row["why"] for row in again["left_alone"] if row["card"] == STORAGE)
+
+
 def test_the_more_exact_selection_counts(machine, run_module):
     wanted = [
         {"select": "pci", "pci": ["19:00.0"], "link_type": "ib"},

@@ -24,6 +24,7 @@ import yaml
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import node_labels
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import device_config, node_resources
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value, topology_labels
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
@@ -221,6 +222,32 @@ def test_bad_input_is_refused_at_its_place(more, place):
     with pytest.raises(InputError) as caught:
         plan_of(raw_of(**more), [{"host": "node1", "groups": ["su1"]}])
     assert [problem.place for problem in caught.value.problems] == [place]
+
+
+def test_a_rail_can_be_the_default_network_of_a_jobs_pod():
+    """It is attached once, as eth0, over which ranks find each other; its resource is asked for all the same."""
+    files = render_workload(plan_of(raw_of(pod_default_rail="rail2", inject=None), names(1)))
+    (made,) = [one for one in yaml.safe_load_all(files["pod.yaml"]) if one]
+    notes, (box,) = made["template"]["metadata"]["annotations"], made["template"]["spec"]["containers"]
+    assert notes["v1.multus-cni.io/default-network"] == "spiderpool/fabric-rail2"
+    others = notes["k8s.v1.cni.cncf.io/networks"].split(",")
+    assert "spiderpool/fabric-rail2" not in others
+    assert len(box["resources"]["limits"]) == len(others) + 1
+    assert values(files["nccl-pods.env"])["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert "the pod's default network, which is rail2" in files["nccl-pods.env"]
+
+
+def test_rails_can_share_one_resource_where_pods_share_devices():
+    pooled = [{**rail, "resource": "hca_shared_devices"} for rail in rails(2)]
+    plan = plan_of(raw_of(rails=pooled, inject=None), names(1))
+    (entry,) = device_config(plan)["configList"]
+    assert (entry["resourceName"], entry["rdmaHcaMax"]) == ("hca_shared_devices", 100)
+    assert entry["selectors"]["ifNames"] == ["ens1np0", "ens2np0"]
+    assert node_resources(plan) == {"declared": {"spidernet.io/hca_shared_devices": 100}}
+    (made,) = [one for one in yaml.safe_load_all(render_workload(plan)["pod.yaml"]) if one]
+    (box,) = made["template"]["spec"]["containers"]
+    assert box["resources"]["limits"] == {"spidernet.io/hca_shared_devices": "1"}
+    assert len(made["template"]["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].split(",")) == 2
 
 
 @pytest.mark.parametrize("sample", EACH)
