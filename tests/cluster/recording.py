@@ -158,11 +158,6 @@ def row_09(asked: Asked) -> None:
     asked.apply("")
 
 
-def row_10(asked: Asked) -> None:
-    """Another name in the body."""
-    asked.ask("PATCH", asked.at(), asked.body("another"), APPLY, fieldManager="one")
-
-
 def row_11(asked: Asked) -> None:
     """A version that is not today's, by PUT and by apply."""
     old = asked.apply(a="1")["metadata"]["resourceVersion"]
@@ -171,16 +166,6 @@ def row_11(asked: Asked) -> None:
     body["metadata"]["resourceVersion"] = old
     asked.ask("PUT", asked.at(), body)
     asked.ask("PATCH", asked.at(), body, APPLY, fieldManager="one")
-
-
-def row_12(asked: Asked) -> None:
-    """A list where a map belongs."""
-    asked.apply(more={"data": ["no", "map"]})
-
-
-def row_13(asked: Asked) -> None:
-    """A name that is none."""
-    asked.apply(name="Bad_Name")
 
 
 def row_14(asked: Asked) -> None:
@@ -293,29 +278,6 @@ def row_24(asked: Asked) -> None:
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         asked.ask("POST", path, {**kind, "spec": {"resourceAttributes": wanted}})
     asked.headers = {}
-
-
-def row_25(asked: Asked) -> None:
-    """A token that nobody gave."""
-    asked.headers = {"authorization": "Bearer wrong"}
-    asked.ask("GET", MAPS)
-    asked.headers = {}
-
-
-def row_26(asked: Asked) -> None:
-    """Forms that the server does not take."""
-    asked.apply(a="1")
-    asked.ask("PATCH", asked.at(), '{"data": {"a": "2"}}', "application/x-none")
-    asked.ask("PATCH", asked.at(), '{"data": {"a": "2"}}', "text/plain")
-
-
-def row_27(asked: Asked) -> None:
-    """What is not served."""
-    with_schema(asked)
-    for path in (f"{GROUP}/v1/nothings", f"{GROUP}/v7/things", f"{GROUP}/v7", "none.example.com/v1/things"):
-        asked.ask("GET", f"/apis/{path}")
-    asked.ask("GET", "/apis/none.example.com/v1")
-    asked.ask("PATCH", f"/apis/none.example.com/v1/things/{asked.row}", asked.body(), APPLY, fieldManager="one")
 
 
 def row_28(asked: Asked) -> None:

@@ -12,19 +12,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import threading
 import time
 import typing as t
 import uuid
 from pathlib import Path
 
-import env
 import pytest
-import tools
 import yaml
 from conftest import Account, Live, Run
-from kubernetes import client
 from kubernetes import config as kube_config
 
 from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
@@ -37,7 +32,6 @@ pytestmark = pytest.mark.skipif(not BESIDE, reason="needs a real API with played
 Json = dict[str, t.Any]
 PAGE = Path(__file__).resolve().parents[2] / "docs/workload.md"
 TAINT = "fabric.railops.io/rails"
-FOREIGN = "example.com/foreign"
 ZONES = [
     {"name": zone, "group": zone, "supernets": [f"172.{20 + number}.0.0/16"], "leaves": [f"{zone}-l1", f"{zone}-l2"]}
     for number, zone in enumerate(("su1", "su2"))
@@ -189,49 +183,6 @@ def test_a_pod_is_kept_off_and_let_on_again(site: Site, live: Live) -> None:
         pods.delete(name=name, namespace="default")
 
 
-def test_a_foreign_taint_survives_concurrent_changes(site: Site) -> None:
-    """Somebody else puts taints on and off the same node all the time, as they do: over the version that they read."""
-    core = client.CoreV1Api(kube_config.new_client_from_config(REAL))
-    stop, writes = threading.Event(), []
-
-    def foreign(*keys: str) -> None:
-        while True:
-            node = core.read_node("node3")
-            kept = [row for row in node.spec.taints or () if not row.key.startswith(FOREIGN)]
-            mine = [{"key": key, "value": "x", "effect": "NoSchedule"} for key in keys]
-            body = {"metadata": {"resourceVersion": node.metadata.resource_version}, "spec": {"taints": [*kept, *mine]}}
-            try:
-                core.patch_node("node3", body, _content_type="application/merge-patch+json")
-            except client.ApiException as exc:
-                if exc.status != 409:
-                    raise
-                continue
-            writes.append(keys)
-            return
-
-    def change() -> None:
-        number = 0
-        while not stop.wait(0.05):
-            number += 1
-            foreign(FOREIGN, f"{FOREIGN}-{number % 3}")
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        for _round in range(6):
-            for bad in (("node3",), ()):
-                for _again in range(2):
-                    site.verdict(*bad)
-                    site.gate()
-                assert (TAINT in site.taints("node3")) == bool(bad)
-                assert FOREIGN in site.taints("node3")
-    finally:
-        stop.set()
-        thread.join()
-        foreign()
-    assert len(writes) > 20
-
-
 def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, kubeconfig: Path, module: Run) -> None:
     account = Account(kube_config.new_client_from_config(REAL))
     few = [row for row in rules() if row["resources"] != ["nodes/status"]]
@@ -245,27 +196,3 @@ def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, 
         assert "forbidden" in done["msg"]
     finally:
         account.removed()
-
-
-def test_the_plans_topology_and_pods_are_taken_by_a_dry_run(site: Site, kubeconfig: Path) -> None:
-    """By the server itself, with Kueue's own CRD; a PodTemplate is held to the pod's rules."""
-    crd = env.SHARED / "crds-workload/kueue.x-k8s.io_topologies.yaml"
-    argv = [str(tools.fetched() / "kubectl"), "--kubeconfig", str(REAL)]
-    pods = subprocess.run(
-        [*argv, "apply", "--server-side", "--dry-run=server", "-f", str(site.plan / "workload/pod.yaml")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert pods.returncode == 0, pods.stderr
-    if not crd.exists():
-        pytest.skip(env.NO_CRDS)
-    with Live(kubeconfig).kind(crd):
-        topology = str(site.plan / "workload/kueue-topology.yaml")
-        done = subprocess.run(
-            [*argv, "apply", "--server-side", "--dry-run=server", "-f", topology],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr

@@ -156,39 +156,6 @@ def _put(fleet: Fleet, host: str, path: str, text: str) -> None:
     fleet.on(host, "sh", "-c", copy)
 
 
-def _cloud_init(fleet: Fleet, host: str) -> str:
-    """Return the file that cloud-init makes of a machine's NICs."""
-    nics = {}
-    for number in range(1, fleet.rails + 1):
-        name = f"ens{number}np0"
-        mac = fleet.on(host, "cat", f"/sys/class/net/{name}/address").split()[-1]
-        nics[name] = {"match": {"macaddress": mac}, "set-name": name, "dhcp4": True}
-    return json.dumps({"network": {"version": 2, "ethernets": nics}})
-
-
-def cloud_image(fleet: Fleet) -> str:
-    """A cloud image's own netplan files for every NIC, and not one variable about them."""
-    fleet.up()
-    for host in fleet.hosts:
-        _put(fleet, host, "/etc/netplan/90-default.yaml", ALL_EN)
-        _put(fleet, host, "/etc/netplan/50-cloud-init.yaml", _cloud_init(fleet, host))
-    fleet.reboot()
-    fleet.declare("exclusive", **DUAL_STACK)
-    fleet.play("plan")
-    fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
-    fleet.play("site", "--check", "--diff")
-    fleet.play("site")
-    unchanged(fleet.play("hosts"))
-    before = fleet.dump()
-    fleet.reboot()
-    fleet.same(before, "after the reboot")
-    fleet.play("verify")
-    return (
-        "`all-en: dhcp4` and cloud-init's names for every NIC beside ours: site, second run empty, the same dump after "
-        "a reboot, verify green"
-    )
-
-
 KUBELET = "cp /bin/sleep /usr/local/bin/kubelet && systemd-run --unit=kubelet /usr/local/bin/kubelet infinity"
 THEIRS = "/etc/netplan/60-theirs.yaml"
 

@@ -234,22 +234,6 @@ def test_nothing_depends_on_the_order_of_the_inventory(sample, rendered):
         assert render_cluster(plan_of(raw, list(reversed(pinned)))) == render_cluster(plan_of(raw, pinned))
 
 
-def test_the_guides_exclusive_pools(rendered):
-    pools = {pool["metadata"]["name"]: pool["spec"] for pool in of(rendered("exclusive")[2], "SpiderIPPool")}
-    assert len(pools) == 64
-    assert pools["fabric-rail1-v4-node1"] == {
-        "default": False,
-        "disable": False,
-        "gateway": "172.17.0.1",
-        "ipVersion": 4,
-        "ips": ["172.17.0.3-172.17.0.30"],
-        "nodeName": ["node1"],
-        "subnet": "172.17.0.0/27",
-    }
-    assert pools["fabric-rail1-v4-node8"]["subnet"] == "172.17.0.224/27"
-    assert pools["fabric-rail8-v4-node8"]["ips"] == ["172.17.7.227-172.17.7.254"]
-
-
 @pytest.mark.parametrize(
     "more",
     [
