@@ -39,9 +39,9 @@ class RoutePlan:
     stood: frozenset[tuple[str, str]]
     """The interface and address of what was planned, and stood there before us."""
     ports: dict[str, tuple[str, str]]
+    """The interface and MAC address of each rail."""
     unknown: tuple[Problem, ...] = ()
     """Of rails without an interface, which a report passes over."""
-    """The interface and MAC address of each rail."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:

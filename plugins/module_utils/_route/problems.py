@@ -54,7 +54,7 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
 
 def _moved_ports(want: Want, host: model.Host) -> t.Iterator[Problem]:
     """Find rails whose port was another rail's in the last run, under another name: addresses would change wires."""
-    had = {host.ports[rail.name][1]: rail.name for rail in want.rails if rail.name in host.ports}
+    had = {mac: rail for rail, (_name, mac) in host.ports.items()}
     for rail in want.rails if want.present else ():
         port, (_name, own) = model.port_of(rail, host), host.ports.get(rail.name, ("", ""))
         other = had.get(port.mac) if port and port.mac != own else None

@@ -701,6 +701,15 @@ def test_ports_that_changed_places_are_refused_by_name(second, says):
     assert plan(dataclasses.replace(host, ports={}), rails=PAIR).ports["rail1"] == ("ens1np0", SECOND)
 
 
+def test_a_port_that_took_the_name_of_a_card_that_is_gone_is_refused():
+    host = with_macs(SECOND, SECOND)
+    links = {"ens1np0": host.snapshot.links["ens1np0"]}
+    names = {"ens1np0": "ens1np0"}
+    host = dataclasses.replace(host, names=names, snapshot=dataclasses.replace(host.snapshot, links=links))
+    with pytest.raises(InputError, match="rails_exchanged"):
+        plan(host, rails=PAIR)
+
+
 @pytest.mark.parametrize(
     ("macs", "rails"),
     [((FIRST, SECOND), PAIR), ((NEW, SECOND), PAIR), ((SECOND, FIRST), TURNED), ((FIRST, SECOND), TURNED)],
