@@ -137,7 +137,7 @@ class _Allocator:
             limit = f"{name} up to {low} moves no node (docs/growth.md). "
         self.check.add(
             next(iter(changed), "fabric_*"),
-            f"The change would renumber {count} node(s): {which}.{lines}\n   ",
+            f"The change would renumber {count} node(s): {which}.{lines}.",
             f"{limit}Undo the change, or set fabric_allow_renumber=true and plan for the outage. [renumber_refused]",
         )
         self.check.raise_any()
