@@ -29,20 +29,7 @@ CLASS_VGA = 0x0300
 CLASS_3D = 0x0302
 CLASS_DISPLAY_OTHER = 0x0380
 CLASS_ACCELERATOR = 0x1200
-# VGA functions that are no GPUs for RDMA: management controllers' and virtual machines' screens.
-SCREEN_VENDORS = frozenset(
-    {
-        0x1A03,  # ASPEED
-        0x102B,  # Matrox
-        0x1013,  # Cirrus Logic (QEMU)
-        0x1234,  # QEMU standard VGA
-        0x1AF4,  # virtio-gpu
-        0x1B36,  # QXL
-        0x15AD,  # VMware SVGA
-        0x18CA,  # XGI
-        0x19E5,  # Huawei iBMC
-    }
-)
+# Others' VGA functions are screens of management controllers and virtual machines.
 ACCELERATED_DISPLAY_VENDORS = frozenset({0x1002, 0x10DE, 0x8086})  # AMD, NVIDIA, Intel (Data Center GPU Max)
 
 
@@ -88,9 +75,8 @@ class PciFunction:
         """Whether this is a GPU or another accelerator."""
         if self.class_code in (CLASS_3D, CLASS_ACCELERATOR):
             return True
-        if self.class_code == CLASS_VGA:
-            return self.vendor not in SCREEN_VENDORS
-        return self.class_code == CLASS_DISPLAY_OTHER and self.vendor in ACCELERATED_DISPLAY_VENDORS
+        displays = self.class_code in (CLASS_VGA, CLASS_DISPLAY_OTHER)
+        return displays and self.vendor in ACCELERATED_DISPLAY_VENDORS
 
     @property
     def card(self) -> str:
