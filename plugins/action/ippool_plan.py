@@ -9,13 +9,12 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
-from ansible.module_utils.basic import missing_required_lib
 
 from ..module_utils._errors import InputError, Problem, RdmaError
 from ..plugin_utils._arguments import kept
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._plan.check import NETADDR_ERROR, still_templates, unknown_variables
+from ..plugin_utils._plan.check import still_templates, unknown_variables
 from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import read_problems, run
@@ -35,9 +34,6 @@ class ActionModule(FabricAction):
             key: value for key, value in args.items() if value != "" or task_vars.get(f"fabric_{key}", "") is not None
         }
         of_role = bool(raw.pop("variables_of", None))
-        if NETADDR_ERROR:
-            text = f"{missing_required_lib('netaddr >= 1.3')} [library_missing]"
-            return {"failed": True, "msg": text, "exception": NETADDR_ERROR}
         nodes = raw.pop("nodes", None)
         places = {name: name for name in task_vars}
         warnings: list[str] = []

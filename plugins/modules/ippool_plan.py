@@ -29,8 +29,6 @@ attributes:
     support: full
   idempotent:
     support: full
-requirements:
-  - netaddr >= 1.3 on the controller
 options:
   name:
     description: Name of the fabric, a DNS-1123 label. It names the plan's folder and every cluster object.

@@ -119,20 +119,8 @@ def tag_problems(asked: t.Iterable[str], own: bool = False) -> list[str]:
 def near(name: str, known: t.Iterable[str]) -> str:
     """Return the known name that this one is a slip of: one letter, two changed about, case or dashes; else nothing."""
     plain = name.lower().replace("-", "_")
-    for other in known:
-        if abs(len(other) - len(plain)) <= 1 and other != name and (other == plain or _one_edit(plain, other)):
-            return other
-    return ""
-
-
-def _one_edit(one: str, other: str) -> bool:
-    """Whether two different names are one letter, or two that changed places, apart."""
-    first = next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
-    rest, end = one[first:], other[first:]
-    swapped = len(rest) == len(end) and rest[1::-1] == end[:2] and rest[2:] == end[2:]
-    return rest[1:] == end[1:] or rest[1:] == end or rest == end[1:] or swapped
+    alike = [other for other in known if abs(len(other) - len(plain)) <= 1 and other != name]
+    return next(iter(difflib.get_close_matches(plain, alike, 1, max(0.0, 1 - 1.01 / len(plain)))), "")
 
 
 @cache

@@ -49,16 +49,9 @@ def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tu
         raise InputError([Problem(other, f"{declared[0]} is declared and {other} is not.", fix)])
     if declared:
         return make_policy(given), DECLARED
-    before = recorded_params(settings)
+    # All interfaces of a host have the same.
+    before = next((dict(entry["options"]) for entry in settings.values() if "options" in entry), None)
     return make_policy({**USUAL, **given, **(before or {})}), NOWHERE if before is None else RECORDED
-
-
-def recorded_params(settings: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
-    """Return the parameters by which an earlier run set a host; None when there is nothing.
-
-    :param settings: the recorded settings by interface; all interfaces of a host have the same.
-    """
-    return next((dict(entry["options"]) for entry in settings.values() if "options" in entry), None)
 
 
 def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: str) -> Check:

@@ -4,30 +4,22 @@
 
 """Check single values of the fabric's input and collect what is wrong with them: place, value, limit and fix.
 
-netaddr parses and canonicalises here, at the edge. A check returns the value, or a harmless stand-in after it has
+ipaddress parses and canonicalises here, at the edge. A check returns the value, or a harmless stand-in after it has
 noted the problem, so that one run finds all problems.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import ipaddress
 import re
-import traceback
 import typing as t
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
 from ...module_utils._intake import excerpt
 from .._fabric.model import WIDTH, Prefix
-
-NETADDR_ERROR: str | None
-try:
-    import netaddr
-
-    NETADDR_ERROR = None
-except ImportError:
-    NETADDR_ERROR = traceback.format_exc()
-
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """The value of a label that is not empty."""
@@ -222,12 +214,8 @@ class Checker:
         """Take an address: (family, number)."""
         family = 6 if ":" in str(value) else 4
         if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F:.]+", value.strip()):
-            try:
-                parsed = netaddr.IPAddress(value.strip(), family, flags=netaddr.INET_PTON if family == 4 else 0)
-            except (netaddr.AddrFormatError, ValueError):
-                pass
-            else:
-                return family, int(parsed)
+            with contextlib.suppress(ValueError):
+                return family, int(ipaddress.ip_address(value.strip()))
         self.add(
             place,
             f"{shown(value)} is not an IP address.",
@@ -259,8 +247,8 @@ class Checker:
                 f"Give a length from 1 to {limit}. [prefix_length]",
             )
             return None
-        canonical = netaddr.IPNetwork((number, length), version=family).cidr
-        if int(canonical.network) != number:
+        canonical = ipaddress.ip_network((number if family == 4 else number.to_bytes(16, "big"), length), strict=False)
+        if int(canonical.network_address) != number:
             self.add(
                 place,
                 f"{text!r} has host bits set, so the API would refuse it.",

@@ -26,11 +26,9 @@ from ...module_utils._intake import LABEL
 from ...module_utils._words import natural
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
-from . import blocks as arithmetic
 from .check import SUBDOMAIN, Checker, shown
 from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
-from .space import Foreign
 
 UNFINISHED = "unfinished"
 FROZEN = ("mode", "zones", "rails", "first_block", "gateway", "node_pods", "reserved")
@@ -210,12 +208,6 @@ def _is_entry(entry: object) -> bool:
         return False
     slot = entry["slot"]
     return isinstance(slot, int) and not isinstance(slot, bool) and slot >= 0 and isinstance(entry["retired"], bool)
-
-
-def foreign_of(place: str, label: str, text: str) -> list[Foreign]:
-    """Return the networks of another cluster's plan.json."""
-    fabric = parse_lock(text, f"{place} ({label})").fabric
-    return [(place, label, one) for one in sorted({block.aggregate for block in arithmetic.build_blocks(fabric)})]
 
 
 def entries_of(fabric: Fabric, nodes: t.Iterable[Node], retired: t.Iterable[Retired]) -> dict[str, Entry]:

@@ -190,12 +190,6 @@ def object_warnings(plan: FabricPlan) -> tuple[str, ...]:
     return (*found, *ADDRESSING[fabric.ipam].warnings(plan))
 
 
-def _kustomization(files: dict[str, str]) -> str:
-    """Return what `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects, and nothing else."""
-    manifests = [f"  - {name}\n" for name, text in files.items() if "\nkind: " in text]
-    return f"{HEADING}---\napiVersion: {KUSTOMIZE}\nkind: Kustomization\nresources:\n{''.join(manifests)}"
-
-
 def render_cluster(plan: FabricPlan) -> dict[str, str]:
     """Return the files of the plan's folder `cluster/`: name -> text; none where pods do not get to the rails.
 
@@ -210,5 +204,7 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         **give.files(plan),
         "sriovpolicies.yaml": documents(sriov_policies(plan)),
     }
-    files[KUSTOMIZATION] = _kustomization(files)
-    return files
+    # What `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects, and nothing else.
+    manifests = "".join(f"  - {name}\n" for name, text in files.items() if "\nkind: " in text)
+    head = f"{HEADING}---\napiVersion: {KUSTOMIZE}\nkind: Kustomization\nresources:\n"
+    return {**files, KUSTOMIZATION: head + manifests}

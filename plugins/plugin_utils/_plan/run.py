@@ -18,13 +18,13 @@ from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.options import DEFAULTS
 from .._report.markdown import render_report
 from .allocation import allocate
-from .blocks import build_plan
+from .blocks import build_blocks, build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .facts import facts_of
 from .host_plans import host_plans, text_of
 from .input import Options, read_fabric, read_options
-from .lock import entries_of, foreign_of, freeze, write_lock
+from .lock import entries_of, freeze, parse_lock, write_lock
 from .lock_copy import LockCopy
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
@@ -169,7 +169,8 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
         if os.path.isdir(path):
             path = os.path.join(path, LOCK)
         try:
-            found += foreign_of(place, path, read_text(path))
+            fabric = parse_lock(read_text(path), f"{place} ({path})").fabric
+            found += [(place, path, one) for one in sorted({block.aggregate for block in build_blocks(fabric)})]
         except OSError as exc:
             check.add(place, f"{path!r} cannot be read: {exc.strerror}.", fix)
         except UnicodeDecodeError:

@@ -130,8 +130,13 @@ def _drawn_row(report: PlanReport, index: int, row: range) -> str:
     parts += [
         _drawn_rail(report, index, number, (place + 0.5) * step, step, not single) for place, number in enumerate(row)
     ]
-    top = 176
-    parts.append(f'<rect class="node" x="4" y="{top}" width="{width - 8}" height="52" rx="6"/>')
+    stack, top = max(min(zone.used, 3), 1), 176
+    for offset in range(stack - 1, -1, -1):
+        shift = offset * 5
+        parts.append(
+            f'<rect class="node" x="{4 + shift}" y="{top - shift}" width="{width - 8 - 5 * (stack - 1)}" height="52" '
+            'rx="6"/>'
+        )
     nodes = plan.nodes_of(index)
     ends = "no node yet"
     if len(nodes) == 1:
