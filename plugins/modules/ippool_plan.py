@@ -42,9 +42,9 @@ options:
     description:
       - V(exclusive) gives each node and rail a subnet of its own. V(shared) gives each rail one subnet. V(flat),
         for InfiniBand, has one subnet with disjoint ranges for the rails.
+      - Required, but for InfiniBand without addresses.
     type: str
     choices: [shared, exclusive, flat]
-    required: true
   network:
     description: The kind of network.
     type: str

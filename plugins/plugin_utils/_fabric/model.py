@@ -235,6 +235,11 @@ class Fabric:
         return ATTACHMENTS[self.attachment]
 
     @property
+    def pod_addresses(self) -> bool:
+        """Whether pods get addresses on the rails."""
+        return self.attached.pods and bool(self.families)
+
+    @property
     def reached(self) -> str:
         """The network, and the attachment where pods have one."""
         return f"{self.network} by {self.attachment}" if self.attached.pods else self.network

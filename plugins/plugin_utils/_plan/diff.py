@@ -194,8 +194,8 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
 def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
-        f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, {fabric.mode}, "
-        f"{fabric.reached}."
+        f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, "
+        f"{f'{fabric.mode}, ' if plan.blocks else ''}{fabric.reached}."
     ]
     if plan.blocks:
         lines.append(f"Networks {', '.join(result['prefixes'][:8])}{' ...' if len(result['prefixes']) > 8 else ''}.")

@@ -109,6 +109,14 @@ def _with_defaults(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     name = check.text(PLACE + "name", given["name"], LABEL, "a DNS-1123 label", default="fabric")
+    network = _choice(check, given, "network")
+    attachment = _attachment(check, given, network)
+    rails = read_rails(check, given, name, own_device=ATTACHMENTS[attachment].own_device)
+    _check_pkey(check, given["pkey"])
+    zones = read_zones(check, given)
+    if given["mode"] is None and network == "infiniband" and not any(one.subnets for one in rails):
+        # Without addresses no mode decides anything.
+        given["mode"] = None if any(zone.supernets for zone in zones) else "flat"
     if given["mode"] is None:
         check.add(
             "fabric_mode",
@@ -117,17 +125,12 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         )
         given["mode"] = "exclusive"
     mode = _choice(check, given, "mode")
-    network = _choice(check, given, "network")
-    attachment = _attachment(check, given, network)
     if mode == "flat" and network == "roce":
         check.add(
             "fabric_mode",
             "'flat' is for InfiniBand, and fabric_network is 'roce'.",
             "Give shared or exclusive. [flat_on_roce]",
         )
-    rails = read_rails(check, given, name, own_device=ATTACHMENTS[attachment].own_device)
-    _check_pkey(check, given["pkey"])
-    zones = read_zones(check, given)
     low, high, usual = MTU[network]
     fabric = Fabric(
         name=name,

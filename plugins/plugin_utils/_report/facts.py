@@ -141,7 +141,7 @@ def subtitle(plan: FabricPlan) -> str:
     return ", ".join(
         (
             NETWORKS[fabric.network] + (f" with {fabric.attachment}" if fabric.attached.pods else ""),
-            f"{fabric.mode}: {MODES[fabric.mode]}",
+            *([f"{fabric.mode}: {MODES[fabric.mode]}"] if fabric.families else ()),
             families,
             f"MTU {fabric.mtu}",
             *([f"RoCE on priority {marks.priority} by DSCP {marks.dscp}, CNP {marks.cnp}"] if marks else ()),

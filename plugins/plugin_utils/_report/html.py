@@ -16,7 +16,17 @@ from pathlib import Path
 from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._words import count
 from .._fabric.model import address_text, range_text
-from .facts import CODE_TITLES, PlanReport, SupernetFacts, ZoneFacts, rail_table, span_of, subtitle, table_data
+from .facts import (
+    CODE_TITLES,
+    PlanReport,
+    SupernetFacts,
+    ZoneFacts,
+    rail_table,
+    span_of,
+    subtitle,
+    table_data,
+    used_columns,
+)
 from .verdict import NO_VERDICT, e, embedded, section, shorten, slot, table
 
 DRAWN_ZONES = 12
@@ -45,7 +55,7 @@ def _tiles(report: PlanReport) -> str:
         (f"{report.free:,}", "more nodes still fit" if report.free != 1 else "more node still fits"),
         (f"{len(plan.fabric.rails):,}", "rails"),
     ]
-    if plan.fabric.attached.pods:
+    if plan.fabric.pod_addresses:
         tiles.append((f"{report.pods:,}", "pod addresses per node and rail"))
         tiles.append((f"{report.pools:,}", "pools in the cluster"))
     if report.retired:
@@ -73,9 +83,10 @@ def _zones_html(report: PlanReport) -> str:
         numbers = (zone.used, zone.retired, zone.free, zone.zone.max_nodes)
         name = e(zone.zone.name) or "the whole fabric"
         rows.append([name, e(zone.zone.group), nets, _bar(zone), *(f"{number:,}" for number in numbers)])
-    titles = ("Zone", "Group", "Supernets", "Slots in use", "Used", "Retired", "Still fit", "Slots")
+    titles = ["Zone", "Group", "Supernets", "Slots in use", "Used", "Retired", "Still fit", "Slots"]
+    titles, rows = used_columns(titles, rows)
     space = "".join(_space(item, len(report.plan.fabric.rails)) for item in report.supernets)
-    why = ": a subnet can never change in Spiderpool" if report.plan.fabric.attached.pods else ""
+    why = ": a subnet can never change in Spiderpool" if report.plan.fabric.pod_addresses else ""
     note = f"Slots are reserved from day one{why}, so growth only fills free slots."
     return section("Capacity", note, table(titles, rows) + space, "keep")
 
@@ -208,11 +219,11 @@ def _drawings(report: PlanReport) -> str:
     body = "".join(_drawing(report, index) for index in range(min(len(report.zones), DRAWN_ZONES)))
     if len(report.zones) > DRAWN_ZONES:
         body += f'<p class="note">{count(len(report.zones) - DRAWN_ZONES, "more zone")} of the same kind.</p>'
-    note = "Every rail is the same position of every node, cabled to its leaf; "
+    note = "Every rail is the same position of every node, cabled to its leaf"
     if report.plan.fabric.mode == "flat":
-        note += "all rails have one subnet, and each its own part of it."
+        note += "; all rails have one subnet, and each its own part of it." if report.plan.blocks else "."
     else:
-        note += "the leaf announces the network in its box."
+        note += "; the leaf announces the network in its box." if report.plan.blocks else "."
     return section("Zones, leaves and rails", "", f'<p class="note">{e(note)}{slot("legend")}</p>' + body)
 
 

@@ -49,7 +49,7 @@ def render_markdown(report: PlanReport) -> str:
         f"({report.slots:,} slots, {report.retired:,} retired)",
         *(
             [f"- {count(report.pools, 'pool')}, {count(report.pods, 'pod address', 'pod addresses')} per node and rail"]
-            if plan.fabric.attached.pods
+            if plan.fabric.pod_addresses
             else []
         ),
         "- RDMA networks: " + (", ".join(f"`{prefix}`" for prefix in report.rdma) or "none (LID only)"),
@@ -62,15 +62,14 @@ def render_markdown(report: PlanReport) -> str:
             zone.zone.name or "(the whole fabric)",
             zone.zone.group,
             ", ".join(str(prefix) for prefix in zone.zone.supernets),
-            zone.zone.max_nodes,
-            zone.used,
-            zone.retired,
-            zone.free,
+            *map(str, (zone.zone.max_nodes, zone.used, zone.retired, zone.free)),
         )
         for zone in report.zones
     ]
     lines += ["## Zones", ""]
-    lines += md_table(("Zone", "Group", "Supernets", "Slots", "Used", "Retired", "Still fit"), zones)
+    lines += md_table(
+        *used_columns(("Zone", "Group", "Supernets", "Slots", "Used", "Retired", "Still fit"), list(map(list, zones)))
+    )
     titles, rows = rail_table(report)
     lines += ["## Rails", "", *md_table(titles, rows, code=CODE_TITLES)]
     if len(report.profiles) > 1 or list(report.profiles) != [DECLARED]:
