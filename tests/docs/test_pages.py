@@ -157,7 +157,7 @@ def test_every_file_that_a_page_names_exists():
 def test_every_example_is_in_the_table_and_held_to_the_rules():
     """The unit tests plan EXAMPLES and check their objects; the demo is run as it is."""
     folders = {path.parent.name for path in CHECKOUT.glob("inventory/*/hosts")}
-    assert folders == {*EXAMPLES, "demo"}
+    assert folders == {*EXAMPLES, "demo", "hosts-only"}
     text = (CHECKOUT / "inventory/README.md").read_text(encoding="utf-8")
     assert [name for name in sorted(folders) if f"| `{name}` |" not in text] == []
 

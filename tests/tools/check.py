@@ -329,8 +329,9 @@ def molecule() -> t.Iterator[Argv]:
     yield [tool("molecule"), "test"]
     if runner.WEEKLY:
         yield [tool("molecule"), "test", "--scenario-name", "netns"]
+        yield [tool("molecule"), "test", "--scenario-name", "hosts-only"]
     else:
-        yield skipped(1, "the scenario netns: left to the weekly run")
+        yield skipped(1, "the scenarios netns and hosts-only: left to the weekly run")
 
 
 def guests() -> t.Iterator[Argv]:

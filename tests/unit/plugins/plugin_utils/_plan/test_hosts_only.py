@@ -18,6 +18,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans impo
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.store import Change
 from ansible_collections.railops.rdma.tests.unit import plan_checker
+from ansible_collections.railops.rdma.tests.unit.fabric_samples import example
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 from ansible_collections.railops.rdma.tests.unit.random_fabrics import SETTINGS, hosts_only
 
@@ -171,6 +172,13 @@ def test_a_run_warns_of_nothing(tmp_path):
         "switch",
         "workload",
     ]
+
+
+def test_the_example_is_planned_without_a_word_of_pods():
+    made = plan(*example("hosts-only"))
+
+    assert links(made, "node2")[0] == ("172.16.0.2/31", "172.16.0.2", "172.16.0.3")
+    assert (made.plan.warnings, words_of_pods(made.files)) == ((), [])
 
 
 def test_a_fabric_can_lose_its_pods_and_keeps_its_addresses():
