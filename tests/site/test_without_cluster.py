@@ -16,8 +16,9 @@ from pathlib import Path
 
 import env
 import pytest
-from conftest import CHECKOUT, LAB
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+LAB = CHECKOUT / "tests/lab/lab.py"
 INVENTORY = CHECKOUT / "inventory/hosts-only"
 NAME = f"hosts-only-{os.getpid()}"
 WORDS = re.compile(r"(?i)\bpods?\b|\bpools?\b|kubernetes|helm")
