@@ -18,7 +18,7 @@ from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._module import rails_spec
-from .._route.retained import read_ports
+from .._ports import ports_of
 from .._untouchable import read_untouchable
 from . import device
 from . import plan as planning
@@ -76,7 +76,7 @@ class QosRun:
         """Read every interface and plan it."""
         self.nics = {name: nic for name, nic in self.nics.items() if nic.exists}
         if missing := [name for name in self.rails if name not in self.nics]:
-            ports = read_ports()
+            ports = ports_of()
             unknown = [name for name in missing if ports.get(self.rails[name], ("",))[0] != name]
             if unknown:
                 self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", FIND, missing=unknown)

@@ -14,13 +14,12 @@ import json
 import typing as t
 
 from .._files import HostFiles
+from .._ports import PORTS, ports_of
 from .model import Snapshot, from_data
 
 ROOT = "/"
 # Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
 NOTE = "/var/lib/railops-rdma/stood-before.json"
-# The port that each rail had in the last run, as {rail: [interface, MAC address]}.
-PORTS = "/var/lib/railops-rdma/rails.json"
 # The addresses, routes and rules of the rails' files for the next boot, whoever manages the network.
 BOOT = "/var/lib/railops-rdma/boot.json"
 
@@ -46,10 +45,7 @@ def read_noted() -> frozenset[tuple[str, str]]:
 
 def read_ports() -> dict[str, tuple[str, str]]:
     """Return the interface and MAC address that each rail had in the last run."""
-    try:
-        return {rail: (row[0], row[1]) for rail, row in json.loads(HostFiles(ROOT).read(PORTS) or "{}").items()}
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return {}
+    return ports_of(ROOT)
 
 
 def note(stood: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str, str]]) -> None:
