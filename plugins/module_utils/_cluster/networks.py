@@ -15,18 +15,17 @@ from .._words import shortened
 from .model import Json, below
 
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+Networks = list[Network]
 MOST_NETWORKS = 5
-Found = t.Iterable[tuple[str, list[Network]]]
+Found = t.Iterable[tuple[str, Networks]]
 """Networks by the place that names them."""
 POOLS = (
     ("crd.projectcalico.org/v1", "IPPool"),
     ("projectcalico.org/v3", "IPPool"),
     ("cilium.io/v2alpha1", "CiliumPodIPPool"),
-    ("cilium.io/v2", "CiliumPodIPPool"),
     ("networking.k8s.io/v1", "ServiceCIDR"),
-    ("networking.k8s.io/v1beta1", "ServiceCIDR"),
 )
-"""Kinds whose objects name networks; of the versions of a kind a cluster may serve any."""
+"""Kinds whose objects name networks; a cluster serves some of them."""
 FIELDS = ("spec.cidr", "spec.cidrs", "spec.ipv4.cidrs", "spec.ipv6.cidrs")
 
 
@@ -70,7 +69,7 @@ def of_pools(pools: t.Iterable[Json]) -> Found:
 def collapsed(nets: t.Iterable[Network]) -> list[Network]:
     """Return the networks joined where they touch, IPv4 first."""
     rows = list(nets)
-    families: t.Any = ([net for net in rows if net.version == version] for version in (4, 6))
+    families: list[t.Any] = [[net for net in rows if net.version == version] for version in (4, 6)]
     return [net for family in families for net in ipaddress.collapse_addresses(family)]
 
 
@@ -94,12 +93,7 @@ class Overlap(t.NamedTuple):
         return f"{self.place}: {self.network} overlaps {where} {names}."
 
 
-def overlaps(
-    found: Found,
-    rails: t.Sequence[Network],
-    supernets: t.Sequence[Network],
-    declared: t.Sequence[Network],
-) -> t.Iterator[Overlap]:
+def overlaps(found: Found, rails: Networks, supernets: Networks, declared: Networks) -> t.Iterator[Overlap]:
     """Give the cluster's networks that overlap the fabric's, each place once.
 
     :param found: the cluster's networks, by place.
