@@ -12,13 +12,12 @@ does not answer for one without kinds, and several threads cannot ask it at once
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import traceback
 import typing as t
 
-from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._errors import RdmaError
 
@@ -47,15 +46,21 @@ NEEDS = [("kubernetes >= 31", KUBERNETES_ERROR)]
 DISCOVERY_SECONDS = (5, 30)
 
 
+class _WithoutYaml(AnsibleModule):
+    """A module that cannot read its documentation: whatever it refuses, this is the reason."""
+
+    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
+        """End the module with the missing library."""
+        super().fail_json(msg=f"{missing_required_lib('PyYAML')} [library_missing]", exception=YAML_ERROR)
+
+
 def spec_of(documentation: str, **more: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return the argument spec that a module's documentation describes, with ACCESS.
 
     :param more: what documentation has no key for, such as no_log, by option.
     """
     if YAML_ERROR:
-        # No AnsibleModule exists yet to report it.
-        print(json.dumps({"failed": True, "msg": missing_required_lib("PyYAML"), "exception": YAML_ERROR}))  # pylint: disable=ansible-bad-function
-        raise SystemExit(1)
+        _WithoutYaml({}).fail_json("")  # type: ignore[no-untyped-call]
     spec = _spec_of(yaml.load(documentation, LOADER)["options"])
     return {**{name: {**option, **more.get(name, {})} for name, option in spec.items()}, **ACCESS}
 
