@@ -200,13 +200,6 @@ def test_drained_rebooted_once_verified_and_uncordoned(site):
     assert POD not in site.double.objects("Pod")
 
 
-def test_a_cluster_that_only_the_environment_names_is_drained_too(site):
-    site.environment["KUBECONFIG"] = str(site.root / "kubeconfig")
-    site.play(WAITS, DONE, fabric_kubeconfig="")
-    assert POD not in site.double.objects("Pod")
-    assert (site.reboots, site.node) == (1, (False, False))
-
-
 def test_nothing_to_do_touches_neither_host_nor_cluster(site):
     site.play(DONE, DONE)
     assert site.reboots == 0
@@ -283,12 +276,6 @@ def test_work_that_is_not_kubernetes_is_asked_before_anything(site):
     )
     assert (site.reboots, site.node) == (1, (False, False))
     assert (resumed.read_text(), mark.exists()) == ("reboot\n", False)
-
-
-def test_a_node_stays_cordoned_while_a_reboot_is_still_due(site):
-    site.play(WAITS, STUCK, code=2)
-    site.play(WAITS, WAITS, rdma_host_reboot=False)
-    assert (site.node, site.reboots) == ((True, True), 1)
 
 
 def test_a_reboot_that_is_not_allowed_is_only_said(site):

@@ -62,25 +62,6 @@ def test_who_has_the_versions_has_no_turn_and_the_others_are_told(site):
     ]
 
 
-def test_only_the_steps_that_are_taken_are_told(site):
-    site.seen("node1")
-    told = {
-        (drain, reboot): site.run("order", stands={"node1": DUE}, drain=drain, reboot=reboot)["lines"][0]
-        for drain in (True, False)
-        for reboot in (True, False)
-    }
-    assert {key: line.rpartition("; ")[2] for key, line in told.items()} == {
-        (True, True): "drain, reboot, verify, uncordon",
-        (True, False): "drain, verify, uncordon",
-        (False, True): "reboot, verify",
-        (False, False): "verify",
-    }
-    site.run("begin", turn=["node1"])
-    site.seen("node1", "deviation")
-    said = site.run("judge", drain=False)["sentence"]
-    assert said.startswith("node1 is worse than before its upgrade and no further node is touched: rail1 network_link")
-
-
 def test_a_node_that_was_begun_comes_first_and_is_compared_with_what_it_was_then(site):
     site.seen("node2")
     assert site.run("begin", "node2", turn=["node2"], boot="a") == {"changed": False, "boot": "a", "resumed": False}

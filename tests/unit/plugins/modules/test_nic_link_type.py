@@ -203,27 +203,12 @@ def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, refused):
     assert (result["changed"], bool(result["fix"])) == (True, True)
 
 
-def test_defects_3_and_5_without_gpus_and_nvidia_smi_the_rails_are_set_all_the_same(machine, run_module):
-    for gpu in (machine.root / "sys/bus/pci/devices").iterdir():
-        if (gpu / "class").read_text().startswith("0x0302"):
-            gpu.unlink()
-    assert statuses(run_module(cards=RAILS_ETH)) == dict.fromkeys(RAILS, "pending")
-
-
 def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
     result = run_module(cards=[*RAILS_ETH, STORAGE_IB], _ansible_check_mode=True)
     wanted = {item["card"]: list(item["parameters"]) for item in result["cards"]}
     assert wanted[STORAGE] == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
     assert {tuple(wanted[name]) for name in RAILS} == {("LINK_TYPE_P1",)}
     assert set(wanted) == {*RAILS, STORAGE}
-
-
-def test_defect_6_a_reset_by_hand_is_as_good_as_the_reboot(machine, run_module):
-    assert run_module(cards=RAILS_ETH)["reset_required"] is True
-    machine.cards.restart(power=False)
-    result = run_module(cards=RAILS_ETH)
-    assert (result["changed"], result["reset_required"], result["reboot_required"]) == (False, False, False)
-    assert statuses(result) == dict.fromkeys(RAILS, "done")
 
 
 @pytest.mark.parametrize(
@@ -545,8 +530,3 @@ def test_more_virtual_functions_than_the_card_can_is_said_in_plain_words(machine
 
 def test_without_rails_nothing_can_be_selected_by_them(machine, run_module):
     assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails). [cards_none_given]"
-
-
-def test_rails_on_cards_of_others_are_named(machine, run_module):
-    result = run_module(cards=RAILS_ETH, rails=[{"name": "rail1", "interface": "x", "pci": "0000:01:00.0"}])
-    assert any(note.startswith("rail1: on no NVIDIA") for note in result["notes"])

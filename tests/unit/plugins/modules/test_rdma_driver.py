@@ -240,23 +240,6 @@ def test_the_inbox_driver_after_the_reboot_is_a_deviation_and_no_second_reboot(r
     assert "doca-kernel-support" in check["fix"]
 
 
-@pytest.mark.parametrize(
-    ("identity", "like", "tools"),
-    [
-        ("ubuntu", "debian", {"apt-get"}),
-        ("debian", "", {"apt-get"}),
-        ("rhel", "fedora", {"dnf"}),
-        ("almalinux", "rhel centos fedora", {"dnf"}),
-        ("sles", "suse", set()),
-    ],
-)
-def test_families(run_module, host, home, identity, like, tools):
-    host("/etc/os-release", f'ID={identity}\nID_LIKE="{like}"\n')
-    host.tools("dpkg-query", "apt-get", "rpm", "dnf")
-    assert ("The distribution 'sles' is not known" in run_module().get("msg", "")) is (not tools)
-    assert {line.partition("_")[0] for line in log(home)} == tools
-
-
 def test_the_error_shows_the_lines_that_matter(refused, home):
     (home / "failure").write_text("Reading package lists...\nE: Unable to locate package x\n")
     assert "Reading" not in refused("E: Unable to locate package x")["msg"]

@@ -220,17 +220,6 @@ def test_guides_defect_a_missing_traffic_class_file_was_fatal(run_module, root):
     assert run_module()["changed"] is False
 
 
-def test_guides_defect_the_dscp_map_was_assumed(run_module, dcb):
-    dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 0, 48: 0}, "dcbx": 9}
-    run_module()
-    assert dcb.port("ens1np0")["dscp"] == {40: 5, 48: 6}
-
-
-def test_guides_defect_only_one_priority_could_be_paused(run_module, dcb):
-    run_module(pfc_priorities=[3, 5], dscp_map={"26": 3})
-    assert dcb.port("ens1np0") == {"pfc": 0b101000, "dscp": {26: 3, 40: 5, 48: 6}, "dcbx": 9}
-
-
 @pytest.fixture
 def no_dcb(dcb, monkeypatch):
     """Give the interfaces a driver without flow control."""

@@ -61,25 +61,6 @@ def test_another_text_is_no_answer():
     assert device.parse_mlnx_qos("Interface name is required")["pfc"] is None
 
 
-def test_a_request_has_the_kernels_layout():
-    # What iproute2's `dcb pfc show dev lo` sends: nlmsghdr, dcbmsg, and the interface's name.
-    message = device.request(device.RTM_GETDCB, device.CMD_IEEE_GET, "lo")
-    assert struct.unpack_from("=IHHII", message) == (28, 78, 5, 1, 0)
-    assert message[16:20] == bytes([0, 21, 0, 0])
-    assert message[20:] == struct.pack("=HH", 7, 1) + b"lo\0\0"
-
-
-def test_flow_control_has_the_size_of_its_struct():
-    nested = device.pfc_request(0b100000, 7)
-    ((kind, body),) = device.attributes(nested)
-    assert kind == device.ATTR_IEEE
-    ((inner, value),) = device.attributes(body)
-    assert inner == device.IEEE_PFC
-    assert len(value) == 136  # sizeof(struct ieee_pfc)
-    assert value[1] == 0b100000
-    assert struct.unpack_from("=H", value, 4) == (7,)
-
-
 def test_an_answer_is_read():
     pfc = device.attribute(device.IEEE_PFC, device.PFC.pack(8, 0b1000, 0, 7, *range(16)))
     apps = b"".join(
@@ -104,10 +85,6 @@ def test_classes_are_written_over_what_was_read():
     assert device.ets_values(data) == wanted
     assert data[11:19] == data[3:11]
     assert data[35:] == recommended
-
-
-def test_an_answer_without_flow_control():
-    assert device.ieee_reply(device.attribute(device.ATTR_IFNAME, b"lo\0"))["pfc"] is None
 
 
 @pytest.mark.parametrize(
@@ -144,12 +121,6 @@ def test_a_real_kernel_says_that_loopback_has_none():
     assert caught.value.errno == errno.EOPNOTSUPP
     with pytest.raises(OSError, match=r"."):
         device.Dcb().get("rr-none")
-
-
-@pytest.mark.parametrize(("numbers", "bits"), [((), 0), ((0,), 1), ((3, 5), 0b101000), (range(8), 255)])
-def test_priorities_and_their_bits(numbers, bits):
-    assert device.mask(numbers) == bits
-    assert device.bits(bits) == list(numbers)
 
 
 def test_the_unit_fails_when_the_rdma_device_does_not_come(tmp_path, monkeypatch, capsys):

@@ -74,25 +74,6 @@ class Played:
         return {(host, rail) for one in found if one.what == NODE for host in one.hosts for rail in one.rails}
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 7, 16, 33, 100])
-def test_a_slow_rail_of_one_node(count):
-    fleet = Played(count)
-    fleet.faults = {(fleet.hosts[count // 2], "rail3")}
-    found = fleet.find()
-    if count == 2:
-        # Nobody is there to compare with.
-        assert [(one.what, one.hosts, one.rails) for one in found] == [(UNCLEAR, fleet.hosts, ("rail3",))]
-    else:
-        assert [(one.what, one.hosts, one.rails) for one in found] == [(NODE, (fleet.hosts[count // 2],), ("rail3",))]
-    assert fleet.rounds <= 2 + math.log2(count) + 3
-
-
-def test_a_node_that_is_weak_with_all_rails_at_once():
-    fleet = Played(20)
-    fleet.weak = {"node7"}
-    assert [(one.what, one.hosts, one.rails) for one in fleet.find()] == [(NODE, ("node7",), RAILS)]
-
-
 def test_a_link_between_leaves_is_no_node():
     fleet = Played(16)
     fleet.paths = {("leaf0", "leaf1", "rail2")}

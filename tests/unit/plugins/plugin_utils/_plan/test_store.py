@@ -61,14 +61,6 @@ def make(folder, count=3, **more):
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_second_run_writes_nothing(tmp_path, real_sync):
-    assert make(tmp_path)["changed"]
-    before = {path: os.stat(tmp_path / path) for path in tree(tmp_path)}
-
-    assert not make(tmp_path)["changed"]
-    assert {path: os.stat(tmp_path / path) for path in tree(tmp_path)} == before
-
-
 OTHERS = {"deviceplugin.json"}.union(*(backend.objects for name, backend in BACKENDS.items() if name != "spiderpool"))
 
 
@@ -96,17 +88,6 @@ def test_two_folders_of_the_same_input_are_byte_identical_and_name_no_path(tmp_p
 
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
     assert str(tmp_path).encode() not in b"".join(tree(tmp_path / "one").values())
-
-
-def test_every_file_that_is_rendered_is_of_the_layout(tmp_path):
-    """Else it would be written anew by every run, and never be taken away."""
-    for attachment, network in (("sriov", "roce"), ("ib-sriov", "infiniband"), ("macvlan", "roce")):
-        folder = tmp_path / attachment
-        nodes = [{"host": "node1", "interfaces": {"rail1": "enp9s0"}}, {"host": "node2"}]
-        fabric = raw(folder, attachment=attachment, network=network)
-        assert run(fabric, nodes, check_mode=False)["changed"]
-        assert set(tree(folder / "fabric")) == {*PlanStore(str(folder / "fabric")).read_files(), "plan.json"}
-        assert not run(fabric, nodes, check_mode=False)["changed"]
 
 
 def test_only_what_differs_is_replaced(tmp_path):

@@ -17,17 +17,6 @@ def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_the_guides_exclusive_fabric():
-    files = render_switch(plan_of(*SAMPLES["exclusive"]))
-    assert files["prefixes.csv"].splitlines()[:2] == [
-        "zone,leaf,rail,family,aggregate,vlan,nodes,max_nodes,pods_per_node",
-        ",,rail1,4,172.17.0.0/24,0,8,8,28",
-    ]
-    gateways = files["gateways.csv"].splitlines()
-    assert gateways[1] == ",,rail1,4,node1,0,172.17.0.1,172.17.0.0/27,0"
-    assert len(gateways) == 65
-
-
 def test_a_shared_rail_has_one_gateway():
     gateways = rows(render_switch(plan_of(*SAMPLES["guides shared"]))["gateways.csv"])
     assert [(row["gateway"], row["subnet"], row["node"]) for row in gateways] == [
