@@ -146,6 +146,18 @@ options:
     type: list
     elements: str
     default: []
+  reserved_per_subnet:
+    description:
+      - How many addresses of each subnet no node and no pod may get, counted from its C(first) and its C(last) usable
+        address. Pairs of leaves (MLAG) use them for their own addresses beside the gateway.
+    type: dict
+    suboptions:
+      first:
+        description: Number of addresses from the first one on.
+        type: int
+      last:
+        description: Number of addresses up to the last one.
+        type: int
   foreign_networks:
     description: Networks of others (pods, services, nodes, storage); any overlap is refused.
     type: list

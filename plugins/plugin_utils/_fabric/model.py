@@ -200,6 +200,8 @@ class Fabric:
     node_pods: int | None = None
     reserved: tuple[tuple[int, int, int], ...] = ()
     """(family, first, last), merged and sorted."""
+    reserved_per_subnet: t.Mapping[str, int] | None = None
+    """How many addresses at the `first` and the `last` end of each subnet are reserved."""
     group: str = DEFAULTS["group"]
     network: str = DEFAULTS["network"]
     """`roce` or `infiniband`."""

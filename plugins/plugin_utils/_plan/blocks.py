@@ -130,6 +130,13 @@ def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
     return found
 
 
+def _ends(fabric: Fabric, window: int) -> list[Range]:
+    """Return the offsets that fabric_reserved_per_subnet reserves at both ends of a subnet."""
+    kept = fabric.reserved_per_subnet or {"first": 0, "last": 0}
+    spans = ((1, kept["first"]), (max(0, window - 1 - kept["last"]), window - 2))
+    return [*intervals.merge(span for span in spans if span[0] <= span[1])]
+
+
 def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
     """Return a rail's part of a flat subnet: a power of two of parts, so that adding a rail seldom moves anybody."""
     part = window // power_of_two(fabric.first_block + len(fabric.rails))
@@ -153,7 +160,7 @@ def _cuts(
             if slot in cuts:
                 continue
             subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
-            holes = _holes(fabric, subnet)
+            holes = [*intervals.merge([*_holes(fabric, subnet), *_ends(fabric, window)])]
             hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, holes)
             if not fabric.backend.pool_per_node:
                 # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
@@ -186,13 +193,16 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
     limit = pods_limit(fabric, family, where.max_nodes)
     gateway = gateway_offset(fabric.gateway[family], window)
     if per_node:
-        hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, ())
+        ends = _ends(fabric, window)
+        hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, ends)
         if pods and fabric.backend.rest_is_pods(family, length):
-            pods = intervals.subtract([(pods[0][0], subnet.size - 1)], [] if gateway is None else [(gateway, gateway)])
+            taken = ends if gateway is None else [*ends, (gateway, gateway)]
+            pods = intervals.subtract([(pods[0][0], subnet.size - 1)], intervals.merge(taken))
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"
-        hosts, pods = lay_out(span, window, gateway, where.max_nodes, at_end, limit, _holes(fabric, subnet))
+        holes = intervals.merge([*_holes(fabric, subnet), *_ends(fabric, window)])
+        hosts, pods = lay_out(span, window, gateway, where.max_nodes, at_end, limit, holes)
     return Block(
         zone=zone,
         rail=rail,

@@ -147,6 +147,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         host_addresses=_choice(check, given, "host_addresses"),
         node_pods=_node_pods(check, given, attachment),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
+        reserved_per_subnet=read_ends(check, "fabric_reserved_per_subnet", given["reserved_per_subnet"]),
         **read_bases(check, PLACE, given),
         ipam=_choice(check, given, "ipam"),
         foreign=_foreign(check, given["foreign_networks"]),
@@ -170,6 +171,15 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     if fabric.attached.pods:
         _check_backend(check, fabric)
     return fabric
+
+
+def read_ends(check: Checker, place: str, value: object) -> dict[str, int] | None:
+    """Return how many addresses at both ends of each subnet are reserved, None where none are."""
+    if value is None:
+        return None
+    given = check.mapping(place, value, ("first", "last"), "{first: 3, last: 0}")
+    found = {key: check.integer(f"{place}.{key}", given.get(key, 0), 0, MAX_PODS) for key in ("first", "last")}
+    return found if any(found.values()) else None
 
 
 def read_bases(check: Checker, place: str, given: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

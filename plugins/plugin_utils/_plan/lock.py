@@ -27,7 +27,7 @@ from ...module_utils._words import natural
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from .check import SUBDOMAIN, Checker, shown
-from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_gateway, read_length, read_reserved
+from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_ends, read_gateway, read_length, read_reserved
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 
 UNFINISHED = "unfinished"
@@ -38,7 +38,7 @@ BY_MODE = {
     "flat": (*FROZEN, "host_addresses"),
 }
 """The frozen keys of each mode: all that decides its addresses, and nothing that it does not use."""
-USUAL = ("ipam", *BASES)
+USUAL = ("ipam", "reserved_per_subnet", *BASES)
 """Frozen keys that are missing where they have their default."""
 
 
@@ -146,6 +146,7 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any]) -> Fabric:
         node_pods=0 if hosts_only else read_optional(check, "", frozen.get("node_pods"), 1, MAX_PODS),
         attachment=NONE if hosts_only else Fabric.attachment,
         reserved=read_reserved(check, "", frozen["reserved"]),
+        reserved_per_subnet=read_ends(check, "", frozen.get("reserved_per_subnet")),
     )
 
 

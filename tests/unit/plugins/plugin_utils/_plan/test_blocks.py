@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
@@ -15,6 +17,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import 
     address_text,
     range_text,
 )
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import block_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
@@ -220,3 +224,27 @@ def test_join_prefixes():
     joined = totals.join_prefixes(nets)
 
     assert joined == (Prefix(4, 0, 23), Prefix(4, 512, 24), Prefix(4, 1024, 22), Prefix(6, 0, 64))
+
+
+@pytest.mark.parametrize(
+    ("raw", "host", "pods"),
+    [
+        (exclusive(), "172.17.0.4", ["172.17.0.5-172.17.0.28"]),
+        (exclusive(gateway="last", supernets=["172.17.0.0/16"]), "172.17.0.4", ["172.17.0.5-172.17.0.28"]),
+        (
+            exclusive(reserved=["172.17.0.4", "172.17.0.9"]),
+            "172.17.0.5",
+            ["172.17.0.6-172.17.0.8", "172.17.0.10-172.17.0.28"],
+        ),
+        (shared(max_nodes=8, first_block=0), "172.17.0.4", ["172.17.0.12-172.17.0.252"]),
+    ],
+)
+def test_both_ends_of_each_subnet_are_kept_free(raw, host, pods):
+    made = plan({**raw, "reserved_per_subnet": {"first": 3, "last": 2}}, hosts(2), report=False)
+
+    assert made.address("node1", 1)["address"] == host
+    assert [range_text(4, span) for span in made.plan.blocks[0].pods(0)] == pods
+    assert json.loads(made.lock)["frozen"]["reserved_per_subnet"] == {"first": 3, "last": 2}
+    lock = locks.parse_lock(made.lock, "plan.json")
+    assert build_blocks(lock.fabric) == made.plan.blocks
+    assert plan({**raw, "reserved_per_subnet": {"first": 0}}, hosts(2)).lock == plan(raw, hosts(2)).lock
