@@ -27,6 +27,14 @@ def pytest_runtest_setup(item):
         pytest.skip("needs root and network namespaces")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_files(tmp_path_factory):
+    """The same for what is made once for several tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retained, "ROOT", str(tmp_path_factory.mktemp("shared")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_files(monkeypatch, tmp_path_factory):
     """A folder that hosts of namespaces keep their own files in: /etc, /var and /run are the machine's."""

@@ -154,6 +154,12 @@ echo $promote > /proc/sys/net/ipv4/conf/all/promote_secondaries
 """
 
 
+# A Python in a namespace, with a /var/lib of its own: there hosts remember their rails.
+OWN_LIB = """#!/bin/sh
+exec ip netns exec {host} sh -c 'mount --bind {lib} /var/lib && exec {python} "$@"' sh "$@"
+"""
+
+
 class Host:
     """A namespace with `rails` interfaces ens1np0.. on the leaves, and eth0 with the default route."""
 
@@ -325,7 +331,9 @@ class Fabric:
             }
             (folder / "plan" / "hosts" / f"{name}.json").write_text(json.dumps(data))
             wrapper = folder / f"python-{name}"
-            wrapper.write_text(f'#!/bin/sh\nexec ip netns exec {host.name} {sys.executable} "$@"\n')
+            lib = folder / f"lib-{name}"
+            lib.mkdir()
+            wrapper.write_text(OWN_LIB.format(host=host.name, lib=lib, python=sys.executable))
             wrapper.chmod(0o755)
             lines.append(f"{name} ansible_python_interpreter={wrapper}\n")
         plan = {"format": 1, "digest": "x", "frozen": frozen, "nodes": nodes}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.rollback import START
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import OWN_LIB, Fabric, inside, run, wait_for, want_of
 
 RAILS = 2
 PLAYBOOK = """
@@ -113,10 +113,6 @@ def test_ansibles_ssh_closes_its_connection_between_change_and_confirmation(site
 
 
 WHEEL = Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl"
-# The system's Python, with a /var/lib of its own.
-BARE = """#!/bin/sh
-exec ip netns exec {host} sh -c 'mount --bind {lib} /var/lib && exec {python} "$@"' sh "$@"
-"""
 
 
 @pytest.fixture
@@ -127,7 +123,7 @@ def bare(site, tmp_path):
     (tmp_path / "lib").mkdir()
     (tmp_path / "tmp").mkdir()
     python = tmp_path / "python"
-    python.write_text(BARE.format(host=fabric.hosts[0].name, lib=tmp_path / "lib", python="/usr/bin/python3 -s"))
+    python.write_text(OWN_LIB.format(host=fabric.hosts[0].name, lib=tmp_path / "lib", python="/usr/bin/python3 -s"))
     python.chmod(0o755)
     options = f"ansible_python_interpreter={python} ansible_remote_tmp={tmp_path}/tmp ansible_pipelining=true"
     (folder / "inventory-bare").write_text(f"node1 {options}\n")
