@@ -60,7 +60,7 @@ def spec_of(documentation: str, **more: dict[str, t.Any]) -> dict[str, t.Any]:
     :param more: what documentation has no key for, such as no_log, by option.
     """
     if YAML_ERROR:
-        _WithoutYaml({}).fail_json("")  # type: ignore[no-untyped-call]
+        _WithoutYaml({}).fail_json("PyYAML is missing. [library_missing]")  # type: ignore[no-untyped-call]
     spec = _spec_of(yaml.load(documentation, LOADER)["options"])
     return {**{name: {**option, **more.get(name, {})} for name, option in spec.items()}, **ACCESS}
 
