@@ -194,7 +194,9 @@ def collect(
     group = str(raw.get("group") or DEFAULTS["group"])
     outside = sorted(set(member) - set(groups.get(group, ())))
     warning = f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}." if outside else ""
-    unset = {name: key for key in DEFAULTS if key not in raw and (name := f"fabric_{key}") not in places}
+    # Defaults of the role are variables of its tasks, too.
+    unset = {f"fabric_{key}": key for key, usual in DEFAULTS.items() if raw.get(key, usual) == usual}
+    unset = {name: key for name, key in unset.items() if name not in hostvars["localhost"]}
     hidden: dict[str, list[str]] = {}
     nodes = []
     problems = []
@@ -238,18 +240,13 @@ def planner_problems(hostvars: t.Any, known: t.Iterable[str]) -> list[str]:
     from ._plan.run import read_problems
 
     mine, raw = hostvars["localhost"], {}
-    found: list[Problem] = []
     for key in DEFAULTS:
-        if (name := f"fabric_{key}") in mine:
-            try:
-                raw[key] = mine[name]
-            except AnsibleError as exc:
-                found.append(broken(name, exc))
+        with contextlib.suppress(AnsibleError):  # the planner refuses it
+            raw |= {key: value} if (value := mine.get(f"fabric_{key}")) is not None else {}
     places = {name: name for name in mine}
-    raw = {key: value for key, value in raw.items() if value is not None}
-    nodes, more, _warning = collect(raw, mine["groups"], hostvars, places)
+    nodes, found, _warning = collect(raw, mine["groups"], hostvars, places)
     slips = unknown_variables(places, known_variables())[0]
-    found += [*more, *(one for one in slips if one.place.rpartition(".")[2] not in known)]
+    found += [one for one in slips if one.place.rpartition(".")[2] not in known]
     found += [one for one in read_problems(raw, nodes) if one.place not in {own.place for own in found}]
     return grouped((f"{one.place}: {one.problem}", one.fix) for one in found)
 
