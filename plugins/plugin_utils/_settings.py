@@ -239,7 +239,8 @@ def planner_problems(hostvars: t.Any, known: t.Iterable[str]) -> list[str]:
     from ._plan.check import unknown_variables
     from ._plan.run import read_problems
 
-    mine, raw = hostvars["localhost"], {}
+    mine = hostvars["localhost"]
+    raw: dict[str, t.Any] = {}
     for key in DEFAULTS:
         with contextlib.suppress(AnsibleError):  # the planner refuses it
             raw |= {key: value} if (value := mine.get(f"fabric_{key}")) is not None else {}
