@@ -18,7 +18,8 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, w
 from ansible_collections.railops.rdma.tests.kernel.test_rail_network_role import PLAYBOOK, play
 
 PYTHON = """#!/bin/sh
-exec ip netns exec {host} sh -c 'mount --bind {etc} /etc; . {mounts}; exec {python} "$@"' sh "$@"
+exec ip netns exec {host} sh -c '
+mount --bind {etc} /etc; mount --bind {lib} /var/lib; . {mounts}; exec {python} "$@"' sh "$@"
 """
 NETWORKS, SETTINGS = "etc/systemd/network", "etc/sysctl.d/90-railops-rails.conf"
 READ_ONLY = "mount --bind /etc/systemd/network /etc/systemd/network; mount -o remount,bind,ro /etc/systemd/network\n"
@@ -35,7 +36,7 @@ def site(tmp_path_factory):
         for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives", "iproute2"):
             subprocess.run(["cp", "-a", f"/etc/{name}", folder / "etc"], check=False, stderr=subprocess.DEVNULL)
         (folder / "mounts").touch()
-        values = {"host": fabric.hosts[0].name, "python": sys.executable}
+        values = {"host": fabric.hosts[0].name, "python": sys.executable, "lib": folder / "lib-node1"}
         (folder / "python-node1").write_text(PYTHON.format(etc=folder / "etc", mounts=folder / "mounts", **values))
         playbook = PLAYBOOK.replace("rail_network_persist: false", "rail_network_manager: networkd")
         (folder / "site.yml").write_text(playbook.replace("'require'", "'ignore'"))
