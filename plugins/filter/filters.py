@@ -108,6 +108,9 @@ def run_hosts(
     attachment: str = "",
     network: str = "roce",
     altnames: bool = False,
+    unfinished: t.Collection[str] = (),
+    *,
+    all_hosts: bool = True,
 ) -> dict[str, t.Any]:
     """Return what becomes of the hosts of a run, what they have of their own, and in which batches they are changed.
 
@@ -117,6 +120,8 @@ def run_hosts(
     :param serial: site_serial.
     :param attachment: by which pods get a device of their own; empty where none, or where guests may have one.
     :param altnames: whether a cluster is to find rails by alternative names.
+    :param unfinished: nodes that an earlier run left cordoned.
+    :param all_hosts: whether hosts without drift are played too.
     """
     answers = {host: answer_in({"checks": None, **result}) for host, result in results.items()}
     places, owners = _planned(plan_dir)
@@ -131,7 +136,8 @@ def run_hosts(
         found[host] += kind_troubles(facts.get("gathered") if isinstance(facts, dict) else None, attachment, network)
     made = sort(found, lost, places, groups, most)
     made.stop += [ALTNAMES.sentence] if altnames else []
-    out = {*made.excluded, *made.deferred}
+    same = [] if all_hosts else [host for host, result in results.items() if _as_planned(result, unfinished)]
+    out = {*made.excluded, *made.deferred, *same}
     hosts, sizes = batches([host for host in results if host not in out], made.rails, places, serial)
     seen = told(
         (trouble_of(check), host)
@@ -139,7 +145,16 @@ def run_hosts(
         for check in answer.checks
         if check["status"] == WARNING
     )
-    return {**vars(made), "warnings": seen, "hosts": hosts, "serial": sizes}
+    return {**vars(made), "warnings": seen, "hosts": hosts, "serial": sizes, "same": folded(same)}
+
+
+def _as_planned(result: t.Mapping[str, t.Any], unfinished: t.Collection[str]) -> bool:
+    """Whether a host says that no role has anything to do there, and none was left in the middle."""
+    facts = result.get("facts")
+    if not isinstance(facts, dict) or facts.get("drift") != [] or facts.get("emptied"):
+        return False
+    node = facts.get("node")
+    return not isinstance(node, dict) or node.get("node") not in unfinished
 
 
 def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:

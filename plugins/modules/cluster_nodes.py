@@ -138,7 +138,7 @@ unlabelled:
 unfinished:
   description:
     - Nodes with the note of O(drain=begin), from this run or one that ended in the middle. With O(drain), those of
-      O(nodes) with the note of O(purpose).
+      O(nodes) with the note of O(purpose), and with O(hosts) alone those of the cluster.
   returned: always
   type: list
   elements: str

@@ -34,8 +34,8 @@ class Row(t.NamedTuple):
     """Options that only tasks give."""
     unaudited: tuple[str, ...] = ()
     """Options without meaning for an audit."""
-    unasked: tuple[str, ...] | None = ()
-    """Further options without meaning before the first change; None where the module is not asked then."""
+    unasked: tuple[str, ...] = ()
+    """Further options without meaning before the first change."""
 
 
 ROWS = {
@@ -43,10 +43,10 @@ ROWS = {
     "nic_link_type": Row("nic_mode", CARD),
     "rdma_netns": Row("rdma_host", NETNS),
     "rdma_host": Row("rdma_host", HOST, {"pin": "rdma_host_pin_names", "take_over": "rail_network_take_over"}),
-    "policy_route": Row("rail_network", ROUTE, {}, ("confirm", "undo", "on_problem"), ("gateways",), ("purge",)),
+    "policy_route": Row("rail_network", ROUTE, {}, ("confirm", "undo", "on_problem"), ("gateways",)),
     "rail_persist": Row("rail_network", PERSIST, own=("root", "stage", "on_problem")),
-    "roce_qos": Row("lossless_roce", QOS, unasked=None),
-    "gpudirect": Row("gpudirect", GPUDIRECT, unasked=("gdrcopy",)),
+    "roce_qos": Row("lossless_roce", QOS),
+    "gpudirect": Row("gpudirect", GPUDIRECT),
 }
 """The modules of the host roles, by name."""
 
@@ -65,9 +65,5 @@ def variables_of(module: str, without: t.Container[str] = (), role: str = "") ->
 
 AUDITED = {module: variables_of(module, row.unaudited) for module, row in ROWS.items()}
 """By module and option the variables that an audit reads."""
-ASKED = {
-    module: variables_of(module, (*row.unaudited, *row.unasked))
-    for module, row in ROWS.items()
-    if row.unasked is not None
-}
+ASKED = {module: variables_of(module, (*row.unaudited, *row.unasked)) for module, row in ROWS.items()}
 """The same before the first change."""

@@ -52,7 +52,7 @@ _HOST_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "gpudirect", "rail_networ
 
 PLAYBOOKS: dict[str, Spec] = {
     "site_host_roles": {"type": "list", "elements": "str", "choices": _HOST_ROLES},
-    "site_sriov_guests": {"type": "bool"},
+    **{f"site_{name}": {"type": "bool"} for name in ("sriov_guests", "all_hosts")},
     **{f"audit_{name}": {"type": "bool"} for name in ("gate", "gate_taint")},
     "audit_traffic": {"type": "str", "choices": ["none", "ping", "rdma"]},
     "audit_pods": {"type": "str", "choices": ["none", "status", "look", "latency"]},

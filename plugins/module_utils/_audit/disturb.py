@@ -10,17 +10,23 @@ What the run would do, the roles' modules return in check mode, and only where s
 from __future__ import annotations
 
 import typing as t
+from types import SimpleNamespace
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card import run as card_run
-from .._check import deviation
+from .._check import DEVIATION, deviation
 from .._driver import run as driver_run
 from .._errors import RdmaError
 from .._files import HostFiles
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
+from .._persist import run as persist_run
+from .._qos import run as qos_run
 from .._rdma import busy, host_run
+from .._route import options as route_options
+from .._route import rollback
+from .._route import run as route_run
 from .groups import OWN, Checks, Facts, Request, RoleModule, options_of, plays
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
@@ -32,6 +38,32 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
     ("rdma_host", "rdma_host", host_run),
     ("gpudirect", "gpudirect", gpudirect_run),
 )
+WORK = ("changed", "reboot_required", "problems", "warnings", "power_cycle_required")
+"""The keys of a result by which a role has something to do or to say."""
+NETWORK: tuple[tuple[str, str, t.Any], ...] = (
+    ("rail_network", "policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),
+    ("rail_network", "rail_persist", persist_run),
+    ("lossless_roce", "roce_qos", qos_run),
+)
+
+
+def look_at_drift(request: Request) -> tuple[Checks, Facts]:
+    """Return as fact `drift` the roles that have something to do or to say here; none where the host is as planned."""
+    persist = boolean(request.settings.get(OWN, {}).get("persist", True))
+    found = ["rail_network"] if rollback.pending() else []
+    for role, name, door in (*CHANGES, *NETWORK):
+        if not plays(request, role) or (name == "rail_persist" and not persist):
+            continue
+        try:
+            result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
+        except RdmaError:
+            found.append(role)
+            continue
+        due = any(result.get(key) for key in WORK)
+        # A cable is no role's work; what another module's check names, its role may refuse.
+        bad = name != "policy_route" and any(check["status"] == DEVIATION for check in result.get("checks") or ())
+        found += [role] if due or bad else []
+    return [], {"drift": [*dict.fromkeys(found)]}
 
 
 def look_at_work(request: Request) -> tuple[Checks, Facts]:

@@ -37,7 +37,7 @@ from .._route.problems import problems_of
 from .._route.want import WantRail, named, parse_want, without
 from .._untouchable import read_untouchable
 from . import renumbered
-from .disturb import look_at_work
+from .disturb import look_at_drift, look_at_work
 from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
 from .ports import port_checks
 
@@ -207,5 +207,6 @@ LOOKS: tuple[Look, ...] = tuple(
             only(of_module("rail_persist", persist_run), "persist_preflight", "persist_wins", "persist_foreign"),
         ),
         ("rail_network", renumbered.NAME, renumbered.look),
+        ("", "", look_at_drift),
     )
 )

@@ -60,7 +60,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         elif want:
             done = compared(cluster, params, want, check_mode=module.check_mode)
         else:
-            done = {"joined": joined(params["hosts"], cluster.each(*NODE))}
+            there = list(cluster.each(*NODE))
+            noted = (Node.of(node, "", params["purpose"]) for node in there)
+            unfinished = sorted(node["metadata"]["name"] for node, one in zip(there, noted) if one.note)
+            done = {"joined": joined(params["hosts"], there), "unfinished": unfinished}
     return {**UNCHANGED, **done}
 
 

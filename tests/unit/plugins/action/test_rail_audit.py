@@ -176,8 +176,8 @@ def test_a_role_calls_its_module_with_its_variables_and_knows_them_all(module):
     assert named <= {*specs["main"]["options"]}
 
 
-def test_before_the_first_change_no_quality_of_service_is_asked_for():
-    assert {*AUDITED} - {*ASKED} == {"roce_qos"}
+def test_before_the_first_change_every_module_is_asked():
+    assert {*AUDITED} == {*ASKED}
     assert ASKED["nic_link_type"] == {"cards": "nic_mode_cards"}
     assert "refresh" in {*AUDITED["rdma_driver"]} - {*ASKED["rdma_driver"]}
     assert not {"netns", "netns_mode"} & {*ASKED["rdma_host"]}
@@ -198,7 +198,7 @@ def test_the_variables_of_roles_come_by_themselves(plan, checks):
     settings = handed["args"]["settings"]
     assert settings["policy_route"] == settings["rail_persist"] == {"force": ["ens1"]}
     assert settings["rdma_netns"] == {"mode": "shared", "state": "absent"}
-    assert settings["roce_qos"] == ({} if checks == ["preflight"] else {"ecn": False})
+    assert settings["roce_qos"] == {"ecn": False}
 
 
 def test_options_come_from_variables_by_name_and_only_templates_are_templated(plan):

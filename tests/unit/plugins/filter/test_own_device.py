@@ -62,7 +62,13 @@ def test_preflight_refuses_guests_where_pods_need_virtual_functions(planned, att
     assert ("virtual" in asked) is bool(attachment)
     task = tasks["Sort the problems of all hosts"]
     given["node1"]["__site_preflight"]["checks"] = []
-    host |= {**task["vars"], "ansible_play_hosts_all": ["node1"], "groups": {}, "__site_altnames": False}
+    host |= {
+        **task["vars"],
+        "ansible_play_hosts_all": ["node1"],
+        "groups": {},
+        "__site_altnames": False,
+        "__site_played": True,
+    }
     found = value("{{ __site_sorted }}", host)
     assert (f"attachment {attachment} is for bare metal" in " ".join(found["stop"])) is bool(attachment)
 

@@ -139,3 +139,25 @@ def test_a_management_address_of_ipv6_is_one():
 def test_alternative_names_stop_a_run_for_a_cluster():
     (text,) = stops({"node1": answer()}, altnames=True)
     assert text.endswith("[altname_in_cluster]")
+
+
+NODE = {"node": "gpu-1"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "unfinished", "played"),
+    [
+        ({"drift": []}, [], False),
+        ({"drift": [], "node": NODE}, ["gpu-2"], False),
+        ({"drift": ["rail_network"]}, [], True),
+        ({"drift": [], "emptied": True}, [], True),
+        ({"drift": [], "node": NODE}, ["gpu-1"], True),
+        ({}, [], True),
+    ],
+)
+def test_only_hosts_with_drift_are_played(facts, unfinished, played):
+    results = {"node1": {**answer(), "facts": facts}, "node2": {**answer(), "facts": {"drift": ["nic_mode"]}}}
+    made = run_hosts(results, [], "", {}, unfinished=unfinished, all_hosts=False)
+    assert made["hosts"] == (["node1", "node2"] if played else ["node2"])
+    assert made["same"] == ("" if played else "node1")
+    assert run_hosts(results, [], "", {}, unfinished=unfinished)["hosts"] == ["node1", "node2"]

@@ -110,3 +110,26 @@ def test_a_kubelet_whose_host_would_be_rebooted_undrained(look, host, result, sa
     found, _asked = look(result=result, **said)
     assert [name for name, _cause in found] == ids
     assert all("k3s-agent" in cause and WHY in cause for _name, cause in found)
+
+
+@pytest.mark.parametrize(
+    ("result", "due"),
+    [
+        ({}, False),
+        ({"changed": True}, True),
+        ({"reboot_required": True}, True),
+        ({"warnings": ["The real run would stop here."]}, True),
+        ({"checks": [{"status": "deviation"}]}, True),
+        ({"checks": [{"status": "warning"}]}, False),
+        ({"failed": True}, True),
+    ],
+)
+def test_a_role_with_something_to_do_or_to_say_is_drift(host, monkeypatch, result, due):
+    monkeypatch.setattr(disturb, "CHANGES", (("nic_mode", "some_module", Door(**result)),))
+    monkeypatch.setattr(disturb, "NETWORK", ())
+    monkeypatch.setattr(disturb.rollback, "pending", lambda: None)
+    params = {"rails": [RAIL], "settings": {"preflight": {"roles": ["nic_mode"]}}}
+    request = groups.Request(SimpleNamespace(params=params), params)
+    assert disturb.look_at_drift(request) == ([], {"drift": ["nic_mode"] if due else []})
+    monkeypatch.setattr(disturb.rollback, "pending", lambda: "a timer")
+    assert "rail_network" in disturb.look_at_drift(request)[1]["drift"]
