@@ -31,8 +31,8 @@ def lab(*words: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def fleet(hosts: int, folder: Path) -> t.Iterator[t.Callable[[], Took]]:
-    """Start namespace hosts that are as planned, and give what runs the host part once more."""
+def fleet(hosts: int, folder: Path) -> t.Iterator[t.Callable[..., Took]]:
+    """Start namespace hosts that are as planned, and give what runs the host part, or another playbook, once more."""
     name, inventory = f"bench{os.getpid() % 10000}n{hosts}", folder / "inventory"
     shutil.copytree(CHECKOUT / "inventory/demo", inventory)
     (inventory / "hosts").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
@@ -42,10 +42,10 @@ def fleet(hosts: int, folder: Path) -> t.Iterator[t.Callable[[], Took]]:
         variables.write_text("\n".join([*kept, f"{key}: {value}"]) + "\n", encoding="utf-8")
     playbook(folder, "-i", "inventory", "railops.rdma.plan")
 
-    def play() -> Took:
+    def play(book: str = "hosts") -> Took:
         where = subprocess.run(lab("inventory", name), capture_output=True, text=True, check=True).stdout.strip()
-        book = ["ansible-playbook", "-i", "inventory", "-i", where, "railops.rdma.hosts"]
-        return run(lab("exec", name, "--", *book), folder, ANSIBLE_FORKS=FORKS)
+        command = ["ansible-playbook", "-i", "inventory", "-i", where, f"railops.rdma.{book}"]
+        return run(lab("exec", name, "--", *command), folder, ANSIBLE_FORKS=FORKS)
 
     try:
         run(lab("up", "--name", name, "--nodes", str(hosts), "--plan", str(folder / "plan/fabric")), folder)
@@ -63,4 +63,5 @@ def site() -> t.Iterator[dict[str, Pair]]:
         many, few = (stack.enter_context(fleet(hosts, Path(name) / str(hosts))) for hosts in (MANY, FEW))
         while True:
             ours, theirs = many(), few()
-            yield {"time": (ours.wall / MANY, theirs.wall / FEW), "memory": (ours.memory, theirs.memory)}
+            pairs = {"time": (ours.wall / MANY, theirs.wall / FEW), "memory": (ours.memory, theirs.memory)}
+            yield {**pairs, "unchanged": (ours.wall, many("audit").wall)}
