@@ -34,9 +34,10 @@ try:
     import yaml
 
     # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
-    LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    LOADER: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 except ImportError as missing:
-    YAML_ERROR = str(missing)
+    YAML_ERROR, LOADER = str(missing), None
+    yaml = None
 
 ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
 """What every module takes; the doc fragment _cluster describes it."""
