@@ -85,8 +85,8 @@ DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "netw
 
 
 @contextlib.contextmanager
-def life(shown: Path, ports: tuple[str, ...] = ("ens1np0", "ens2np0")):
-    """Make a host with these ports; yield what leads its life by steps (persist_life.py) and returns what they made."""
+def life(shown: Path):
+    """Make a host with two ports; yield what leads its life by steps (persist_life.py) and returns what they made."""
     name = f"rr-life-{os.getpid()}"
 
     def ip(*argv: str) -> None:
@@ -95,7 +95,7 @@ def life(shown: Path, ports: tuple[str, ...] = ("ens1np0", "ens2np0")):
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
         ip("link", "set", "lo", "up")
-        for number, port in enumerate(ports, 1):
+        for number, port in enumerate(("ens1np0", "ens2np0"), 1):
             far = f"far{number}"
             ip("link", "add", port, "address", mac(number), "type", "veth", "peer", "name", far)
             ip("link", "set", far, "up", "mtu", "9000")
