@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -209,20 +208,6 @@ class Live:
             return bool(self.of(kind, api_version).get(limit=1))
         except (ResourceNotFoundError, NotFoundError):
             return False
-
-    @contextlib.contextmanager
-    def kind(self, crd: Path) -> t.Iterator[None]:
-        """Serve a kind of someone else's: a definition is taken at once and served a while later."""
-        body = yaml.safe_load(crd.read_text(encoding="utf-8"))
-        spec = body["spec"]
-        api_version = f"{spec['group']}/{spec['versions'][0]['name']}"
-        resource = self.of("CustomResourceDefinition", "apiextensions.k8s.io/v1")
-        resource.create(body=body)
-        try:
-            self.until(lambda: self.served(spec["names"]["kind"], api_version), 120)
-            yield
-        finally:
-            resource.delete(name=body["metadata"]["name"])
 
     def log(self, namespace: str, pod: str) -> str:
         """Return the log of a pod."""

@@ -227,8 +227,7 @@ def wanted(name: str) -> bool:
 
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
 ON_REAL = [
-    f"tests/cluster/test_{name}.py"
-    for name in ("life", "spiderpool", "recorded", "gate", "collective", "objects", "roles", "kills", "lease")
+    f"tests/cluster/test_{name}.py" for name in ("life", "spiderpool", "recorded", "gate", "objects", "roles", "lease")
 ]
 
 

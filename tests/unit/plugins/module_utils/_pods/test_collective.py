@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MPI programs over pods: the objects, and a run on an API that is played; a real one takes them in tests/cluster."""
+"""MPI programs over pods: the objects, and a run on an API that is played."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import json
 import shutil
 
 import pytest
+from kubernetes.client import models
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods import collective_run
+from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import belongings
 from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
 from ansible_collections.railops.rdma.plugins.modules import collective_job
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -99,6 +101,26 @@ def test_the_plan_gives_the_pods_what_they_need(job):
     assert pod["spec"]["automountServiceAccountToken"] is False
     # sshd does not start without its three: tried with Debian 12's.
     assert context["capabilities"]["add"] == ["IPC_LOCK", "SETGID", "SETUID", "SYS_CHROOT"]
+
+
+def unknown(value, model):
+    """Give the fields of an object that the API's model does not have."""
+    if isinstance(value, list):
+        for item in value:
+            yield from unknown(item, model[len("list[") : -1])
+    elif isinstance(value, dict) and hasattr(models, model):
+        known = getattr(models, model)
+        fields = {key: known.openapi_types[name] for name, key in known.attribute_map.items()}
+        yield from value.keys() - fields.keys()
+        for key in value.keys() & fields.keys():
+            yield from unknown(value[key], fields[key])
+
+
+def test_the_api_has_every_field(job):
+    for body in (job, *belongings(job, "u-1", b"private", b"public")):
+        assert [*unknown(body, f"V1{body['kind']}")] == []
+    job["spec"]["template"]["spec"]["containers"][0]["memory"] = "1Gi"
+    assert [*unknown(job, "V1Job")] == ["memory"]
 
 
 @needs_keygen
