@@ -10,13 +10,11 @@ import base64
 import json
 import re
 import sys
-import time
 from pathlib import Path
 
 import mirror
 from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
 from shell import environments
-from topology import FIRST_RAIL_SLOT
 
 NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
 
@@ -131,119 +129,6 @@ def network_manager(fleet: Fleet) -> str:
     return (
         "second run empty; the same dump after others' reloads and after a reboot; traffic by every rail; what nobody "
         "confirmed was taken back by systemd"
-    )
-
-
-# What Debian's cloud images ship, and what cloud-init writes for every NIC that it finds.
-ALL_EN = """\
-network:
-    version: 2
-    ethernets:
-        all-en:
-            match: {name: "en*"}
-            dhcp4: true
-            dhcp4-overrides: {use-domains: true}
-            dhcp6: true
-            dhcp6-overrides: {use-domains: true}
-        all-eth:
-            match: {name: "eth*"}
-            dhcp4: true
-"""
-
-
-def _put(fleet: Fleet, host: str, path: str, text: str) -> None:
-    copy = f"umask 077; echo {base64.b64encode(text.encode()).decode()} | base64 -d >{path}"
-    fleet.on(host, "sh", "-c", copy)
-
-
-KUBELET = "cp /bin/sleep /usr/local/bin/kubelet && systemd-run --unit=kubelet /usr/local/bin/kubelet infinity"
-THEIRS = "/etc/netplan/60-theirs.yaml"
-
-
-def _life(docker: str, storage: str = "a-storage") -> str:
-    """Return a user's netplan file: a profile on a rail's port, Docker's bridge, a storage VLAN on another port.
-
-    Its entries sort before the image's `all-en`, without which they would never have done anything.
-
-    :param storage: the entry of the port below the VLAN.
-    """
-    profile = {"match": {"name": "ens1np0"}, "addresses": ["10.66.0.5/24"], "mtu": 9000}
-    content = {
-        "version": 2,
-        "ethernets": {"a-profile": profile, storage: {"match": {"name": "ens3np0"}} if storage != "ens3np0" else {}},
-        "bridges": {"docker0": {"addresses": [docker]}},
-        "vlans": {"storage": {"id": 30, "link": storage, "addresses": ["10.30.0.5/24"]}},
-    }
-    return json.dumps({"network": content})
-
-
-def _has(fleet: Fleet, host: str, wanted: dict[str, str], when: str) -> None:
-    """Insist on addresses by interface; what a manager sets up after ssh answers gets a moment."""
-    deadline = time.monotonic() + 60
-    while True:
-        said = json.loads(fleet.on(host, "ip", "-j", "-4", "address").strip().splitlines()[-1])
-        held = {link["ifname"]: {f"{row['local']}/{row['prefixlen']}" for row in link["addr_info"]} for link in said}
-        lost = {name: address for name, address in wanted.items() if address not in held.get(name, ())}
-        if not lost:
-            return
-        if time.monotonic() > deadline:
-            raise CaseError(f"{when} {host} lost {lost}; it has {held}")
-        time.sleep(5)
-
-
-def life(fleet: Fleet) -> str:
-    """A host with a life: named before anything is touched; kept through site, reboots and teardown."""
-    fleet.up()
-    _put(fleet, "node1", "/etc/netplan/90-default.yaml", ALL_EN)
-    _put(fleet, "node1", THEIRS, _life("172.17.0.1/16"))
-    fleet.reboot()
-    _has(fleet, "node1", {"ens1np0": "10.66.0.5/24", "storage": "10.30.0.5/24"}, "before anything of ours")
-    fleet.on("node1", "sh", "-c", KUBELET)
-    rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, fleet.rails + 1)]
-    slots = [f"0000:00:{FIRST_RAIL_SLOT - 1 + number:02x}.0" for number in range(1, fleet.rails + 1)]
-    rails[1] = {"name": "rail2", "interface": "roce2", "pci": slots[1]}
-    named_anew = [*rails[:2], {"name": "rail3", "interface": "roce3", "pci": slots[2]}, *rails[3:]]
-    fleet.declare("exclusive", **DUAL_STACK, fabric_rails=named_anew)
-    fleet.play("plan")
-    fleet.lab("gateways", fleet.name, "--plan", str(fleet.plan))
-    before = fleet.dump()
-    said = fleet.play("site", "--check", fails=True)
-    wanted = ("10.66.0.5/24", "which docker0 has on this host", "ens3np0 carries storage, and would be roce3")
-    wanted += ("VLAN storage", "90-default.yaml", "A kubelet runs here")
-    if missing := [text for text in wanted if text not in said]:
-        raise CaseError(f"the preview does not name {missing}")
-    fleet.same(before, "after the refused preview")
-
-    _put(fleet, "node1", THEIRS, _life("192.168.200.1/24", "ens3np0"))
-    fleet.reboot()
-    fleet.on("node1", "sh", "-c", KUBELET)
-    meant = {"rail_network_take_over": ["ens1np0"], "rdma_host_drain": False}
-    fleet.declare("exclusive", **DUAL_STACK, **meant, fabric_rails=rails)
-    fleet.play("plan")
-    fleet.play("site", "--check")
-    fleet.play("site")
-    unchanged(fleet.play("hosts"))
-    kept = {"docker0": "192.168.200.1/24"}
-    _has(fleet, "node1", kept, "after site")
-    # By this name the VLAN's port sorts after the image's `all-en`: it comes with the boot at which ours is the first.
-    kept["storage"] = "10.30.0.5/24"
-    fleet.reboot()
-    _has(fleet, "node1", kept, "after a reboot")
-    fleet.play("verify")
-    fleet.play("teardown")
-    if fleet.on("node1", "cat", THEIRS).strip() != _life("192.168.200.1/24", "ens3np0"):
-        raise CaseError(f"after teardown {THEIRS} is another")
-    # What was moved for us goes back: without ours, the image's entry is the first for that port again.
-    _put(fleet, "node1", THEIRS, _life("192.168.200.1/24"))
-    fleet.reboot()
-    _has(fleet, "node1", {**kept, "ens1np0": "10.66.0.5/24"}, "after teardown and a reboot")
-    mtu = fleet.on("node1", "cat", "/sys/class/net/ens1np0/mtu").split()[-1]
-    if mtu != "9000":
-        raise CaseError(f"after teardown ens1np0 has an MTU of {mtu}")
-    return (
-        "a user's profile, Docker's bridge, a storage VLAN on a port that would get a name, and a kubelet without a "
-        "cluster: each named by `site --check`, nothing touched; with the remedies site with its reboot, and all of "
-        "theirs is there after another reboot; after teardown the profile is back"
     )
 
 

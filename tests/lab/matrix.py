@@ -41,7 +41,6 @@ CASES = (
     Case("networkd", "host network persists, systemd-networkd", 1500, host_cases.network_manager, "networkd"),
     Case("netplan", "host network persists, netplan", 1500, host_cases.network_manager, "netplan"),
     Case("networkmanager", "host network persists, NetworkManager", 1500, host_cases.network_manager, "networkmanager"),
-    Case("life", "a host with a life: named, kept, given back", 5400, host_cases.life, "netplan", nodes=1),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),
     Case("accept", "acceptance: pairs to the whole lab, culprits named", 5400, host_cases.accept, nodes=3),

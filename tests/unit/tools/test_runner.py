@@ -84,20 +84,6 @@ def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(ru
     assert "passed   good" in run(good)[1]
 
 
-def test_a_check_that_stands_still_is_ended_with_its_children(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(runner, "IDLE", 1)
-    monkeypatch.setattr(runner, "GRACE", 1)
-    text = f"sleep 60 & echo $! > {tmp_path}/pid; wait"
-    code, said = run(Step("stuck", "", runs(["sh", "-c", text]), 1))
-    assert code == 1
-    assert "it stood still and was ended" in said
-    until = time.monotonic() + 120
-    child = Path("/proc", (tmp_path / "pid").read_text(encoding="utf-8").strip(), "stat")
-    while child.exists() and " Z " not in child.read_text(encoding="utf-8") and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not child.exists() or " Z " in child.read_text(encoding="utf-8")
-
-
 def test_ended_from_outside_it_ends_what_it_started(tmp_path):
     """As `timeout make test` does: the checks are ended too."""
     text = f"""

@@ -92,25 +92,6 @@ def test_check_mode_shows_per_node_and_rail_what_would_change_and_writes_nothing
     assert (fleet / "plan/fabric/plan.json").read_bytes() == before
 
 
-def test_mistakes_come_at_once_with_place_and_fix_and_the_misspelt_variable_is_named(fleet):
-    (fleet / "group_vars/all.yml").write_text(
-        SETTINGS.replace("fabric_supernets: [172.17.0.0/16]", "fabric_supernet: [172.17.0.0/16]")
-        + "fabric_mtu: 99\nfabric_gateway: middle\nfabric_vfs: [many]\n"
-    )
-
-    done = playbook(fleet)
-
-    output = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 2
-    assert "fabric_supernet: No option has this name, so it would do nothing. Write fabric_supernets, or" in output
-    assert "fabric_mtu: 99 is out of range. Give a number from 1280 to 9978." in output
-    assert "fabric_gateway: 'middle' is neither first, last, none nor an offset." in output
-    for said in ("fabric_vfs: ['many'] is not a whole number.", "Fix what is listed and run again."):
-        assert output.count(said) == 1, "one sentence, once"
-    assert "Traceback" not in output
-    assert not (fleet / "plan").exists()
-
-
 def test_names_of_other_roles_and_of_single_hosts_are_looked_at_too(fleet):
     (fleet / "group_vars/gpu_nodes.yml").write_text("verify_max_error: 1\nrail_network_owner: me\n")
     (fleet / "group_vars/all.yml").write_text(SETTINGS + "fabric_owner: me\nverify_max_errors: 1\n")

@@ -133,19 +133,6 @@ def test_no_route_beyond_the_subnet_where_there_is_no_need_or_no_way(values):
     assert routes == ["192.0.2.0/27 dev ens1np0 table 1001 scope link src 192.0.2.2"]
 
 
-def test_protocol_and_the_metric_inside_a_table_of_ours_are_no_difference():
-    host = host_of("ens1np0")
-    target = plan(host).target
-    routes = frozenset(
-        dataclasses.replace(route, protocol=4, metric=77 if route.table == 1001 else route.metric)
-        for route in target.routes
-    )
-    rules = frozenset(dataclasses.replace(rule, protocol=4) for rule in target.rules)
-    addresses = frozenset(dataclasses.replace(item, protocol=0) for item in target.addresses)
-    again = dataclasses.replace(target, routes=routes, rules=rules, addresses=addresses)
-    assert not plan(dataclasses.replace(host, snapshot=again, addresses=addresses)).changed
-
-
 def test_an_address_that_is_held_back_is_made_again_with_its_rule_and_routes():
     host = host_of("ens1np0")
     target = plan(host).target

@@ -62,19 +62,6 @@ def strange(*names):
     return [(problem.place, problem.fix.partition(",")[0]) for problem in problems], warnings
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("fabric_supernet", "fabric_supernets"),
-        ("fabric_suppernets", "fabric_supernets"),
-        ("fabric_rail", "fabric_rails"),
-        ("verify_max_error", "verify_max_errors"),
-    ],
-)
-def test_a_variable_near_to_an_option_is_refused_with_the_option(name, meant):
-    assert strange(name) == ([(name, f"Write {meant}")], [])
-
-
 @pytest.mark.parametrize("name", ["fabric_planes", "fabric_switches"])
 def test_a_variable_of_a_newer_version_is_refused(name):
     assert strange(name) == ([(name, "Install that version or newer")], [])
