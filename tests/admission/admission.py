@@ -109,12 +109,7 @@ class Admission:
         spec, name = new["spec"], new["metadata"]["name"]
         if old is not None:
             if old["metadata"].get("deletionTimestamp"):
-                raise AdmissionError(
-                    new,
-                    "metadata.deletionTimestamp",
-                    "cannot update a terminating IPPool",
-                    code=403,
-                )
+                raise AdmissionError(new, "metadata.deletionTimestamp", "cannot update a terminating IPPool", code=403)
             check_unchanged(new, old, ("ipVersion", "subnet"))
         self._check_family(new)
         if old is None:
@@ -151,9 +146,7 @@ class Admission:
         for index, entry in enumerate(new["spec"]["ips"]):
             if (parsed := parse_range(entry)) is None or parsed.family != family or parsed.first > parsed.last:
                 raise AdmissionError(
-                    new,
-                    f"spec.ips[{index}]",
-                    f'Invalid value: "{entry}": invalid IP range format in IPv{family}',
+                    new, f"spec.ips[{index}]", f'Invalid value: "{entry}": invalid IP range format in IPv{family}'
                 )
 
     def _check_spidermultusconfig(self, new: Json, old: Json | None) -> None:
@@ -163,11 +156,7 @@ class Admission:
     def _check_family(self, obj: Json) -> None:
         family = obj["spec"].get("ipVersion")
         if family not in (4, 6):
-            raise AdmissionError(
-                obj,
-                "spec.ipVersion",
-                f'Unsupported value: {family}: supported values: "4", "6"',
-            )
+            raise AdmissionError(obj, "spec.ipVersion", f'Unsupported value: {family}: supported values: "4", "6"')
 
 
 def check(objects: Iterable[Json]) -> list[str]:

@@ -11,15 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .mutate import (
-    BLOCKS,
-    COORDINATOR,
-    INJECT_NETWORK,
-    INJECT_RDMA,
-    PARENTS,
-    AdmissionError,
-    Json,
-)
+from .mutate import BLOCKS, COORDINATOR, INJECT_NETWORK, INJECT_RDMA, PARENTS, AdmissionError, Json
 
 
 def check_cni(obj: Json) -> None:
@@ -35,9 +27,7 @@ def check_cni(obj: Json) -> None:
         raise AdmissionError(obj, place, f"Required value: no {place}[{field}] specified")
     if others:
         raise AdmissionError(
-            obj,
-            "spec.cniType",
-            f"Forbidden: the cniType {cni} only supports {place}, please remove other CNI configs",
+            obj, "spec.cniType", f"Forbidden: the cniType {cni} only supports {place}, please remove other CNI configs"
         )
     _check_injection(obj, cni, block)
 

@@ -81,11 +81,7 @@ def check_unchanged(new: Json, old: Json, fields: tuple[str, ...]) -> None:
     for field in fields:
         before, after = old["spec"].get(field), new["spec"].get(field)
         if before != after and not (field == "ipVersion" and before is None):
-            raise AdmissionError(
-                new,
-                f"spec.{field}",
-                f"Forbidden: is not changeable (it is {before})",
-            )
+            raise AdmissionError(new, f"spec.{field}", f"Forbidden: is not changeable (it is {before})")
 
 
 def cidr_of(obj: Json) -> Cidr:
@@ -100,11 +96,7 @@ def check_cidr(obj: Json) -> None:
     text, family = obj["spec"]["subnet"], obj["spec"]["ipVersion"]
     cidr = parse_cidr(text)
     if cidr is None or cidr.family != family:
-        raise AdmissionError(
-            obj,
-            "spec.subnet",
-            f'Invalid value: "{text}": invalid CIDR format in IPv{family}',
-        )
+        raise AdmissionError(obj, "spec.subnet", f'Invalid value: "{text}": invalid CIDR format in IPv{family}')
     if cidr.masked() != text:
         raise AdmissionError(
             obj,
@@ -124,9 +116,7 @@ def check_ranges(obj: Json) -> None:
         place = f"spec.ips[{index}]"
         if parsed is None or parsed.family != cidr.family:
             raise AdmissionError(
-                obj,
-                place,
-                f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}',
+                obj, place, f'Invalid value: "{entry}": invalid IP range format in IPv{cidr.family}: it {UNPARSABLE}'
             )
         if min(parsed.first, parsed.last) < cidr.first or max(parsed.first, parsed.last) > cidr.last:
             raise AdmissionError(

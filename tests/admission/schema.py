@@ -51,11 +51,7 @@ _MTU = Field("int", minimum=0, default=0)
 
 
 _PARENT = _object(
-    master=Field("list", required=True, items=_STR),
-    vlanID=_VLAN_ID,
-    mtu=_MTU,
-    rdmaResourceName=_STR,
-    ippools=_POOLS,
+    master=Field("list", required=True, items=_STR), vlanID=_VLAN_ID, mtu=_MTU, rdmaResourceName=_STR, ippools=_POOLS
 )
 _IPPOOL = _object(
     required=True,
@@ -131,14 +127,7 @@ KINDS: t.Mapping[str, Kind] = {
     "SriovNetworkNodePolicy": Kind(SRIOV, True, _POLICY),
 }
 
-_PYTHON_TYPES: t.Mapping[str, type] = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "list": list,
-    "object": dict,
-    "map": dict,
-}
+_PYTHON_TYPES: t.Mapping[str, type] = {"str": str, "int": int, "bool": bool, "list": list, "object": dict, "map": dict}
 
 
 def _has_type(value: object, wanted: Field) -> bool:

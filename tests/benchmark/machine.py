@@ -62,7 +62,4 @@ def machine() -> dict[str, str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     versions = [f"Python {platform.python_version()}", *(f"{name} {metadata.version(name)}" for name in PACKAGES)]
-    return {
-        "machine": f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}",
-        "versions": ", ".join(versions),
-    }
+    return {"machine": f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}", "versions": ", ".join(versions)}

@@ -117,13 +117,7 @@ class Dropped(Exception):
 class ApiDouble:
     """The server, its store, its controllers and its faults."""
 
-    def __init__(
-        self,
-        *,
-        nodes: t.Iterable[str] = (),
-        crds: bool = True,
-        admit: Webhooks | None = None,
-    ) -> None:
+    def __init__(self, *, nodes: t.Iterable[str] = (), crds: bool = True, admit: Webhooks | None = None) -> None:
         self.admission = admit
         self.store = Store(self.admit)
         if admit is not None:

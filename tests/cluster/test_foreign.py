@@ -254,8 +254,7 @@ def test_the_sriov_operators_crds_in_an_older_version(
     define(live, older)
     name = "sriovnetworknodepolicies.sriovnetwork.openshift.io"
     case.refused(
-        f"CRD {name}: It belongs to helm (1.1.0), and lacks status.",
-        "cluster_components: {sriov_operator: adopt}",
+        f"CRD {name}: It belongs to helm (1.1.0), and lacks status.", "cluster_components: {sriov_operator: adopt}"
     )
     sriov_operator(double)
     hook = [path for _method, path in double.requests if "pre-delete" in path]

@@ -70,10 +70,7 @@ class Life:
 
 @pytest.mark.usefixtures("webhooks")
 def test_life_of_a_cluster(
-    playbook: Playbook,
-    live: Live,
-    maybe_double: ApiDouble | None,
-    plans: t.Callable[[str], Path],
+    playbook: Playbook, live: Live, maybe_double: ApiDouble | None, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")
     life = Life(playbook, live, maybe_double)

@@ -52,13 +52,7 @@ CASES = (
         cluster_cases.shared,
         cluster=True,
     ),
-    Case(
-        "cluster-broken",
-        "MPI over pods, a cut rail, on a real cluster",
-        5400,
-        cluster_cases.broken,
-        cluster=True,
-    ),
+    Case("cluster-broken", "MPI over pods, a cut rail, on a real cluster", 5400, cluster_cases.broken, cluster=True),
 )
 
 

@@ -79,8 +79,7 @@ def require_tools(tools: dict[str, str], what: str) -> None:
     if missing := missing_tools(tools):
         packages = " ".join(sorted({tools[name] for name in missing}))
         raise LabError(
-            f"{what} needs {', '.join(missing)}, not found on PATH.",
-            f"On Debian or Ubuntu: apt-get install {packages}",
+            f"{what} needs {', '.join(missing)}, not found on PATH.", f"On Debian or Ubuntu: apt-get install {packages}"
         )
 
 

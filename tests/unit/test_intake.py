@@ -357,8 +357,7 @@ Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(n
 
 @answers(0.15, 3)
 @given(
-    st.fixed_dictionaries(dict.fromkeys(["node1", "node2"], st.one_of(INFO, INFO, WEIRD))),
-    st.one_of(WEIRD, st.none()),
+    st.fixed_dictionaries(dict.fromkeys(["node1", "node2"], st.one_of(INFO, INFO, WEIRD))), st.one_of(WEIRD, st.none())
 )
 def test_what_discover_is_told(infos, lldp):
     made = discovered.discover(infos)

@@ -75,8 +75,7 @@ CASES = {
         ["link add link ens1np0 name upper type macvlan", "link set ens1np0 up", *over("upper")], {"ens1np0", "upper"}
     ),
     "vlan": Case(
-        ["link add link ens1np0 name upper type vlan id 7", "link set ens1np0 up", *over("upper")],
-        {"ens1np0", "upper"},
+        ["link add link ens1np0 name upper type vlan id 7", "link set ens1np0 up", *over("upper")], {"ens1np0", "upper"}
     ),
     "bridge": Case(BRIDGE, {"ens1np0", "br0"}),
     "bond": Case([BRIDGE[0].replace("bridge", "bond"), *BRIDGE[1:]], {"ens1np0", "br0"}),

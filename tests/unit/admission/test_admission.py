@@ -7,13 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.tests.admission.admission import Admission, AdmissionError, check
-from ansible_collections.railops.rdma.tests.admission.samples import (
-    DOCUMENTED,
-    NOT_OURS,
-    REFUSED,
-    multus,
-    pool,
-)
+from ansible_collections.railops.rdma.tests.admission.samples import DOCUMENTED, NOT_OURS, REFUSED, multus, pool
 
 
 def refusal(obj, *existing):

@@ -28,11 +28,7 @@ def rows(hosts, answering=None):
 
 
 def test_numbers_of_what_would_change_equal_hosts_in_one_row():
-    whole = {
-        "__rail_network_live": LIVE,
-        "__rail_network_files": FILE,
-        "rdma_driver_result": {"packages": ["p", "q"]},
-    }
+    whole = {"__rail_network_live": LIVE, "__rail_network_files": FILE, "rdma_driver_result": {"packages": ["p", "q"]}}
     more = {**whole, "__rdma_host_netns": {"changed": True, "reboot_required": True}}
     assert rows({"node1": whole, "node2": whole, "node3": more}) == [
         ["node[1-2]", "1", "0", "0", "1", "0", "1", "2", "no"],

@@ -60,10 +60,7 @@ def test_jobs_and_processes_are_named_and_pods_apart(host, run_module):
     host.process(33, "python3 train.py", NVIDIA, "/dev/nvidiactl", VERBS)
     host.process(34, "python3 serve.py", NVIDIA, cgroup=POD)
     found = run_module()
-    assert found["work"] == [
-        "job 4711 of Slurm",
-        f"python3 (pid 33) holds {VERBS}, {NVIDIA}, /dev/nvidiactl",
-    ]
+    assert found["work"] == ["job 4711 of Slurm", f"python3 (pid 33) holds {VERBS}, {NVIDIA}, /dev/nvidiactl"]
     assert found["pods"] == [f"python3 (pid 34) holds {NVIDIA}"]
 
 

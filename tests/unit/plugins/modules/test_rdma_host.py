@@ -61,10 +61,7 @@ def test_the_first_run_changes_and_the_second_does_not(root, run_module):
     assert "Name=rail1\n" in (root / LINK).read_text()
     second = run_module(rails=[RAIL])
     assert (second["changed"], second["reboot_required"]) == (False, True)
-    assert {item["id"]: item["status"] for item in first["checks"]} == {
-        "rdma_modules": "ok",
-        "rdma_name": "deviation",
-    }
+    assert {item["id"]: item["status"] for item in first["checks"]} == {"rdma_modules": "ok", "rdma_name": "deviation"}
 
 
 def test_the_interface_of_the_default_route_keeps_its_name(root, run_module, refused):
@@ -104,10 +101,7 @@ def test_a_port_over_which_storage_is_mounted_keeps_its_name(root, refused):
     refused("ens1np0 carries storage (nfs4 192.0.2.7 over ens1np0)", rails=[RAIL])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"rdma_prefixes": ["10.66.0.0/16"]}, {"take_over": ["ens1np0"]}],
-)
+@pytest.mark.parametrize("options", [{"rdma_prefixes": ["10.66.0.0/16"]}, {"take_over": ["ens1np0"]}])
 def test_what_is_the_fabrics_or_given_up_keeps_no_name(root, run_module, options):
     install(root / "bin", plain("eth0", STORAGE, **{"ens1np0.30": "10.66.0.6", "ens1np0": "10.66.0.5"}))
     if "take_over" in options:
@@ -120,8 +114,7 @@ RINGS = "[Match]\n{}\n\n[Link]\nNamePolicy=onboard\nRxBufferSize=8192\nGenericRe
 
 
 @pytest.mark.parametrize(
-    "match",
-    ["Path=pci-0000:19:00.*", "Driver=mlx5_core", "Type=ether\nOriginalName=*", "PermanentMACAddress={mac}"],
+    "match", ["Path=pci-0000:19:00.*", "Driver=mlx5_core", "Type=ether\nOriginalName=*", "PermanentMACAddress={mac}"]
 )
 def test_a_users_settings_of_a_link_are_kept_beside_the_name(root, run_module, match):
     (root / "sys/class/net/ens1np0/address").write_text("00:00:5e:00:53:01\n")
@@ -211,8 +204,6 @@ def test_ipoib_interfaces_are_known(tmp_path, root, run_module, monkeypatch):
     machines.lay_out("one-switch-each-ib", tmp_path / "ib")
     machines.stand_for_the_host(monkeypatch, tmp_path / "ib")
     looked = run_module(
-        network="infiniband",
-        rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}],
-        _ansible_check_mode=True,
+        network="infiniband", rails=[{"name": "rail1", "interface": "ibs1", "mtu": 4200}], _ansible_check_mode=True
     )
     assert {item["id"]: item["observed"] for item in looked["checks"]}["rdma_ipoib_mtu"] == "at most 4092"

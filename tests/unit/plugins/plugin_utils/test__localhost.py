@@ -16,12 +16,7 @@ import yaml
 from ansible.plugins.action import ActionBase
 from jinja2 import Environment, nodes
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import (
-    DECIDING,
-    INJECTED,
-    PLAN,
-    differing,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED, PLAN, differing
 from ansible_collections.railops.rdma.tests.unit import book
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.machines import put

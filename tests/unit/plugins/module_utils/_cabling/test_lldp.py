@@ -22,10 +22,7 @@ DCBX = {
         "algorithm": ["ets", "strict", "strict", "ets", "strict", "strict", "strict", "strict"],
     },
     "pfc": {"willing": False, "capability": 8, "enabled": [3]},
-    "app": [
-        {"priority": 3, "selector": "dscp", "value": 26},
-        {"priority": 6, "selector": "dscp", "value": 48},
-    ],
+    "app": [{"priority": 3, "selector": "dscp", "value": 26}, {"priority": 6, "selector": "dscp", "value": 48}],
 }
 LEAF1 = {
     "switch": "leaf1",

@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import nodes_run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import refused
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.causes import (
-    DevicePlugin,
-    explain,
-    plugin_of,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.causes import DevicePlugin, explain, plugin_of
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 ONE, TWO = "spidernet.io/fabric_rail1", "spidernet.io/fabric_rail2"

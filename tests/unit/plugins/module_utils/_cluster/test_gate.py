@@ -176,10 +176,7 @@ def test_patches_name_the_version_that_was_read():
     live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
     target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))["n"]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
-    assert taint_patch(live, True) == {
-        "metadata": {"resourceVersion": "77"},
-        "spec": {"taints": [FOREIGN, GATE_TAINT]},
-    }
+    assert taint_patch(live, True) == {"metadata": {"resourceVersion": "77"}, "spec": {"taints": [FOREIGN, GATE_TAINT]}}
 
 
 @pytest.mark.parametrize(
@@ -211,11 +208,7 @@ def test_what_a_verdict_says_of_nodes():
             "error": host("error"),
         }
     }
-    assert judgements(verdict, ["mode"]) == {
-        "good": "",
-        "bad": "rail1: mtu",
-        "ignored": "",
-    }
+    assert judgements(verdict, ["mode"]) == {"good": "", "bad": "rail1: mtu", "ignored": ""}
     assert judgements(verdict)["bad"] == "rail1: mtu; host: mode"
 
 

@@ -27,11 +27,7 @@ def pool(text, count):
         pytest.param(pool(None, 0), None, id="given-back"),
         pytest.param(pool(json.dumps(OURS), 1), None, id="the-test-application"),
         pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
-        pytest.param(
-            pool(json.dumps(OURS | OTHERS), 2),
-            " (172.17.0.4 by ml/train-0)",
-            id="both",
-        ),
+        pytest.param(pool(json.dumps(OURS | OTHERS), 2), " (172.17.0.4 by ml/train-0)", id="both"),
         pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
         pytest.param(
             pool('{"172.17.0.5": {"pod": "default/fabric-test-2-x7k2p"}}', 1),

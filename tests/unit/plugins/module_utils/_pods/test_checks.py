@@ -193,10 +193,7 @@ def printed(**changes):
             id="services-by-a-rail",
         ),
         pytest.param(
-            {"routes4": [MAIN, {"dst": "172.17.2.0/27", "dev": "net2"}, default(1), default(2)]},
-            [],
-            "",
-            id="subnet",
+            {"routes4": [MAIN, {"dst": "172.17.2.0/27", "dev": "net2"}, default(1), default(2)]}, [], "", id="subnet"
         ),
         pytest.param({"rdma": []}, [("pod_rdma", None)], "0 active RDMA devices for 2 rails", id="no-device"),
         pytest.param(

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import (
-    argv,
-    explain,
-    judge,
-    parse,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import argv, explain, judge, parse
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import Port
 
 ROCE = Port("mlx5_0", 1, "ACTIVE", 0, gid_index=3)

@@ -137,9 +137,6 @@ def test_the_unit_fails_when_the_rdma_device_does_not_come(tmp_path, monkeypatch
 
 def test_the_program_runs_alone():
     done = subprocess.run(
-        [sys.executable, "-I", device.__file__, "/dev/null", "ens1np0"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-I", device.__file__, "/dev/null", "ens1np0"], capture_output=True, text=True, check=False
     )
     assert "JSONDecodeError" in done.stderr  # it started, and read the file it was given

@@ -42,10 +42,7 @@ def test_infiniband_needs_ipoib_and_umad():
     assert plan_host(Want(network="infiniband"), have()).load == ["ib_umad", "ib_ipoib"]
 
 
-@pytest.mark.parametrize(
-    ("rdma_mode", "load"),
-    [("shared", ("ib_umad",)), ("exclusive", ()), ("", ())],
-)
+@pytest.mark.parametrize(("rdma_mode", "load"), [("shared", ("ib_umad",)), ("exclusive", ()), ("", ())])
 def test_pods_that_share_a_device_need_umad(rdma_mode, load):
     assert plan_host(Want(rdma_mode=rdma_mode), have()).load == list(load)
 

@@ -8,13 +8,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._route import tcp
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
-    Outcome,
-    Target,
-    answer,
-    checksum,
-    packet,
-)
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome, Target, answer, checksum, packet
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     checks_of,
     names_of,

@@ -173,20 +173,8 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
     ("host", "values", "says", "fix"),
     [
         pytest.param(host_of(), {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
-        pytest.param(
-            host_of("ens1np0", untouchable=DEFAULT_ROUTE),
-            {},
-            "default route",
-            "force",
-            id="default",
-        ),
-        pytest.param(
-            host_of("ens1np0", untouchable=CONNECTION),
-            {},
-            "connection",
-            "force",
-            id="connection",
-        ),
+        pytest.param(host_of("ens1np0", untouchable=DEFAULT_ROUTE), {}, "default route", "force", id="default"),
+        pytest.param(host_of("ens1np0", untouchable=CONNECTION), {}, "connection", "force", id="connection"),
         pytest.param(host_of("ens1np0"), {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
         pytest.param(
             host_of("ens1np0", link={"min_mtu": 1500}),

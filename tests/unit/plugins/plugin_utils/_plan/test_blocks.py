@@ -12,11 +12,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric import totals
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import (
-    Prefix,
-    address_text,
-    range_text,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import Prefix, address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import block_of

@@ -21,10 +21,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import 
     profiles,
 )
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import facts_of, node_labels
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import (
-    object_warnings,
-    render_cluster,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings, render_cluster
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.admission.admission import check
 from ansible_collections.railops.rdma.tests.admission.mutate import mutate

@@ -57,10 +57,7 @@ def test_a_hosts_own_text_is_no_fix(fix):
         (RULE, {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
         (f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
         (f"Run `sysctl -w {LIMITS}`, and correct it where sysctl.d sets it.", {"settings": [LIMITS]}),
-        (
-            f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.",
-            {"settings": [TABLES]},
-        ),
+        (f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.", {"settings": [TABLES]}),
         (
             "The kernel refused `sysctl net/ipv4/conf/ens1.7/rp_filter=2`: no.",
             {"command": ["sysctl net/ipv4/conf/ens1.7/rp_filter=2"]},

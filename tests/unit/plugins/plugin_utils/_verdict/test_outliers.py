@@ -36,11 +36,7 @@ def port(**more):
 def result(host, *checks, **rails):
     rails = {"rail1": port(), "rail2": port(), **rails}
     macs = {rail: f"00:00:5e:00:53:{int(host[4:]):x}{rail[4:]}" for rail in rails}
-    return {
-        "host": host,
-        "checks": list(checks),
-        "facts": {"health": {"rails": rails}, "macs": macs},
-    }
+    return {"host": host, "checks": list(checks), "facts": {"health": {"rails": rails}, "macs": macs}}
 
 
 def found(*results):
