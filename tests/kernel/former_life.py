@@ -58,10 +58,12 @@ BESIDE_RAILS = {
         nexthop add id 70 group 7 proto bgp
         route add 203.0.113.0/24 nhid 70 proto bgp metric 20
     """,
-    "rules of Cilium": """
+    "what Cilium, Calico and Spiderpool have": """
         rule add fwmark 0x200/0xf00 lookup 2004 priority 9
         route add local default dev lo table 2004
         rule add from all lookup local priority 100
+        rule add priority 1000 lookup 500
+        route add blackhole 10.96.7.0/26 proto 80
     """,
     "rules of a VPN, a VRF and of forwarded packets": """
         rule add iif tun0 lookup 51 priority 500

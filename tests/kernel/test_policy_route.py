@@ -156,66 +156,6 @@ def ping(host, source, target, count):
 
 # --- others' state ----------------------------------------------------------------------------------------------------
 
-FOREIGN = """
-rule add priority 1000 lookup 500
-rule add from 10.9.0.0/16 lookup 77 priority 151
-rule add fwmark 0x200/0xf00 lookup 2004 priority 9
--6 rule add priority 1000 lookup 500
-route add 172.17.0.9/32 dev eth0 table 500
-route add 10.9.0.0/16 via 198.51.100.254 table 77
-route add default via 198.51.100.254 table 2005 proto 7
-route add 10.88.0.0/16 via 198.51.100.254 metric 101
-route add blackhole 10.96.7.0/26 proto 80
-address add 192.0.2.77/32 dev lo
-address add 203.0.113.9/24 dev ens1np0
-address add 2001:db8:77::9/64 dev ens1np0 nodad
-link set ens1np0 up
-route add 10.77.0.0/16 via 203.0.113.1 dev ens1np0
-route add 10.78.0.0/16 via 203.0.113.1 dev ens1np0 table 78 metric 5
--6 route add 2001:db8:88::/48 via 2001:db8:77::1 dev ens1np0 metric 77
-"""
-
-
-def test_foreign_state_survives_everything(host):
-    want = want_of(0, RAILS)
-    host.apply(want)
-    for line in filter(None, FOREIGN.splitlines()):
-        host.ip(*line.split())
-    with_ours = host.dump()
-    assert not host.apply(want)["changed"]
-    # Moved to another slot and gone: all of ours changes, nothing of theirs.
-    moved = want_of(5, RAILS)
-    host.apply(moved)
-    host.apply(want)
-    assert host.dump() == with_ours
-    host.apply({**want, "state": "absent"})
-    left = host.dump()
-    for line in filter(None, FOREIGN.splitlines()):
-        if "route add" in line or "address add" in line:
-            part = "routes" if "route" in line else "addresses"
-            thing = line.split("add ")[1].split()[0]
-            thing = line.split("blackhole ")[1].split()[0] if thing == "blackhole" else thing
-            assert any(thing.removesuffix("/32") in entry for entry in left[part]), (line, left[part])
-    assert sum("lookup 500" in line for line in left["rules"]) == 2
-    assert not any("10001:" in line for line in left["rules"])
-
-
-def test_a_network_manager_s_protocol_is_still_ours(host):
-    """After a reboot the manager makes the same entries with the protocol static; that is no change and no stranger."""
-    want = want_of(0, 1)
-    host.apply(want)
-    for family in ("-4", "-6"):
-        for line in host.ip(family, "route", "show", "table", "all", "proto", "143").splitlines():
-            words = [word for word in line.replace("proto 143", "proto static").split() if word != "pref"]
-            words = [word for word in words if word != "medium"]
-            host.ip(family, "route", "replace", *words)
-        source = want["rails"][0]["addresses"][0 if family == "-4" else 1]["address"]
-        host.ip(family, "rule", "del", "priority", "10001")
-        host.ip(family, "rule", "add", "from", source, "lookup", "1001", "priority", "10001", "protocol", "static")
-    assert not host.apply(want)["changed"]
-    host.apply({**want, "state": "absent"})
-    assert not [line for line in host.dump()["routes"] if "1001" in line]
-
 
 def test_what_is_ours_and_not_wanted_any_more_goes(host):
     host.apply(want_of(0, RAILS))

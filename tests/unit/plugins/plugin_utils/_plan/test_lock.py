@@ -11,7 +11,6 @@ version: never replace one, and add one with each new key.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import l
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan
 
 LOCKS = Path(__file__).parents[3] / "data/locks"
@@ -118,16 +116,6 @@ def test_a_frozen_key_or_value_that_is_not_known_is_refused(change):
         locks.parse_lock(text, "plan.json")
     assert caught.value.problems[0].place.startswith("plan.json: frozen")
     assert {problem.fix for problem in caught.value.problems} == {NEWER}
-
-
-@pytest.mark.parametrize("change", UNKNOWN)
-def test_another_clusters_plan_is_refused_alike(change, tmp_path):
-    path = tmp_path / "plan.json"
-    path.write_text(frozen_with(change))
-    fabric = {**exclusive(), "plan_dir": str(tmp_path / "plan"), "foreign_plans": [str(path)]}
-    with pytest.raises(InputError, match=re.escape(f"fabric_foreign_plans[0] ({path}): frozen")) as caught:
-        run(fabric, hosts(1), check_mode=False)
-    assert NEWER in str(caught.value)
 
 
 def test_a_gateway_may_differ_from_family_to_family():
