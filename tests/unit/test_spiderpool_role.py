@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.playbooks import LOADER, content
 
 Json = dict[str, t.Any]
@@ -182,16 +183,106 @@ def test_a_teardown_removes_plugins_that_no_configuration_names(tmp_path: Path, 
     kind = "multus" if named else "multus-of-others"
     (tmp_path / "conf/10-own.conf").write_text(f'{{\n  "type": "{kind}"}}\n', encoding="utf-8")
     stale = {"folder": str(tmp_path), "names": ["multus", "spiderpool"], "configurations": f"{tmp_path}/conf"}
-    play = {"hosts": "localhost", "gather_facts": False, "tasks": found, "vars": {"__site_stale": stale}}
-    (tmp_path / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
-    argv = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(tmp_path / "play.yml")]
-    argv += ["-e", f"ansible_python_interpreter={sys.executable}"]
+    known = {"__site_stale": stale, "__site_cni_kept": f"{tmp_path}/kept", "__site_cni_copied": {}}
     for words in (["--check"], []):
-        done = subprocess.run([*argv, *words], capture_output=True, text=True, timeout=100, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert ("changed=1" in done.stdout) is not named
+        assert ("changed=1" in play_cni(tmp_path, found, known, *words)) is not named
     there = {name for name in ("multus", "spiderpool", "own") if (tmp_path / name).exists()}
     assert there == ({"multus", "spiderpool", "own"} if named else {"own"})
+
+
+def play_cni(folder: Path, tasks: t.Any, known: Json, *words: str) -> str:
+    """Play tasks on this machine, and return what ansible-playbook prints."""
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": tasks, "vars": known}
+    (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
+    argv = ["ansible-playbook", "-i", "localhost,", "-c", "local", str(folder / "play.yml"), *words]
+    argv += ["-e", f"ansible_python_interpreter={sys.executable}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def programs_in(folder: Path) -> dict[str, tuple[str, int]]:
+    """Return text and mode of each file that is not hidden."""
+    return {
+        path.name: (path.read_text(), path.stat().st_mode & 0o777)
+        for path in (folder.iterdir() if folder.exists() else ())
+        if not path.name.startswith(".")
+    }
+
+
+def cni_play(folder: Path, **settings: t.Any) -> tuple[t.Any, Json]:
+    """Return the tasks of the playbook hosts that copy CNI plugins, and their variables."""
+    (play,) = (row for row in content("playbooks/hosts.yml") if row["name"] == "Bring the hosts to the plan")
+    (host,) = (row for row in play["tasks"] if "block" in row)
+    localhost = {
+        "spiderpool_install_cni": "true",
+        "spiderpool_values": {"global": {"cniBinHostPath": f"{folder}/bin"}},
+        "fabric_kubeconfig": f"{folder}/kubeconfig",
+        **settings,
+    }
+    known = {**play["vars"], "__site_localhost": localhost, "__site_cni_kept": f"{folder}/state/cni"}
+    return host["block"][-1], known
+
+
+def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path: Path) -> None:
+    bin_, kept = tmp_path / "bin", tmp_path / "state/cni"
+    for name, mode in (("macvlan", 0o755), ("portmap", 0o750), ("calico", 0o755)):
+        machines.put(tmp_path, f"bin/{name}", f"{name} of the node")
+        (bin_ / name).chmod(mode)
+    machines.put(tmp_path, "lib/ptp", "ptp of the node")
+    (bin_ / "ptp").symlink_to("../lib/ptp")
+    before = programs_in(bin_)
+    _include, known = cni_play(tmp_path)
+    tasks = content("playbooks/tasks/keep_cni.yml")
+    assert "changed=3" in play_cni(tmp_path, tasks, known, "--check", "--diff")
+    assert not kept.exists()
+    assert "changed=3" in play_cni(tmp_path, tasks, known)
+    assert programs_in(kept) == {name: before[name] for name in ("macvlan", "portmap", "ptp")}
+
+    for name in ("macvlan", "portmap", "ptp", "vlan"):
+        (bin_ / name).write_text("the chart's", encoding="utf-8")
+    assert "changed=0" in play_cni(tmp_path, tasks, known), "a later run keeps what the node had"
+    assert programs_in(kept) == {name: before[name] for name in ("macvlan", "portmap", "ptp")}
+
+    teardown = content("playbooks/teardown.yml")[-2]
+    modules = {f"ansible.builtin.{name}" for name in ("find", "file", "copy", "stat")}
+    back = [task for task in teardown["tasks"][0]["block"] if modules & task.keys()]
+    without = {"__site_stale": {"names": []}, "__site_cni_kept": str(kept)}
+    assert "changed=0" in play_cni(tmp_path, back, without), "Spiderpool is still there"
+    gone = {"folder": str(bin_), "names": [], "configurations": str(tmp_path)}
+    for words in (["--check", "--diff"], []):
+        assert "changed=2" in play_cni(tmp_path, back, {**without, "__site_stale": gone}, *words)
+        assert kept.exists() is bool(words)
+    assert (bin_ / "ptp").is_symlink()
+    assert programs_in(bin_) == {**before, "vlan": ("the chart's", 0o644)}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spiderpool_install_cni": "auto"},
+        {"fabric_ipam": "nv-ipam"},
+        {"fabric_attachment": "none"},
+        {"cluster_components": {"spiderpool": "adopt"}},
+        {"fabric_kubeconfig": ""},
+    ],
+)
+def test_no_plugin_is_copied_where_this_run_replaces_none(tmp_path: Path, settings: Json) -> None:
+    applied = []
+    for more in ({}, settings):
+        include, known = cni_play(tmp_path, **more)
+        applied.append(all(value("{{ " + row + " }}", **{**known, **include["vars"]}) for row in include["when"]))
+    assert applied == [True, False]
+
+
+def test_a_teardown_that_finds_no_release_restores_what_an_earlier_one_left() -> None:
+    asked = {task["name"]: task for task in content(f"{ROLE}/tasks/uninstall.yml")[-1]["block"]}
+    stale = asked["Uninstall | Name the CNI plugins to the hosts' part"]["ansible.builtin.set_fact"][
+        "__spiderpool_stale"
+    ]
+    given = {**NEW, "spiderpool_values": {"global": K3S}}
+    assert value(stale["folder"], **given) == K3S["cniBinHostPath"]
+    assert value(stale["names"], **given) == [], "they may be another tool's by now"
 
 
 CALICO = {"name": "calico-node", "env": [{"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"}]}
