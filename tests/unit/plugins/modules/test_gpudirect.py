@@ -157,36 +157,21 @@ def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, state):
     assert set(machine.control.values()) == {BLOCKED}
 
 
+CLOSED = {"/proc/driver/nvidia/version": NVIDIA.format(kind="")}
+LOADED = {**CLOSED, "/sys/module/nvidia_peermem/refcnt": "0\n"}
+CAN_LOAD = {"/proc/kallsyms": "0 T ib_register_peer_memory_client\t[ib_core]\n"}
+NO_DRIVER = {"/proc/driver/nvidia/version": ""}
+
+
 @pytest.mark.parametrize(
     ("files", "mode", "path", "status", "word"),
     [
         pytest.param({}, "auto", "dmabuf", "ok", None, id="open-modules"),
-        pytest.param(
-            {"/proc/driver/nvidia/version": NVIDIA.format(kind="")},
-            "auto",
-            None,
-            "deviation",
-            "open kernel",
-            id="closed",
-        ),
-        pytest.param(
-            {"/proc/driver/nvidia/version": NVIDIA.format(kind=""), "/sys/module/nvidia_peermem/refcnt": "0\n"},
-            "auto",
-            "peermem",
-            "ok",
-            None,
-            id="closed-with-peermem",
-        ),
+        pytest.param(CLOSED, "auto", None, "deviation", "open kernel", id="closed"),
+        pytest.param(LOADED, "auto", "peermem", "ok", None, id="closed-with-peermem"),
         pytest.param({}, "peermem", None, "deviation", "peer-memory interface", id="no-peer-memory"),
-        pytest.param(
-            {"/proc/kallsyms": "0 T ib_register_peer_memory_client\t[ib_core]\n"},
-            "peermem",
-            None,
-            "deviation",
-            "not loaded",
-            id="peermem-not-loaded",
-        ),
-        pytest.param({"/proc/driver/nvidia/version": ""}, "auto", None, "skipped", "GPU Operator", id="no-driver-yet"),
+        pytest.param(CAN_LOAD, "peermem", None, "deviation", "not loaded", id="peermem-not-loaded"),
+        pytest.param(NO_DRIVER, "auto", None, "skipped", "GPU Operator", id="no-driver-yet"),
     ],
 )
 def test_which_way_is_open(run_module, machine, files, mode, path, status, word):

@@ -169,75 +169,41 @@ def test_rules_go_first_and_come_last():
 OTHER = Address("docker0", 4, "192.0.2.129", 25)
 
 
+DATAGRAM = {"kind": "infiniband", "mode": "datagram"}
+ELSEWHERE = (("192.0.2.0/24", Route(4, 254, "192.0.2.0/24", 0, "eth0", "203.0.113.1")),)
+EXCLUDES = Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)
+METRIC = "metric 105 on ens1np0: 101 to 108 are ours"
+BELONGS, UNIT = "where the exclusion rule belongs", "rdma-routing.service"
+
+
+def by(table, interface, metric):
+    return Route(4, table, "203.0.113.0/24", metric, interface, "198.51.100.1", protocol=4)
+
+
 @pytest.mark.parametrize(
-    ("host", "values", "says", "fix"),
+    ("has", "values", "says", "fix"),
     [
-        pytest.param(host_of(), {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
-        pytest.param(host_of("ens1np0", untouchable=DEFAULT_ROUTE), {}, "default route", "force", id="default"),
-        pytest.param(host_of("ens1np0", untouchable=CONNECTION), {}, "connection", "force", id="connection"),
-        pytest.param(host_of("ens1np0"), {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
-        pytest.param(
-            host_of("ens1np0", link={"min_mtu": 1500}),
-            {"rails": [{**RAIL1, "mtu": 1400}]},
-            "1400",
-            "1500",
-            id="mtu-low",
-        ),
-        pytest.param(host_of("ens1np0", link={"kind": "infiniband"}), {}, "InfiniBand", "nic_mode", id="link-type"),
-        pytest.param(host_of("ens1np0"), {"network": "infiniband"}, "Ethernet", "nic_mode", id="link-type-ib"),
-        pytest.param(
-            host_of("ens1np0", link={"kind": "infiniband", "mode": "datagram"}),
-            {"network": "infiniband"},
-            "4200",
-            "at most 4092",
-            id="ipoib-datagram",
-        ),
-        pytest.param(host_of("ens1np0", addresses=[OTHER]), {}, "docker0", "bip", id="docker0"),
-        pytest.param(
-            host_of("ens1np0", addresses=[Address("lo", 4, "192.0.2.2", 32)]), {}, "held by lo", "del", id="held"
-        ),
-        pytest.param(
-            host_of("ens1np0", matches=(("192.0.2.0/24", Route(4, 254, "192.0.2.0/24", 0, "eth0", "203.0.113.1")),)),
-            {},
-            "routed elsewhere",
-            "another supernet",
-            id="routed",
-        ),
-        pytest.param(
-            host_of("ens1np0", rules=[Rule(4, 10005, 254, other="fwmark 1")]), {}, "10005", "rule del", id="priority"
-        ),
-        pytest.param(host_of("ens1np0", rules=[Rule(4, 7, 1003)]), {}, "lookup 1003", "rule del", id="table"),
-        pytest.param(
-            host_of("ens1np0", routes=[Route(4, 1002, "default", 0, "eth0", "203.0.113.1")]),
-            {},
-            "table 1002",
-            "route del",
-            id="foreign-route",
-        ),
-        pytest.param(
-            host_of("ens1np0", routes=[Route(4, 254, "203.0.113.0/24", 105, "ens1np0", "198.51.100.1", protocol=4)]),
-            {},
-            "metric 105 on ens1np0: 101 to 108 are ours",
-            "route del",
-            id="foreign-metric",
-        ),
-        pytest.param(
-            host_of("ens1np0", rules=[Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)]),
-            {"policy": "default_route"},
-            "where the exclusion rule belongs",
-            "rdma-routing.service",
-            id="foreign-exclusion-rule",
-        ),
-        pytest.param(
-            host_of("ens1np0"),
-            {"sysctls": {"net/ipv4/conf/ens9/arp_ignore": "1"}},
-            "does not exist",
-            "Correct",
-            id="sysctl",
-        ),
+        pytest.param(None, {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
+        pytest.param({"untouchable": DEFAULT_ROUTE}, {}, "default route", "force", id="default"),
+        pytest.param({"untouchable": CONNECTION}, {}, "connection", "force", id="connection"),
+        pytest.param({}, {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
+        pytest.param({"link": {"min_mtu": 1500}}, {"rails": [{**RAIL1, "mtu": 1400}]}, "1400", "1500", id="mtu-low"),
+        pytest.param({"link": {"kind": "infiniband"}}, {}, "InfiniBand", "nic_mode", id="link-type"),
+        pytest.param({}, {"network": "infiniband"}, "Ethernet", "nic_mode", id="link-type-ib"),
+        pytest.param({"link": DATAGRAM}, {"network": "infiniband"}, "4200", "at most 4092", id="ipoib-datagram"),
+        pytest.param({"addresses": [OTHER]}, {}, "docker0", "bip", id="docker0"),
+        pytest.param({"addresses": [Address("lo", 4, "192.0.2.2", 32)]}, {}, "held by lo", "del", id="held"),
+        pytest.param({"matches": ELSEWHERE}, {}, "routed elsewhere", "another supernet", id="routed"),
+        pytest.param({"rules": [Rule(4, 10005, 254, other="fwmark 1")]}, {}, "10005", "rule del", id="priority"),
+        pytest.param({"rules": [Rule(4, 7, 1003)]}, {}, "lookup 1003", "rule del", id="table"),
+        pytest.param({"routes": [by(1002, "eth0", 0)]}, {}, "table 1002", "route del", id="foreign-route"),
+        pytest.param({"routes": [by(254, "ens1np0", 105)]}, {}, METRIC, "route del", id="foreign-metric"),
+        pytest.param({"rules": [EXCLUDES]}, {"policy": "default_route"}, BELONGS, UNIT, id="foreign-exclusion-rule"),
+        pytest.param({}, {"sysctls": {"net/ipv4/conf/ens9/arp_ignore": "1"}}, "does not exist", "Correct", id="sysctl"),
     ],
 )
-def test_what_is_in_the_way_is_refused_with_its_fix(host, values, says, fix):
+def test_what_is_in_the_way_is_refused_with_its_fix(has, values, says, fix):
+    host = host_of() if has is None else host_of("ens1np0", **has)
     with pytest.raises(InputError) as caught:
         plan(host, **values)
     assert says in str(caught.value)
