@@ -53,7 +53,7 @@ def machine(fleet, tmp_path_factory):
     cards = Cards(root, {name: card(IB) for name in CARDS} | {SWITCHES: card(ETH, ports=2, vfs=8)})
     cards.install("mstconfig")
     program(root / "bin/rdma", f"#!/bin/sh\necho '{json.dumps([QUEUE_PAIR])}'\n")
-    program(root / "bin/mlnx_qos", MLNX_QOS.format(python=sys.executable, state=str(root / "qos.json")))
+    program(root / "bin/mlnx_qos", f"#!{sys.executable}\n{MLNX_QOS}".replace("@STATE@", str(root / "qos.json")))
     (root / "qos.json").write_text(json.dumps({"ens1np0": OTHER}))
     for name in ("ib_core", "ib_uverbs", "rdma_ucm", "ib_umad"):
         (root / "sys/module" / name).mkdir(parents=True, exist_ok=True)
