@@ -211,10 +211,10 @@ def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
     run = fleet.play("site", "-i", str(extra), "-e", "site_max_excluded=0", code=2)
     assert "1 of 3 hosts are broken, and site_max_excluded allows 0." in run.output
     assert "node3: No SSH server answers." in run.output
-    fleet.play("site", "-i", str(extra), code=4)
+    fleet.play("site", "-i", str(extra), code=2)
     verdict = fleet.verdict()
-    assert verdict["status"] == "incomplete"
-    assert verdict["hosts"]["node3"]["status"] == "unreachable"
+    assert verdict["status"] == "error"
+    assert verdict["hosts"]["node3"]["status"] == "error"
     assert verdict["hosts"]["node1"]["status"] == "pass"
 
 
