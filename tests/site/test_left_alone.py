@@ -90,6 +90,12 @@ def test_alternative_names_are_refused_before_anything_where_pods_use_the_rails(
     assert "rdma_host_naming is altname, and device plugin and SR-IOV operator know no alternative names" in " ".join(
         run.output.split()
     )
+    with fleet.inside(ApiDouble) as double:
+        double.add_node("node1")
+        kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
+        real = preview(fleet, "--diff", rdma_host_naming="altname", fabric_kubeconfig=kubeconfig, code=2)
+    assert "device plugin and SR-IOV operator know no alternative names" in " ".join(real.output.split())
+    assert not [task for task in real.tasks if "nic_link_type" in task["task"] or "link type" in task["task"]]
 
 
 @pytest.fixture
@@ -125,6 +131,7 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
     )
     assert "job 4711 of Slurm: at work, and would be disturbed: card" in said
     real = preview(fleet, "--diff", code=2)
+    assert "job 4711 of Slurm: at work, and would be disturbed: card" in " ".join(real.output.split())
     assert not [task for task in real.tasks if "link type" in task["task"]]
     preview(fleet, rdma_host_drain=False, rdma_host_busy="allow")
     with fleet.inside(ApiDouble) as double:

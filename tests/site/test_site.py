@@ -208,13 +208,13 @@ def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
     gone = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     extra = fleet.folder / "zz-gone.yml"
     extra.write_text(json.dumps({"all": {"hosts": {"node3": gone}}}), encoding="utf-8")
-    run = fleet.play("site", "-i", str(extra), "-e", "site_max_excluded=0", code=2)
+    run = fleet.play("site", "-i", str(extra), "-e", "site_max_excluded=0", code=4)
     assert "1 of 3 hosts are broken, and site_max_excluded allows 0." in run.output
     assert "node3: No SSH server answers." in run.output
-    fleet.play("site", "-i", str(extra), code=2)
+    fleet.play("site", "-i", str(extra), code=4)
     verdict = fleet.verdict()
-    assert verdict["status"] == "error"
-    assert verdict["hosts"]["node3"]["status"] == "error"
+    assert verdict["status"] == "incomplete"
+    assert verdict["hosts"]["node3"]["status"] == "unreachable"
     assert verdict["hosts"]["node1"]["status"] == "pass"
 
 
