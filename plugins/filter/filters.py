@@ -29,8 +29,8 @@ from ..plugin_utils._verdict.preflight import (
     Trouble,
     batches,
     kind_troubles,
+    sentences_by_hosts,
     sort,
-    told,
     trouble_of,
     troubles_of,
 )
@@ -139,7 +139,7 @@ def run_hosts(
     same = [] if all_hosts else [host for host, result in results.items() if _as_planned(result, unfinished)]
     out = {*made.excluded, *made.deferred, *same}
     hosts, sizes = batches([host for host in results if host not in out], made.rails, places, serial)
-    seen = told(
+    seen = sentences_by_hosts(
         (trouble_of(check), host)
         for host, answer in answers.items()
         for check in answer.checks

@@ -34,7 +34,7 @@ class Stale(RdmaError):
     """Somebody has changed the object since it was read."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: somebody else changes it all the time.", "Run again. [object_changing]", code=409)
+        super().__init__(f"{what}: another client changes it all the time.", "Run again. [object_changing]", code=409)
 
 
 class Forbidden(RdmaError):

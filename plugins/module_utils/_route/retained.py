@@ -20,12 +20,12 @@ from .model import Snapshot, from_data
 ROOT = "/"
 # Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
 NOTE = "/var/lib/railops-rdma/stood-before.json"
-# The addresses, routes and rules of the rails' files for the next boot, whoever manages the network.
+# The addresses, routes and rules of the rails' files for the next boot, whichever tool manages the network.
 BOOT = "/var/lib/railops-rdma/boot.json"
 
 
 def read_retained(files: HostFiles | None = None) -> Snapshot:
-    """Return the addresses, routes and rules that our own files name; a file that somebody broke names nothing.
+    """Return the addresses, routes and rules that our own files name; a broken file names nothing.
 
     :raises RdmaError: when the file may not be read.
     """

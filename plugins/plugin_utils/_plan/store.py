@@ -202,7 +202,7 @@ class PlanStore:
 
     def _error(self, exc: OSError, *, half: bool = False) -> RdmaError:
         place = exc.filename or self.folder
-        state = "The plan is marked as unfinished, so that nobody uses it" if half else "Nothing was half done"
+        state = "The plan is marked as unfinished, so that no playbook uses it" if half else "Nothing was half done"
         return RdmaError(
             f"The plan folder {self.folder!r} cannot be used: {exc.strerror or exc} ({place}).",
             f"{state}: correct that, or set fabric_plan_dir to a folder that this user may write, and plan again. "

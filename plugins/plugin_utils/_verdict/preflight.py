@@ -252,12 +252,12 @@ def sort(
             f"{number} of {count(total, 'host')} are broken, and site_max_excluded allows {limit}.",
             "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]",
         )
-        made.stop += [trouble.sentence, *told(left_out)]
+        made.stop += [trouble.sentence, *sentences_by_hosts(left_out)]
     made.excluded = {host: " ".join(trouble.sentence for trouble in troubles) for host, troubles in broken.items()}
     made.deferred = {host: text for host, text in made.deferred.items() if host not in broken}
-    made.missing = told([*left_out, *lacking])
+    made.missing = sentences_by_hosts([*left_out, *lacking])
     busy = ((trouble, host) for host in made.deferred for trouble in found[host] if trouble.kind == BUSY)
-    made.waiting = told(busy)
+    made.waiting = sentences_by_hosts(busy)
     return made
 
 
@@ -270,7 +270,7 @@ def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:
     return f"Look with `ip -br link`, correct {at} in group_vars/all, and plan. [no_interface]"
 
 
-def told(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:
+def sentences_by_hosts(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:
     """Return problems for people, equal ones once with all their hosts."""
     hosts: dict[tuple[str, str], list[str]] = {}
     for trouble, host in rows:

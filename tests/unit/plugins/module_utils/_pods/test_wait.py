@@ -294,7 +294,7 @@ def test_a_rollout_that_stops_is_given_up_in_one_sentence():
 
 
 class Crashing(Fleet):
-    """An API with one Job whose pods fail, each a while after its start, and are made anew."""
+    """An API with one Job whose pods fail, each a while after its start, and are created again."""
 
     def one(self, *_which):
         return {"metadata": {"name": "init"}, "spec": {"selector": {"matchLabels": {"job": "init"}}}, "status": {}}
