@@ -20,6 +20,7 @@ import pytest
 import state as lab_state
 from topology import MANAGEMENT
 
+from ansible_collections.railops.rdma.plugins.module_utils._route import retained
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
 from ansible_collections.railops.rdma.tests.kernel.judge import End, Judge, Way, ways_of
@@ -30,6 +31,12 @@ NODES, RAILS = 6, 3
 # A push plays five of them, from the seed that its commit chooses: together these play all kinds.
 PUSHED, LONG, SEEDS = 5, 300, (0, 1, 2, 3, 4, 5, 6)
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+
+
+def configured(files: str, plan: dict) -> dict:
+    """Run policy_route in this process, with a folder in place of the machine's own files."""
+    retained.ROOT = files
+    return call_module(policy_route, plan)
 
 
 class World:
@@ -75,7 +82,8 @@ class World:
         """Undo, let the role's module mend the rest, and wait until every packet arrives again."""
         what.undo()
         own = self.plans[what.host]
-        result = inside(self.spaces[what.host], call_module, policy_route, {key: own[key] for key in HOST_PLAN})
+        files = str(self.fleet.folder / "files" / what.host)
+        result = inside(self.spaces[what.host], configured, files, {key: own[key] for key in HOST_PLAN})
         assert not result.get("failed"), (str(what), result)
         self.forget()
         deadline = time.monotonic() + 120
