@@ -23,8 +23,10 @@ from .merge import deviations, tally
 Sample = tuple[t.Mapping[str, str], float]
 
 RAIL_OK = "railops_rail_ok"
+OUT_OF_SERVICE = "railops_rail_out_of_service"
 HELP = {
     RAIL_OK: "Whether a rail of a node is as planned, by the last audit; a rail that was not looked at has no sample.",
+    OUT_OF_SERVICE: "Rails that fabric_out_of_service names; 1 for each.",
     "railops_hosts": "Hosts of the fabric by what the last audit found.",
     "railops_deviations": "What differs from the plan, by check, over hosts, plan and cluster.",
     "railops_audit_timestamp_seconds": "When the last audit ended, in seconds since 1970.",
@@ -52,6 +54,13 @@ def _rails(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
                 yield {"fabric": fabric, "node": entry.get("node") or host, "rail": rail}, VALUES[status]
 
 
+def _out_of_service(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
+    for host, check in deviations(verdict, WARNING):
+        if check["id"] == "rail_out_of_service" and host in verdict["hosts"]:
+            node = verdict["hosts"][host].get("node") or host
+            yield {"fabric": fabric, "node": node, "rail": check["rail"] or "all"}, 1
+
+
 def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
     """Return the text of verdict.prom.
 
@@ -60,6 +69,7 @@ def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
     counts = Counter(check["id"] for _where, check in deviations(verdict))
     samples: dict[str, t.Iterable[Sample]] = {
         RAIL_OK: _rails(verdict, fabric),
+        OUT_OF_SERVICE: _out_of_service(verdict, fabric),
         "railops_hosts": (({"fabric": fabric, "status": key}, n) for key, n in sorted(tally(verdict).items())),
         "railops_deviations": (({"fabric": fabric, "check": key}, n) for key, n in sorted(counts.items())),
         "railops_audit_timestamp_seconds": [({"fabric": fabric}, ended)],
