@@ -11,11 +11,8 @@ what the collection installs.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import secrets
-import signal
 import subprocess
 import time
 import typing as t
@@ -229,9 +226,4 @@ def is_up(lab: Lab) -> bool:
 
 def down(lab: Lab) -> None:
     """End the control plane: with its first process go all others and its store."""
-    path = folder(lab) / "keeper.pid"
-    if pid := state.recorded_process(path):
-        # `unshare` waits for its child and hears nothing else.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        state.end_process(path)
+    state.end_group(folder(lab) / "keeper.pid")

@@ -11,11 +11,9 @@ systemd-networkd: roles write its files, into the private /etc. What a role pers
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
-import time
 import typing as t
 from pathlib import Path
 
@@ -119,16 +117,7 @@ def down(lab: Lab) -> None:
     """End the hosts' processes (the first one takes all others with it) and remove their namespaces."""
     for host in lab.hosts:
         home = state.folder(lab.name) / host.name
-        # The first process of a process namespace ignores everything but a kill from outside.
-        for name in ("init.pid", "unshare.pid"):
-            if pid := state.recorded_process(home / name):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, 9)
-    for host in lab.hosts:
-        home = state.folder(lab.name) / host.name
-        deadline = time.monotonic() + 10
-        while state.recorded_process(home / "unshare.pid") and time.monotonic() < deadline:
-            time.sleep(0.01)
+        state.end_group(home / "unshare.pid")
         # A namespace that was there before us is not ours to delete.
         if (home / "namespace").exists() and exists(lab.namespace(host)):
             run(["ip", "netns", "delete", lab.namespace(host)])

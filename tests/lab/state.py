@@ -95,14 +95,20 @@ def boot_id() -> str:
 # Processes: a number alone may by now be somebody else's, a number with its start time is not.
 
 
-def _start_time(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks, or None when it has ended."""
+def _stat(pid: int | str) -> list[str]:
+    """Return what the kernel says of a process, from its state on; nothing when it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
-        return None
+        return []
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
+    return [] if fields[0] in "ZX" else fields
+
+
+def _start_time(pid: int) -> str | None:
+    """Return the start time of a process in clock ticks, or None when it has ended."""
+    fields = _stat(pid)
+    return fields[19] if fields else None
 
 
 def record_process(path: Path, pid: int) -> None:
@@ -132,3 +138,23 @@ def end_process(path: Path, *, seconds: float = 10) -> None:
         while recorded_process(path) and time.monotonic() < deadline:
             time.sleep(0.02)
     path.unlink(missing_ok=True)
+
+
+def end_group(path: Path, *, seconds: float = 10) -> None:
+    """Kill a recorded process with its whole process group, and wait until each of them has ended.
+
+    `unshare --kill-child` dies first: its child ends later, and a child that has just begun does not hear of it.
+    """
+    if leader := recorded_process(path):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGKILL)
+        deadline = time.monotonic() + seconds
+        while _has_members(leader) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    path.unlink(missing_ok=True)
+
+
+def _has_members(group: int) -> bool:
+    """Return whether a process of a group still runs."""
+    numbers = (path.name for path in Path("/proc").glob("[0-9]*"))
+    return any(_stat(number)[2:3] == [str(group)] for number in numbers)
