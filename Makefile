@@ -22,13 +22,13 @@ test: ## Run what finds most in the least time (ten minutes); CHECK="unit kernel
 test-all: ## Run all other tests, linters and sanity (half an hour); with `make test` it is what CI runs
 	@python3 tests/tools/check.py --rest
 
-bench: ## Measure all rows of docs/performance.md on a quiet machine, and write it (root; half an hour); BENCH=host prints some
+bench: ## Measure all rows of docs/project/performance.md on a quiet machine, and write it (root; half an hour); BENCH=host prints some
 	@$(IN_ENV) $(PYTHON) tests/benchmark $(BENCH)
 
 lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour to an hour)
 	@python3 tests/demo/lab_demo.py
 
-lab-test: ## The full matrix of guests, into docs/status.md, and the tests of a stranger's machine (root; some hours; resumes)
+lab-test: ## The full matrix of guests, into docs/project/test-evidence.md, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 	@python3 tests/tools/check.py long bare-tests
 

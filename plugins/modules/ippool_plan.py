@@ -106,7 +106,7 @@ options:
   max_nodes:
     description:
       - Slots per zone from day one, for all the nodes that will come. Subnets can never be changed in Spiderpool, so
-        it can be raised within limits only (docs/growth.md).
+        it can be raised within limits only (docs/concepts/slots.md).
       - Required unless every zone has its own.
     type: int
   rail_prefix:

@@ -193,7 +193,7 @@ notes:
   sample:
     - "0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG): left alone."
 reset_required:
-  description: Whether a card waits for a reset or a reboot. A reset is done by hand (docs/link-type.md).
+  description: Whether a card waits for a reset or a reboot. A reset is done by hand (docs/guides/link-type.md).
   returned: success
   type: bool
   sample: true

@@ -7,7 +7,7 @@
 """Read one host plan on the controller, and refuse one that is not of the plan beside it.
 
 A host plan is read by the one task that needs it, when it needs it: thousands of them as inventory variables cost a
-minute and gigabytes before the first task. The layout of the folder is that of docs/growth.md.
+minute and gigabytes before the first task. The layout of the folder is that of docs/concepts/slots.md.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     if entry.get("retired"):
         fail(
             f"Node {have['node']!r} of host {host!r} is retired in the plan.",
-            "Take the host out of the play, or release the node on purpose (docs/growth.md) and plan again. [retired]",
+            "Take the host out of the play, or release the node (docs/concepts/slots.md) and plan again. [retired]",
         )
     return t.cast("HostPlan", have)
 

@@ -112,7 +112,7 @@ def tag_problems(asked: t.Iterable[str], own: bool = False) -> list[str]:
         return found
     for tag in sorted({*asked} - tags() - {"all", "always", "never", "tagged", "untagged"}):
         close = difflib.get_close_matches(tag, sorted(tags()), 1, 0)
-        found.append(f"{tag}: the nearest is {close[0]}. docs/day2.md lists them. [tag_unknown]")
+        found.append(f"{tag}: the nearest is {close[0]}. docs/reference/playbooks.md lists them. [tag_unknown]")
     return found
 
 

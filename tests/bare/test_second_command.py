@@ -4,7 +4,7 @@
 
 """The README's second command on a stranger's machine, and both commands where nothing may be installed.
 
-Each is a run of its own on a pristine Debian; what it skipped is printed, for docs/status.md.
+Each is a run of its own on a pristine Debian; what it skipped is printed, for docs/project/test-evidence.md.
 """
 
 from __future__ import annotations

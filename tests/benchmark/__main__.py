@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measure all rows of rows.yml in one round, on a quiet machine, and write docs/performance.md.
+"""Measure all rows of rows.yml in one round, on a quiet machine, and write docs/project/performance.md.
 
     make bench                                          the whole round; what is measured so far lies in the cache
     make bench BENCH="--pairs 1 --no-wait host"         a few rows, printed: those of host.py
@@ -35,7 +35,7 @@ import real_api
 from machine import Quiet, machine
 from page import GROUPS, Result, page
 
-PAGE = CHECKOUT / "docs/performance.md"
+PAGE = CHECKOUT / "docs/project/performance.md"
 LIMIT = 1200  # seconds of one measurement
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes docs/performance.md: the rows of rows.yml, each with what a round has measured."""
+"""Writes docs/project/performance.md: the rows of rows.yml, each with what a round has measured."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Commands, and what people see: text is never run.
 COMMANDS = ("console", "sh")
 LANGUAGES = (*COMMANDS, "text", "yaml")
-# docs/errors.md is made from the code.
-GENERATED = ("docs/errors.md",)
+# They are made from the code.
+GENERATED = ("docs/reference/errors.md", "docs/reference/checks.md")
 SHELL_WORDS = ("for", "while", "if", "case")
 HERE_DOCUMENT = "<<'END'"
 # Programs whose `code` within a sentence is a command too.
@@ -122,7 +122,7 @@ def read(path: Path) -> Document:
 
 def documents() -> list[Document]:
     """Read every page that people read."""
-    patterns = ("README.md", "docs/*.md", "roles/*/README.md", "inventory/**/*.md")
+    patterns = ("README.md", "docs/*.md", "docs/[!e]*/*.md", "roles/*/README.md", "inventory/**/*.md")
     paths = sorted({path for pattern in patterns for path in CHECKOUT.glob(pattern)})
     return [read(path) for path in paths if str(path.relative_to(CHECKOUT)) not in GENERATED]
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/architecture.md: its tables have every room, and what it says of imports holds."""
+"""docs/project/architecture.md: its tables have every room, and what it says of imports holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
-PAGE = (CHECKOUT / "docs/architecture.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/project/architecture.md").read_text(encoding="utf-8")
 # ansible-core's own place for exceptions from its sanity tests, and what tests leave behind.
 NO_ROOMS = ("tests/sanity", "tests/output")
 # Worlds whose folders are rooms of their own; what lies beside the rooms serves them all.

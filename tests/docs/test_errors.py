@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every error ends with its ID, and docs/errors.md lists every ID."""
+"""Every error ends with its ID, and docs/reference/errors.md lists every ID."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(CHECKOUT / "tests/site"))
 from raised import ID, PLUGINS, raised, tree
 
 BOOKS = [*CHECKOUT.glob("playbooks/*.yml"), *CHECKOUT.glob("roles/*/tasks/*.yml")]
-PAGE = (CHECKOUT / "docs/errors.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/reference/errors.md").read_text(encoding="utf-8")
 
 
 def test_every_error_of_a_plugin_ends_with_an_id():

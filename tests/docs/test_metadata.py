@@ -73,7 +73,7 @@ def test_every_example_on_a_host_becomes_root():
 
 
 def test_roles_name_only_platforms_that_were_seen():
-    """As docs/status.md has it; what else there is stands in docs/fits.md as not tried."""
+    """The support matrix lists the others as not tested."""
     found = [known.load(path)["galaxy_info"]["platforms"] for path in sorted(CHECKOUT.glob("roles/*/meta/main.yml"))]
     seen = [{"name": "Debian", "versions": ["bookworm"]}]
     of_the_controller = [{"name": "GenericLinux", "versions": ["all"]}]
@@ -83,7 +83,7 @@ def test_roles_name_only_platforms_that_were_seen():
 
 def test_every_variable_of_a_playbook_is_on_its_page():
     """What playbooks read beside plan and roles is what the settings know, with the default that the playbook has."""
-    page = (CHECKOUT / "docs/playbooks.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/reference/playbooks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
     assert {*PLAYBOOKS, *PATTERNS, *OTHERS, "cluster_components"} == {
         name for name in rows if "_" in name and name != "test_application"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What docs/test-application.md does in pods, as it stands, on made trees of /sys; a stand-in for kubectl runs it."""
+"""What docs/guides/test-application.md does in pods, on made trees of /sys; a stand-in for kubectl runs it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def both(last: int) -> list[tuple[str, str]]:
 
 
 def test_device_and_index_are_found_by_the_address(tmp_path):
-    page = read(CHECKOUT / "docs/test-application.md")
+    page = read(CHECKOUT / "docs/guides/test-application.md")
     script = next(command.text for command in page.commands() if command.text.startswith("for pod in"))
     # Two pods of one node see one table, where the second came later; in the other rail's table they are not.
     table = [("fe80:0000:0000:0000:0000:0000:0000:0001", "RoCE v2"), *both(2), *both(20), ("0000:" * 7 + "0000", "")]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = (CHECKOUT / "docs/security.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/decide/security.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\|[^|\n]+\|[^|\n]+\|[^|\n]+\| `(tests/[^`]+)` \|$", PAGE, re.MULTILINE)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/day2.md, "Undo the last change": its commands as they stand, in a repository of its own, with the real playbook.
+"""The section "Undo the last change" of docs/guides/changes.md: its commands in a repository, with the real playbook.
 
 Beside them what it warns of: the cluster's copy of the plan refuses an older `plan/`, and takes what the page makes.
 """
@@ -19,7 +19,7 @@ from test_commands import Administrator, bare
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import parse_lock
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 
-PAGE = "docs/day2.md"
+PAGE = "docs/guides/changes.md"
 PLAN = "ansible-playbook -i inventory/exclusive railops.rdma.plan"
 SWITCH = " -e fabric_allow_renumber=true"
 RAILS = Path("inventory/exclusive/group_vars/all/fabric.yml")

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The full matrix on guests: each case a lab of its own, bounded in time; the result goes into docs/status.md.
+"""The full matrix on guests: each case has its own lab and limit. The results are in the test evidence.
 
 matrix.py                 run all cases and write the result; those that passed on the same files are not run again
-matrix.py CASE ...        run these, and keep the results that docs/status.md has of the others
+matrix.py CASE ...        run these, and keep the results that docs/project/test-evidence.md has of the others
 matrix.py --list          name them
 """
 
@@ -30,7 +30,7 @@ import env
 import host_cases
 from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 
-STATUS = CHECKOUT / "docs/status.md"
+STATUS = CHECKOUT / "docs/project/test-evidence.md"
 PASSED = CHECKOUT / "tests/output/matrix/passed.json"
 # What lab.py ends with when packages or programs cannot be had.
 NOT_HERE = 77
@@ -124,7 +124,7 @@ def build_image(*words: str) -> str:
 
 
 def write_status(results: list[Result]) -> None:
-    """Put the results between the markers of docs/status.md; rows of cases that did not run stay."""
+    """Put the results between the markers of docs/project/test-evidence.md; rows of cases that did not run stay."""
     text = STATUS.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)
     old, tail = rest.split(END)
@@ -155,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--no-write", action="store_true", help="leave docs/status.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/project/test-evidence.md as it is")
     parser.add_argument(
         "--rails", type=int, default=8, choices=range(3, 9), help="fewer for a slow machine (default 8)"
     )
@@ -176,7 +176,7 @@ def main() -> None:
     why_not = {node: build_image(*(["--cluster"] if node else [])) for node in wanted}
     results = []
     # The page is written here.
-    now = f"{env.contents(but='docs/status.md')} {args.rails} rails"
+    now = f"{env.contents(but='docs/project/test-evidence.md')} {args.rails} rails"
     for case in chosen:
         if not args.cases and passed().get(case.name) == now:
             print(f"{case.name}: passed on the same files; `matrix.py {case.name}` runs it again")

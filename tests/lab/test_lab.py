@@ -167,7 +167,7 @@ class TestRefusals:
 
 
 class TestGuide:
-    GUIDE = (HERE.parents[1] / "docs/lab.md").read_text(encoding="utf-8")
+    GUIDE = (HERE.parents[1] / "docs/project/lab.md").read_text(encoding="utf-8")
     COMMANDS = tuple(
         match.group(1).split("#")[0].strip()
         for match in re.finditer(r"^sudo (?:python3 tests/lab/lab\.py|\$LAB) (.+)$", GUIDE, re.MULTILINE)

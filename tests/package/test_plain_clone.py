@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands of docs/contributing.md, "One change, one minute", with nothing of ours in the environment."""
+"""The commands of docs/project/contributing.md, "One change, one minute", with nothing of ours in the environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 BIN = Path(sys.executable).parent
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-SECTION = (env.CHECKOUT / "docs/contributing.md").read_text(encoding="utf-8").partition("## All checks")[0]
+SECTION = (env.CHECKOUT / "docs/project/contributing.md").read_text(encoding="utf-8").partition("## All checks")[0]
 COMMANDS = re.findall(r"^((?:ansible-playbook|ansible-test|pytest|mypy|ruff) .*)$", SECTION, re.MULTILINE)
 # No connection is tried: the example's hosts may exist somewhere.
 OFFLINE = ["--ssh-common-args", "-o ProxyCommand=false"]

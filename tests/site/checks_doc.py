@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the list of all checks at the end of docs/verify.md from checks.yml and the costs that fixes say.
+"""Write docs/reference/checks.md from checks.yml and the costs that fixes say.
 
 python3 tests/site/checks_doc.py           write it
 python3 tests/site/checks_doc.py --check   say whether it is as checks.yml has it
@@ -22,11 +22,11 @@ sys.path.insert(0, str(CHECKOUT / "tests/docs"))
 
 from made import main
 
-DOCUMENT = CHECKOUT / "docs/verify.md"
+DOCUMENT = CHECKOUT / "docs/reference/checks.md"
 SOURCE = Path(__file__).with_name("checks.yml")
 COSTS = CHECKOUT / "plugins/module_utils/_check.py"
-HEADING = "\n## All checks\n"
-HEAD = """
+HEAD = """# All checks
+
 What each check compares; a deviation says what is so instead. The list is made by `python3 tests/site/checks_doc.py`.
 
 | how soon | what it means |
@@ -51,14 +51,14 @@ def told() -> dict[str, dict[str, t.Any]]:
 
 
 def page() -> str:
-    """Return docs/verify.md with the list as checks.yml has it."""
-    before, found = DOCUMENT.read_text(encoding="utf-8").partition(HEADING)[0], told()
+    """Return docs/reference/checks.md as checks.yml has it."""
+    found = told()
     soon = "".join(f"| {name} | {means} |\n" for name, means in found["soon"].items())
     rows = "".join(
         f"| `{name}` | {row['ok']} | {found['costs'][row['costs']]} | {row['soon']} |\n"
         for name, row in found["checks"].items()
     )
-    return before + HEADING + HEAD + soon + COLUMNS + rows
+    return HEAD + soon + COLUMNS + rows
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write docs/errors.md from the code: every error that is raised, with its remedy. Those of errors.yml come first.
+"""Write docs/reference/errors.md from the code: every error with its fix. Those of errors.yml come first.
 
 python3 tests/site/errors_doc.py           write it
 python3 tests/site/errors_doc.py --check   say whether it is as the code has it
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from made import main
 from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised
 
-DOCUMENT = CHECKOUT / "docs/errors.md"
+DOCUMENT = CHECKOUT / "docs/reference/errors.md"
 WRITTEN = Path(__file__).with_name("errors.yml")
 # Rooms, and beginnings of the names of modules and of other files beside the rooms.
 REFUSED = "Before the first change"
@@ -58,7 +58,7 @@ An error names what is wrong, the place, the value and the fix. All errors of on
 After an error nothing is half-done: nothing was changed, or the change was rolled back, or the next run continues.
 
 Errors with the same fix share an ID; `...` is a name, a value or a limit. The most frequent errors come first.
-A preflight error may end with the ID of a check instead: see [all checks](verify.md#all-checks).
+A preflight error may end with the ID of a check instead: see [all checks](checks.md).
 
 `python3 tests/site/errors_doc.py` writes this page.
 """
@@ -126,7 +126,7 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
     for entry in written["messages"]:
         names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
         lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
-    lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](verify.md#all-checks)."]
+    lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](checks.md)."]
     lines += ["HOST in a verdict's command is the host whose line it is:", ""]
     lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]

@@ -6,9 +6,8 @@
 
     build.py [REPOSITORY]    e.g. https://git.example/railops/rdma
 
-README names pages as text (`docs/errors.md`), since Galaxy shows it where no page lies beside it. With the address of
-the repository each becomes a link to the page of this version's tag, the picture is shown, and galaxy.yml gets the
-key `repository`. Without it nothing is changed.
+README has relative links and pictures, which lead nowhere on Galaxy. With the address of the repository each becomes an
+absolute one, to the tag of this version, and galaxy.yml gets the key `repository`. Without it nothing is changed.
 """
 
 from __future__ import annotations
@@ -22,48 +21,51 @@ from pathlib import Path
 
 import env
 
-# Pages and folders that README names in backticks, and the picture, named so on a line of its own.
-PAGE = re.compile(r"(?<!\[)`((?:docs|inventory|roles)/[\w./-]+|[A-Z_]+\.md|COPYING)`")
-PICTURE = re.compile(r"^(Picture: )`(docs/images/[\w-]+\.svg)`.*$", re.MULTILINE)
-LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=[\"']([^\"']+)")
+LINK = re.compile(r"(!?)(\[[^\]]*\])\(([^)\s]+)\)")
+ABSOLUTE = ("https://", "http://", "mailto:", "#")
 
 
 def linked(text: str, repository: str, version: str) -> str:
     """Return README with absolute links.
 
-    :param text: README as it lies in the repository.
-    :param repository: where the repository can be read, as https://HOST/PATH.
-    :param version: the version that is built; its tag is the version itself.
+    :param text: README of the repository.
+    :param repository: the repository's address, as https://HOST/PATH.
+    :param version: the version that is built; its tag has the same name.
     """
-    at = repository.rstrip("/")
-    shown = PICTURE.sub(
-        lambda found: f"![What a rail is, and what each step changes]({at}/raw/{version}/{found[2]})", text
-    )
-    return PAGE.sub(lambda found: f"[`{found[1]}`]({at}/blob/{version}/{found[1]})", shown)
+
+    def absolute(found: re.Match[str]) -> str:
+        if found[3].startswith(ABSOLUTE):
+            return found[0]
+        kind = "raw" if found[1] else "blob"
+        return f"{found[1]}{found[2]}({repository.rstrip('/')}/{kind}/{version}/{found[3]})"
+
+    return LINK.sub(absolute, text)
 
 
 def relative(text: str) -> list[str]:
-    """Return the links and pictures of a page that lead nowhere but in a checkout."""
-    found = ["".join(pair) for pair in LINK.findall(text)]
-    return [link for link in found if not link.startswith(("https://", "http://", "mailto:", "#"))]
+    """Return the links and pictures of a page that work in a checkout only."""
+    found = [found[3] for found in LINK.finditer(text)]
+    found += re.findall(r"(?:src|href)=[\"']([^\"']+)", text)
+    return [link for link in found if not link.startswith(ABSOLUTE)]
 
 
 def prepare(tree: Path, repository: str) -> None:
     """Put the address of the repository into README and galaxy.yml of a copy.
 
-    :raises SystemExit: it is no address, or README still has a relative link.
+    :raises SystemExit: the address is not valid, or README still has a relative link.
     """
     readme, about = tree / "README.md", tree / "galaxy.yml"
     text, facts = readme.read_text(encoding="utf-8"), about.read_text(encoding="utf-8")
     version = t.cast("re.Match[str]", re.search(r"^version: (\S+)$", facts, re.MULTILINE))[1]
     if repository and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+)+/?", repository):
         sys.exit(f"REPOSITORY={repository} is no address of a repository, such as https://git.example/railops/rdma")
-    if repository:
-        text = linked(text, repository, version)
-        readme.write_text(text, encoding="utf-8")
-        about.write_text(f"{facts.rstrip()}\nrepository: {repository}\n", encoding="utf-8")
+    if not repository:
+        return
+    text = linked(text, repository, version)
     if left := relative(text):
         sys.exit(f"README.md has relative links, which break on Galaxy: {', '.join(left)}")
+    readme.write_text(text, encoding="utf-8")
+    about.write_text(f"{facts.rstrip()}\nrepository: {repository}\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -119,7 +119,7 @@ def _first(spans: list[tuple[int, int]], count: int | None) -> list[tuple[int, i
 
 
 def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: int | None) -> list[str]:
-    """Where CIDRPools give pods their addresses: each node has exactly those that are the plan's, by docs/fabric.md.
+    """Where CIDRPools give pods their addresses: each node has exactly the plan's, by docs/guides/fabric.md.
 
     In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
     usable offset of the IPv4 subnet beside it, at most `node_pods`; in long IPv6 subnets all that follows. What is

@@ -35,7 +35,7 @@ if t.TYPE_CHECKING:
 NAME = "address_renumbered"
 FIX = (
     "If plan.json was lost, restore it (git log -- plan) and run again. After a renumbering on purpose run with "
-    "-e fabric_allow_renumber=true; see docs/growth.md."
+    "-e fabric_allow_renumber=true; see docs/concepts/slots.md."
 )
 # How `ip` shows protocol 143, with and without our name for it.
 MARKS = {str(PROTOCOL), hex(PROTOCOL), PROTOCOL_NAME}

@@ -101,7 +101,8 @@ def _judge_leaf(
     cable: Cable, cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None
 ) -> Check:
     if not cable.leaf:
-        return skipped("cable_leaf", "The plan names no leaf.", "Name the leaves (docs/discover.md).", rail=cable.rail)
+        fix = "Name the leaves (docs/guides/discover.md)."
+        return skipped("cable_leaf", "The plan names no leaf.", fix, rail=cable.rail)
     if on_leaf(cable, cable.leaf):
         return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
     if not cable.seen:

@@ -4,7 +4,7 @@
 
 """What mstconfig and mlxconfig print, as data. One code base, two names; reads text only.
 
-Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/link-type.md names them.
+Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/guides/link-type.md names them.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     elif "NamespaceTerminating" in causes:
         fix = "Wait until the namespace is gone (check its finalizers), then run again. [namespace_ending]"
     elif code == 403:
-        fix = "Give this identity that permission (docs/cluster.md lists all), then run again. [api_forbidden]"
+        fix = "Give this identity that permission (docs/reference/permissions.md), then run again. [api_forbidden]"
     elif "failed calling webhook" in said:
         fix = "The webhook is down: wait until spiderpool-controller is ready, then run again. [webhook_down]"
     elif "field not declared in schema" in said:

@@ -92,7 +92,7 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
     """
     if distribution.refused:
         text = f"This is {distribution.name}, which is not supported: {distribution.refused}."
-        yield Problem("cluster", text, "See the table of distributions in docs/cluster.md. [distribution_unknown]")
+        yield Problem("cluster", text, "See docs/reference/distributions.md. [distribution_unknown]")
         return
     if values is None:
         return

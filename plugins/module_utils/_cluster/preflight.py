@@ -65,7 +65,7 @@ class Preflight:
         if denied:
             raise RdmaError(
                 f"This identity may not: {'; '.join(denied)}.",
-                "Nothing was changed. Give it these permissions (docs/cluster.md lists all) and run again. [no_rights]",
+                "Nothing was changed. Grant these rights (docs/reference/permissions.md), then run again. [no_rights]",
                 denied=denied,
             )
 

@@ -134,7 +134,7 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
     if any((item.vendor, item.device) == DIRECT_NIC for item in tree.functions.values()):
         return (
             "Access control is left alone: on this Direct-NIC platform only rdma_topo knows which bits are right"
-            " (docs/gpudirect.md)."
+            " (docs/guides/gpudirect.md)."
         )
     if not tree.gpu_affine_nics():
         return "Access control is left alone: no NIC shares a PCIe switch with a GPU."
@@ -182,7 +182,7 @@ def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: P
         up = [address for address in p2p_bridges(tree) if host.acs.get(address, 0) & P2P_BITS]
         if reason or not up:
             return skipped(name, reason or "gpudirect_acs is keep, and no bridge is in the way.", planned="as it is")
-        fix = "Set gpudirect_acs to relax where nothing is passed through to virtual machines (docs/gpudirect.md)."
+        fix = "Set gpudirect_acs to relax where no device is passed through to a guest (docs/guides/gpudirect.md)."
         return warning(name, "as it is (gpudirect_acs is keep)", up, ACS_CAUSE, fix)
     if not plan.bridges:
         return skipped(name, " ".join(plan.notes) or "No bridge has it.", planned="peer-to-peer")

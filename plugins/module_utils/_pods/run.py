@@ -30,10 +30,10 @@ THREADS = 8
 POLL_SECONDS = 1.0
 # Seconds that a command may outlive the time that it has inside of the pod.
 MARGIN = 30
-_START = "Start it with the role rail_objects, tasks_from test_application (docs/test-application.md)."
+_START = "Start it with the role rail_objects, tasks_from test_application (docs/guides/test-application.md)."
 _FORBIDDEN = (
     "this identity may not run commands in pods (create and get on pods/exec)",
-    "Give this identity that permission (docs/verify.md), or set verify_pods to status to leave it out.",
+    "Give this identity that permission (docs/concepts/verification.md), or set verify_pods to status to leave it out.",
 )
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a host's network is this collection's, whoever made it (see docs/host-network.md). Pure."""
+"""What of a host's network is this collection's, whoever made it (see docs/concepts/host-network.md). Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 """Decide what to change of a host's network: from what is wanted and what was read, to before, after and messages.
 
-What is set and why: docs/host-network.md. No sockets, no files, no AnsibleModule.
+What is set and why: docs/concepts/host-network.md. No sockets, no files, no AnsibleModule.
 """
 
 from __future__ import annotations

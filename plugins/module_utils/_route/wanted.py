@@ -4,7 +4,7 @@
 
 """What is wanted of a host's network: links, addresses, routes and rules of its rails. Pure.
 
-What is set and why: docs/host-network.md.
+What is set and why: docs/concepts/host-network.md.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
     (
         r"A call to mkdir was unable to create|opal_os_dirpath_create|session_dir",
         "Open MPI's folders of runs at the same time came into each other's way",
-        "Give each run a folder of its own with --mca orte_tmpdir_base (docs/accept.md).",
+        "Give each run a folder of its own with --mca orte_tmpdir_base (docs/guides/acceptance.md).",
     ),
     (
         r"unable to find the specified executable|not access\s+or execute an executable|executable file not found"

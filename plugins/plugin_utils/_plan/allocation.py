@@ -134,7 +134,7 @@ class _Allocator:
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if self._would_renumber(zone, middle) else (middle, high)
-            limit = f"{name} up to {low} moves no node (docs/growth.md). "
+            limit = f"{name} up to {low} moves no node (docs/concepts/slots.md). "
         self.check.add(
             next(iter(changed), "fabric_*"),
             f"The change would renumber {count} node(s): {which}.{lines}.",
@@ -295,7 +295,7 @@ class _Allocator:
                     place,
                     too_few,
                     f"Raising it to {need} would change addresses that are in use: When the slots run out, in "
-                    f"docs/growth.md, says what to do instead{release} [slots_grow]",
+                    f"docs/concepts/slots.md, says what to do instead{release} [slots_grow]",
                 )
             else:
                 self.check.add(place, too_few, f"Raise it to {need} or more{release} [slots_too_few]")

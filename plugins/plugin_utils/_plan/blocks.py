@@ -267,7 +267,8 @@ def build_plan(
         found.append(
             f"The plan has {pools} pools: Spiderpool's webhook lists all of them at every create, so a first apply "
             f"takes about {time}. "
-            "Before it is applied, fabric_mode shared or fabric_ipam nv-ipam makes a few pools of them (docs/fits.md)."
+            "Before it is applied, fabric_mode shared or fabric_ipam nv-ipam makes a few pools of them "
+            "(docs/guides/ipam-backend.md)."
         )
     for block, slot in [(one, slot) for one in blocks for slot in one.cuts][:5]:
         count, usual = intervals.size(block.pods(slot)), intervals.size(block.pod_offsets)

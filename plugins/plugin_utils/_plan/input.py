@@ -253,7 +253,11 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
     ):
         if value not in can:
             problem = f"{backend.name} does not support fabric_{key} {value}; supported: {', '.join(can)}."
-            check.add(PLACE + key, problem, "Change one of the two; docs/backends.md has the table. [backend_cannot]")
+            check.add(
+                PLACE + key,
+                problem,
+                "Change one of the two (docs/guides/ipam-backend.md). [backend_cannot]",
+            )
     if fabric.inject and not backend.injects:
         check.add(
             "fabric_inject",

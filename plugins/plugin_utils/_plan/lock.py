@@ -9,7 +9,7 @@ for each part of the folder; `frozen`, what decides addresses; `nodes`, each wit
 Canonical JSON: sorted keys, no blanks, as json.dumps(value, sort_keys=True, separators=(",", ":")).
 
 What is frozen decides addresses for the whole life of a fabric. So whoever does not know a key of it, or a value,
-refuses the lock (docs/growth.md).
+refuses the lock (docs/concepts/slots.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 """The only file I/O of the planner: read the plan folder, and replace what differs so that a kill leaves no mixture.
 
-A run that changes files works in this order (docs/growth.md has the readers' side):
+A run that changes files works in this order (docs/concepts/slots.md has the readers' side):
 
 1. every file that differs is written whole under `.staging/`; a full disk ends the run here and nothing has changed;
 2. one sync;

@@ -4,7 +4,7 @@
 
 """The ids of all checks, `subject_thing`. Hosts need no list: a test holds what they make.
 
-What each compares is in tests/site/checks.yml, of which docs/verify.md is made (python3 tests/site/checks_doc.py).
+tests/site/checks.yml has what each compares; tests/site/checks_doc.py makes docs/reference/checks.md of it.
 """
 
 from __future__ import annotations

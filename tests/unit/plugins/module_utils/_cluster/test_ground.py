@@ -123,7 +123,7 @@ def test_others_go_with_the_charts_own_folders(name):
 
 
 def test_every_distribution_has_its_row_in_the_documentation():
-    page = (Path(__file__).parents[5] / "docs/cluster.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[5] / "docs/reference/distributions.md").read_text(encoding="utf-8")
     for row in DISTRIBUTIONS:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| {row.name} |")]
         assert ("refused" in line) == bool(row.refused)

@@ -370,6 +370,6 @@ def test_the_training_operator_takes_the_mpijob_of_the_docs():
     crd = env.SHARED / "crds-workload/kubeflow.org_mpijobs.yaml"
     if not crd.exists():
         pytest.skip(env.NO_CRDS)
-    shown = (env.CHECKOUT / "docs/accept.md").read_text(encoding="utf-8").partition("kind: MPIJob")
+    shown = (env.CHECKOUT / "docs/guides/acceptance.md").read_text(encoding="utf-8").partition("kind: MPIJob")
     body = yaml.safe_load("".join(shown[:2]).rpartition("```yaml\n")[2] + shown[2].partition("```")[0])
     assert server(crd)(body) == []
