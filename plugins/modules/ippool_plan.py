@@ -318,6 +318,14 @@ options:
     type: list
     elements: str
     default: []
+  out_of_service:
+    description:
+      - Rails and hosts that wait for a repair, by inventory name. C(rails) is a list of rails, or V(all);
+        C(reason) is a text for people, such as a ticket.
+      - Slots and addresses stay reserved. Roles leave these rails as they are, tests and the gate leave them out, and
+        the verdict shows the reason. Playbooks do not connect to a host with V(all).
+    type: dict
+    default: {}
   rename:
     description:
       - New names of nodes by their old ones. Slots and addresses stay; only names of objects change.

@@ -34,7 +34,7 @@ def plan_of(raw, nodes):
     """Plan a fabric from its raw values (names without fabric_) and its nodes (names, or dictionaries)."""
     fabric = read_fabric(raw)
     given = [node if isinstance(node, dict) else {"host": node, "groups": []} for node in nodes]
-    allocation = allocate(fabric, read_nodes(fabric, given), None, Options())
+    allocation = allocate(fabric, read_nodes(fabric, given, raw.get("out_of_service")), None, Options())
     return build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
 
 

@@ -70,7 +70,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     fabric = read_fabric(raw)
     options = read_options(raw)
     old = locks.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
-    candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes)
+    candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes, raw.get("out_of_service"))
     allocation = allocate(fabric, candidates, old, options)
     made = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(made) if report else {f"hosts/{name}": text_of(piece) for name, piece in host_plans(made).items()}

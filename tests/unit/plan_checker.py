@@ -35,6 +35,40 @@ class Pool(t.NamedTuple):
     nodes: frozenset[str]
 
 
+def planned_rails(data: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """A host's rails, those out of service too: their numbers stay reserved."""
+    return [*data["rails"], *data.get("out_of_service", {"rails": []})["rails"]]
+
+
+def check_out_of_service(files: dict[str, str], raw: dict[str, t.Any], rails: list[str]) -> list[str]:
+    """Rails out of service are in their host's plan apart, off in their own pools, and in no list of the others."""
+    wrong = []
+    hosts = {
+        path[len("hosts/") : -len(".json")]: json.loads(text) for path, text in files.items() if path[:6] == "hosts/"
+    }
+    off = set()
+    for host, data in hosts.items():
+        given = raw["out_of_service"].get(host, {"rails": []})["rails"]
+        out = [rail for rail in rails if given == "all" or rail in given]
+        have = [rail["name"] for rail in data.get("out_of_service", {"rails": []})["rails"]]
+        if have != out or [rail["name"] for rail in data["rails"]] != [rail for rail in rails if rail not in out]:
+            wrong.append(f"{host}: {have} are out of service, not {out}")
+        names = {part for key in data["sysctls"] for part in key.split("/")} | {*data.get("cables", ())}
+        gone = {rail["interface"] for rail in planned_rails(data) if rail["name"] in out} | {*out}
+        wrong += [f"{host}: {name} is out of service and has settings" for name in sorted(names & gone)]
+        off |= {
+            (data["node"], one["subnet"])
+            for rail in planned_rails(data)
+            if rail["name"] in out
+            for one in rail["addresses"]
+        }
+    for obj in _documents(files.get("cluster/ippools.yaml", "")):
+        owner = (*obj["spec"].get("nodeName", ()), obj["spec"]["subnet"])
+        if obj["spec"]["disable"] != (owner in off and raw["mode"] == "exclusive"):
+            wrong.append(f"{obj['metadata']['name']}: disable is {obj['spec']['disable']}")
+    return wrong
+
+
 def _ranges(items: list[str]) -> list[IPRange]:
     return [IPRange(*(item.split("-") if "-" in item else (item, item))) for item in items]
 
@@ -132,7 +166,7 @@ def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: in
         for net in (IPNetwork(text) if "/" in text else _ranges([text])[0] for text in reserved)
     ]
     for data in (json.loads(text) for path, text in files.items() if path.startswith("hosts/")):
-        for rail in data["rails"]:
+        for rail in planned_rails(data):
             size4 = next((IPNetwork(one["subnet"]).size for one in rail["addresses"] if one["family"] == 4), None)
             for one in rail["addresses"]:
                 subnet = IPNetwork(one["subnet"])
@@ -159,7 +193,7 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
     subnets: dict[tuple[str, str, int], IPNetwork] = {}
     wrong = _check_cidr_pools(files) if "cluster/cidrpools.yaml" in files else []
     for data in host_plans:
-        for rail in data["rails"]:
+        for rail in planned_rails(data):
             for one in rail["addresses"]:
                 where = f"{data['node']} {rail['name']}"
                 subnet, address = IPNetwork(one["subnet"]), IPAddress(one["address"])

@@ -105,4 +105,9 @@ def fabrics(draw):
     for node in nodes:
         if groups:
             node["groups"] = [draw(st.sampled_from(groups))]
+    names = [f"rail{number}" for number in range(1, len(raw["rails"]) + 1)]
+    out = st.one_of(st.just("all"), st.lists(st.sampled_from(names), min_size=1, unique=True))
+    raw["out_of_service"] = {
+        node["host"]: {"rails": draw(out), "reason": "RMA 4711"} for node in nodes if draw(st.integers(0, 5)) == 5
+    }
     return raw, nodes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
-from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, ZONE_LABEL
+from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, ZONE_LABEL
 from .._words import shortened
 from .model import Json
 
@@ -55,7 +55,11 @@ class Node:
         meta = live["metadata"]
         rows = (meta.get("labels") or {}).items()
         return cls(
-            {name: value for name, value in rows if name in (label, ZONE_LABEL) or name.startswith(LEAF_LABEL)},
+            {
+                name: value
+                for name, value in rows
+                if name in (label, ZONE_LABEL, OUT_LABEL) or name.startswith(LEAF_LABEL)
+            },
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(note_of(purpose), ""),
@@ -69,10 +73,17 @@ def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
     :param seats: the plan's nodes, retired ones too.
     :param facts: the plan's.
     """
-    nodes, label = tuple(sorted(name for name, row in seats.items() if not row.get("retired"))), facts["node_label"]
+    out = {row["node"]: row for row in facts.get("out_of_service", ())}
+    whole = {name for name, row in out.items() if row["whole"]}
+    nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired") and name not in whole))
+    label = facts["node_label"]
     labels = {node: group["labels"] for group in facts["node_labels"] for node in group["nodes"]}
     profiles = {node: labels.get(node, {}).get(label, DECLARED) for node in nodes}
     resources = {node: row for node, profile in profiles.items() if (row := facts["resources"].get(profile))}
+    for node in resources.keys() & out.keys():
+        networks = facts["networks"].get(profiles[node]) or facts["networks"][DECLARED]
+        offered = {row["resource"] for row in networks if row["rail"] not in out[node]["rails"]}
+        resources[node] = {name: amount for name, amount in resources[node].items() if name in offered}
     sriov = frozenset(nodes if facts["own_device"] else ())
     return NodesRequest(nodes, label, labels, resources, sriov, frozenset(seats))
 

@@ -58,6 +58,18 @@ class LabelGroup(t.TypedDict):
     nodes: list[str]
 
 
+class OutRow(t.TypedDict):
+    """The rails of a node that are out of service."""
+
+    host: str
+    """Its inventory name."""
+    node: str
+    rails: list[str]
+    reason: str
+    whole: bool
+    """Whether these are all rails of the node."""
+
+
 class Facts(t.TypedDict):
     """facts.json."""
 
@@ -79,6 +91,7 @@ class Facts(t.TypedDict):
     """The label by which objects select nodes; empty where none does."""
     node_labels: list[LabelGroup]
     """That label, and those of zone and leaves; each node once."""
+    out_of_service: t.NotRequired[list[OutRow]]
     pod_templates: t.NotRequired[list[dict[str, t.Any]]]
     """Where pods get to the rails: PodTemplates with the rails' annotations and limits, one for each name profile."""
     pod_environment: t.NotRequired[dict[str, str]]

@@ -56,6 +56,8 @@ ZONE_LABEL = f"{OUR_NODES}/zone"
 """Label of a node: its zone."""
 LEAF_LABEL = f"{OUR_NODES}/leaf-"
 """What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
+OUT_LABEL = f"{OUR_NODES}/out-of-service"
+"""Label of a node: its rails that are out of service, or `all`."""
 MAX_NAME = 63
 KEPT = 54
 DECLARED = "declared"

@@ -68,6 +68,14 @@ class Cable(t.TypedDict):
     port: str | None
 
 
+class OutOfService(t.TypedDict):
+    """The rails of a host that wait for a repair."""
+
+    reason: str
+    """For people; empty where none is declared."""
+    rails: list[HostPlanRail]
+
+
 class HostPlan(t.TypedDict):
     """A host's part of the plan: hosts/<host>.json."""
 
@@ -90,6 +98,18 @@ class HostPlan(t.TypedDict):
     """By rail, those that are known."""
     lossless: t.NotRequired[dict[str, int]]
     """priority, dscp and cnp, where the fabric declares them."""
+    out_of_service: t.NotRequired[OutOfService]
+    """The host's other rails; `rails` has those in service only."""
+
+
+def out_text(reason: str) -> str:
+    """Write that something is out of service, and why."""
+    return f"out of service ({reason})" if reason else "out of service"
+
+
+def planned_rails(plan: HostPlan) -> list[HostPlanRail]:
+    """Return the rails of a host, with those that are out of service."""
+    return [*plan["rails"], *plan.get("out_of_service", {"rails": []})["rails"]]
 
 
 class Neighbour(t.TypedDict):

@@ -164,6 +164,10 @@ class Node(t.NamedTuple):
     """The PCI address of each rail on this node, where it is known."""
     cables: tuple[tuple[str, str], ...] = ()
     """Leaf and port of each rail, each empty where the node does not say it; () when it says none."""
+    out: frozenset[int] = frozenset()
+    """The rails (from 0) that are out of service."""
+    reason: str = ""
+    """Why they are."""
 
 
 @dataclass(frozen=True)

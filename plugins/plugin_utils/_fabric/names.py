@@ -105,6 +105,21 @@ def profiles(plan: FabricPlan) -> t.Mapping[str, tuple[Node, ...]]:
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}
 
 
+def labelled(plan: FabricPlan) -> dict[str, tuple[str, tuple[Node, ...]]]:
+    """Return the name profile and the nodes of each value of the node label.
+
+    Virtual functions are made where a policy finds this label: a node without some rails has a value of its own.
+    """
+    fabric, own_device = plan.fabric, plan.fabric.attached.own_device
+    found: dict[str, tuple[str, list[Node]]] = {profile: (profile, []) for profile in profiles(plan)}
+    for profile, nodes in profiles(plan).items():
+        for node in nodes:
+            out = [fabric.rails[rail].name for rail in sorted(node.out)] if own_device else []
+            value = short_name(f"{profile}-without-{'-'.join(out)}") if out else profile
+            found.setdefault(value, (profile, []))[1].append(node)
+    return {value: (profile, tuple(nodes)) for value, (profile, nodes) in found.items()}
+
+
 def interfaces_of(fabric: Fabric, nodes: t.Sequence[Node]) -> tuple[str, ...]:
     """Return the interface of each rail on the nodes of one profile."""
     return nodes[0].interfaces if nodes else tuple(rail.interface for rail in fabric.rails)

@@ -17,6 +17,7 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import IPOIB_DATAGRAM_MTU
+from ...module_utils._fabric.shapes import out_text
 from .._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, Zone
 from .._fabric.totals import pool_count
 
@@ -236,6 +237,11 @@ def named_blocks(fabric: Fabric) -> dict[tuple[str, str, int], Block]:
     return {(fabric.zones[block.zone].name, fabric.rails[block.rail].name, block.family): block for block in blocks}
 
 
+def rails_out(fabric: Fabric, node: Node) -> list[Rail]:
+    """Return the rails of a node that are out of service."""
+    return [rail for position, rail in enumerate(fabric.rails) if position in node.out]
+
+
 def build_plan(
     fabric: Fabric, nodes: tuple[Node, ...], retired: tuple[Retired, ...], warnings: tuple[str, ...] = ()
 ) -> FabricPlan:
@@ -245,6 +251,10 @@ def build_plan(
     """
     blocks = build_blocks(fabric)
     found = list(warnings)
+    for node in (node for node in nodes if node.out):
+        whole = len(node.out) == len(fabric.rails)
+        names = "all rails" if whole else ", ".join(rail.name for rail in rails_out(fabric, node))
+        found.append(f"{node.name}: {names} {out_text(node.reason)}.")
     if fabric.network == "infiniband" and fabric.mtu > IPOIB_DATAGRAM_MTU:
         found.append(
             f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "

@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
-from ...module_utils._fabric.shapes import HostPlan
+from ...module_utils._fabric.shapes import HostPlan, out_text
 from ...module_utils._intervals import size
 from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
@@ -60,7 +60,8 @@ class View:
         reach = f", {data['policy']} {' '.join(data['rdma_prefixes'])}" if data["rdma_prefixes"] else ""
         mode = f" in RDMA mode {data['rdma_mode']}" if "rdma_mode" in data else ""
         found = [f"{name}: slot {slot}{where}, {data['network']}{mode}{reach}"]
-        for rail in data["rails"]:
+        out = data.get("out_of_service") or {"rails": [], "reason": ""}
+        for rail in sorted([*data["rails"], *out["rails"]], key=lambda rail: int(rail["index"])):
             interface = vlan_interface(rail["interface"], rail.get("vlan", 0))
             interface += f" ({rail['pci']})" if rail["pci"] else ""
             words = [f"{name} {rail['name']}: {interface} mtu {rail['mtu']}"]
@@ -73,6 +74,7 @@ class View:
             cable = (data.get("cables") or {}).get(rail["name"]) or {}
             ends = [cable[key] for key in ("leaf", "port") if cable.get(key)]
             words.append(" ".join(["cable", *ends]) if ends else "")
+            words.append(out_text(out["reason"]) if rail in out["rails"] else "")
             found.append(" ".join(word for word in words if word))
         return found
 

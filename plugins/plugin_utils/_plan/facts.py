@@ -7,14 +7,16 @@
 from __future__ import annotations
 
 from ...module_utils._fabric.backends import SPIDER
-from ...module_utils._fabric.facts import Facts, LabelGroup
-from ...module_utils._fabric.labels import DECLARED
+from ...module_utils._fabric.facts import Facts, LabelGroup, OutRow
+from ...module_utils._fabric.labels import DECLARED, OUT_LABEL
 from ...module_utils._fabric.numbers import vlan_interface
 from .._fabric.model import FabricPlan
-from .._fabric.names import interfaces_of, node_label, profiles
+from .._fabric.names import interfaces_of, labelled, leaf_label, node_label, profiles
+from .blocks import rails_out
 from .configs import pod_networks
+from .nodes import ALL
 from .objects import node_resources
-from .topology import topology_labels
+from .topology import label_value, topology_labels
 from .workload import PODS, nccl, pod_templates
 
 
@@ -48,6 +50,18 @@ def facts_of(plan: FabricPlan) -> Facts:
         "node_label": profile_label(plan),
         "node_labels": node_labels(plan),
     }
+    if out := [
+        OutRow(
+            host=node.host,
+            node=node.name,
+            rails=[rail.name for rail in rails_out(fabric, node)],
+            reason=node.reason,
+            whole=len(node.out) == len(fabric.rails),
+        )
+        for node in plan.nodes
+        if node.out
+    ]:
+        made["out_of_service"] = out
     if pods:
         made["pod_templates"] = pod_templates(plan)
         made["pod_environment"] = {one.name: one.value for one in nccl(plan, PODS) if one.name}
@@ -64,9 +78,16 @@ def profile_label(plan: FabricPlan) -> str:
 def node_labels(plan: FabricPlan) -> list[LabelGroup]:
     """Return the labels of all nodes that have one, nodes with the same labels together."""
     label = profile_label(plan)
-    own = {node.name: {label: name} for name, nodes in profiles(plan).items() for node in nodes} if label else {}
+    own = {node.name: {label: value} for value, row in labelled(plan).items() for node in row[1]} if label else {}
+    out = {node.name: rails_out(plan.fabric, node) for node in plan.nodes if node.out}
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for labels, nodes in topology_labels(plan):
         for node in nodes:
-            groups.setdefault((*own.get(node, {}).items(), *labels.items()), []).append(node)
+            found = {**own.get(node, {}), **labels}
+            if rails := out.get(node):
+                hidden = {leaf_label(rail) for rail in rails}
+                found = {name: value for name, value in found.items() if name not in hidden}
+                whole = len(rails) == len(plan.fabric.rails)
+                found[OUT_LABEL] = ALL if whole else label_value(".".join(rail.name for rail in rails))
+            groups.setdefault(tuple(found.items()), []).append(node)
     return [{"labels": dict(found), "nodes": nodes} for found, nodes in groups.items() if found]

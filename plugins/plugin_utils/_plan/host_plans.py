@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
-from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
+from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress, planned_rails
 from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
 from .._fabric.totals import rdma_prefixes
 from .blocks import named_blocks
@@ -58,14 +59,28 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
     for block in plan.blocks:
         blocks.setdefault((block.zone, fabric.rails[block.rail].name), []).append(block)
     digest, prefixes = digest_of(freeze(fabric)), [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
-    settings = {
-        interfaces: sysctls(fabric, [vlan_interface(*pair) for pair in zip(interfaces, vlans, strict=True)])
-        for interfaces in plan.by_interfaces
-    }
+    own = functools.cache(lambda *interfaces: sysctls(fabric, interfaces))
     usual = fabric.metric_base == BASES["metric"]
     made: dict[str, HostPlan] = {}
     for node in plan.nodes:
         cables = _cables(fabric, node)
+        used = [position for position in range(len(fabric.rails)) if position not in node.out]
+        rails = [
+            {
+                "name": rail.name,
+                "index": rail.index,
+                "interface": interface,
+                **({"vlan": rail.vlan} if rail.vlan else {}),
+                "pci": pci,
+                "mtu": fabric.mtu,
+                "table": fabric.table_base + rail.index,
+                "rule_priority": fabric.rule_base + rail.index,
+                **({} if usual else {"metric": fabric.metric_base + rail.index}),
+                "addresses": [_address(block, node.slot) for block in blocks.get((node.zone, rail.name), ())],
+            }
+            for rail, interface, pci in zip(fabric.rails, node.interfaces, node.pcis, strict=True)
+        ]
+        out = {"reason": node.reason, "rails": [rails[position] for position in sorted(node.out)]}
         piece: dict[str, t.Any] = {
             "schema": HOST_PLAN_SCHEMA,
             "frozen_digest": digest,
@@ -78,22 +93,12 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
             "policy": fabric.policy,
             **({"lossless": fabric.lossless._asdict()} if fabric.lossless else {}),
             "rdma_prefixes": prefixes,
-            "sysctls": {**settings[node.interfaces], **_tables(fabric, node.zone)},
-            "rails": [
-                {
-                    "name": rail.name,
-                    "index": rail.index,
-                    "interface": interface,
-                    **({"vlan": rail.vlan} if rail.vlan else {}),
-                    "pci": pci,
-                    "mtu": fabric.mtu,
-                    "table": fabric.table_base + rail.index,
-                    "rule_priority": fabric.rule_base + rail.index,
-                    **({} if usual else {"metric": fabric.metric_base + rail.index}),
-                    "addresses": [_address(block, node.slot) for block in blocks.get((node.zone, rail.name), ())],
-                }
-                for rail, interface, pci in zip(fabric.rails, node.interfaces, node.pcis, strict=True)
-            ],
+            "sysctls": {
+                **own(*(vlan_interface(node.interfaces[position], vlans[position]) for position in used)),
+                **_tables(fabric, node.zone),
+            },
+            "rails": [rails[position] for position in used],
+            **({"out_of_service": out} if node.out else {}),
         }
         made[f"{node.host}.json"] = t.cast("HostPlan", piece)
     return made
@@ -112,7 +117,7 @@ def _cables(fabric: Fabric, node: Node) -> dict[str, Cable]:
     return {
         rail.name: {"leaf": leaf or None, "port": port or None}
         for rail, leaf, (_own, port) in zip(fabric.rails, leaves_of(fabric, node), own, strict=True)
-        if leaf or port
+        if (leaf or port) and rail.index - 1 not in node.out
     }
 
 
@@ -164,7 +169,7 @@ def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
     found = []
     for piece in pieces:
         entry = lock.nodes[piece["node"]]
-        for rail in piece["rails"]:
+        for rail in planned_rails(piece):
             for row in rail["addresses"]:
                 block = blocks.get((entry.zone, rail["name"], row["family"]))
                 follows = _address(block, entry.slot) if block else None

@@ -14,15 +14,18 @@ from .check import INTERFACE, SUBDOMAIN, Checker, is_switch_name, shown
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
 CABLE_KEYS = ("leaf", "port")
+ALL = "all"
+OUT_FORM = '{node2: {rails: [rail2], reason: "RMA 4711"}}'
 
 Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
 """A node's interface and PCI address of each rail."""
 
 
-def read_nodes(fabric: Fabric, nodes: object) -> tuple[Node, ...]:
+def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> tuple[Node, ...]:
     """Validate the nodes, which have no slot yet but the one that they ask for.
 
     :param nodes: a list of dictionaries with `host`; where they say something the others of NODE_KEYS.
+    :param out_of_service: the rails of hosts that are out of service, with the reason.
     :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
     """
     check = Checker()
@@ -53,8 +56,58 @@ def read_nodes(fabric: Fabric, nodes: object) -> tuple[Node, ...]:
             )
         hosts.add(one.host)
         found.append(one)
+    out = _out_of_service(check, fabric, {node.host: node.name for node in found}, out_of_service)
     check.raise_any()
-    return tuple(found)
+    usable = frozenset[int](), ""
+    rows = [(node, *out.get(node.host, usable)) for node in found]
+    return tuple(node._replace(out=rails, reason=reason) for node, rails, reason in rows)
+
+
+def _out_of_service(
+    check: Checker, fabric: Fabric, nodes: t.Mapping[str, str], given: object
+) -> dict[str, tuple[frozenset[int], str]]:
+    """Return the rails that are out of service and the reason, by host.
+
+    :param nodes: the node name of each host.
+    """
+    variable = "fabric_out_of_service"
+    rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
+    if given in (None, {}):
+        return {}
+    if not isinstance(given, dict):
+        check.add(variable, f"{shown(given)} is not a dictionary.", f"Write it as {OUT_FORM}. [not_a_dict]")
+        return {}
+    found = {}
+    for host, value in given.items():
+        place = f"{variable}.{host}"
+        if host not in nodes:
+            named = next((other for other, node in nodes.items() if node == host), "")
+            fix = f"Write its inventory name {named!r}." if named else "Correct the name, or remove the entry."
+            problem = f"{shown(host)} is not a host of the group {fabric.group!r}."
+            check.add_counted(variable, place, problem, f"{fix} [out_of_service_host]")
+        row = check.mapping(place, value, ("rails", "reason"), OUT_FORM[len("{node2: ") : -1])
+        names = row.get("rails")
+        if names != ALL and not (isinstance(names, list) and names) and isinstance(value, dict):
+            problem = f"{shown(names)} is neither {ALL} nor a list of rails."
+            check.add_counted(
+                variable, f"{place}.rails", problem, "Set rails: [rail2], or rails: all. [out_of_service_rails]"
+            )
+        listed = names if isinstance(names, list) else []
+        for name in (name for name in listed if not isinstance(name, str) or name not in rails):
+            fix = f"Set one of: {', '.join(rails)}. [rail_unknown]"
+            check.add_counted(variable, f"{place}.rails", f"{shown(name)} is not a rail of this fabric.", fix)
+        reason = row.get("reason", "")
+        if "reason" in row and not is_switch_name(reason):
+            problem = f"{shown(reason)} is not a reason."
+            check.add_counted(
+                variable,
+                f"{place}.reason",
+                problem,
+                "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]",
+            )
+        out = frozenset(index for rail, index in rails.items() if names == ALL or rail in listed)
+        found[host] = out, reason
+    return found
 
 
 def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Node | None:

@@ -18,7 +18,7 @@ from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
 from ...module_utils._words import shortened
 from .._fabric.model import MAX_POOL, FabricPlan
-from .._fabric.names import Body, config_name, full_resource, interfaces_of, manifest, node_label, profiles
+from .._fabric.names import Body, config_name, full_resource, interfaces_of, labelled, manifest, node_label, profiles
 from . import nv_ipam
 from .configs import injection_order, multus_configs
 from .pools import name_problems, render_pools, reserved_ips
@@ -89,22 +89,24 @@ def sriov_policies(plan: FabricPlan) -> list[Body]:
         return []
     infiniband = fabric.network == "infiniband"
     made: list[Body] = []
-    for profile, nodes in profiles(plan).items():
-        for rail in fabric.rails:
+    known = profiles(plan)
+    for value, (profile, nodes) in labelled(plan).items():
+        out = nodes[0].out if value != profile else frozenset[int]()
+        for rail in (rail for rail in fabric.rails if rail.index - 1 not in out):
             spec: Body = {
                 "deviceType": "netdevice",
                 "isRdma": True,
                 "linkType": "ib" if infiniband else "eth",
                 "mtu": fabric.mtu,
-                "nicSelector": {"pfNames": [interfaces_of(fabric, nodes)[rail.index - 1]]},
-                "nodeSelector": {node_label(fabric): profile},
+                "nicSelector": {"pfNames": [interfaces_of(fabric, known[profile])[rail.index - 1]]},
+                "nodeSelector": {node_label(fabric): value},
                 "numVfs": fabric.vfs,
                 "priority": 99,
                 "resourceName": rail.resource,
             }
             if infiniband:
                 del spec["mtu"]
-            made.append(manifest(SRIOV, POLICY, fabric, config_name(fabric, rail, profile), spec))
+            made.append(manifest(SRIOV, POLICY, fabric, config_name(fabric, rail, value), spec))
     return made
 
 
@@ -133,7 +135,7 @@ def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
     """Return how many of each resource a node offers, by name profile."""
     fabric, groups = plan.fabric, profiles(plan) if plan.fabric.attached.pods else {}
     if fabric.attached.own_device:
-        return {profile: dict.fromkeys(fabric.resources, fabric.vfs) for profile in groups}
+        return {value: dict.fromkeys(fabric.resources, fabric.vfs) for value in (labelled(plan) if groups else ())}
     entries = device_config(plan)["configList"]
     return {
         profile: {

@@ -25,10 +25,10 @@ def _node_name(nodes: t.Sequence[Node]) -> str:
     return "  nodeName:\n" + "".join([f'    - "{node.name}"\n' for node in nodes])
 
 
-def _pools(fabric: Fabric, block: Block, owners: t.Sequence[tuple[str, int, str]]) -> t.Iterator[str]:
+def _pools(fabric: Fabric, block: Block, owners: t.Iterable[tuple[str, int, str, str]]) -> t.Iterator[str]:
     """Write the pools of a rail.
 
-    :param owners: name, slot and the lines of its nodes, empty where all nodes share the pools.
+    :param owners: name, slot, the lines of its nodes (empty where all nodes share the pools), and `disable`.
     """
     family, gateway = block.family, block.gateway_offset
     quote = '"' if family == 6 else ""
@@ -37,10 +37,10 @@ def _pools(fabric: Fabric, block: Block, owners: t.Sequence[tuple[str, int, str]
     head = (
         f"  annotations:\n{kept}"
         f"  labels:\n    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n"
-        "spec:\n  default: false\n  disable: false\n"
+        "spec:\n  default: false\n  disable: "
     )
     usual = intervals.split(block.pod_offsets, MAX_POOL)
-    for owner, slot, nodes in owners:
+    for owner, slot, nodes, disabled in owners:
         first = block.subnet_first(slot)
         subnet = address_text(family, first)
         by = f"  gateway: {quote}{address_text(family, first + gateway)}{quote}\n" if gateway is not None else ""
@@ -50,7 +50,7 @@ def _pools(fabric: Fabric, block: Block, owners: t.Sequence[tuple[str, int, str]
             ips = "".join([f"    - {quote}{range_text(family, span)}{quote}\n" for span in spans])
             yield (
                 f"---\napiVersion: {SPIDERPOOL}\nkind: {POOL}\nmetadata:\n  name: {pool_name(stem, owner, part)}\n"
-                f"{head}{by}  ipVersion: {family}\n  ips:\n{ips}{nodes}"
+                f"{head}{disabled}\n{by}  ipVersion: {family}\n  ips:\n{ips}{nodes}"
                 f"  subnet: {quote}{subnet}/{block.subnet_length}{quote}\n"
             )
 
@@ -60,14 +60,19 @@ def render_pools(plan: FabricPlan) -> str:
     fabric = plan.fabric
     made = [HEADING]
     nodes = [plan.nodes_of(zone) for zone in range(len(fabric.zones))]
-    own = [[(node.name, node.slot, _node_name([node])) for node in members] for members in nodes]
+    own = [[(node, _node_name([node])) for node in members] for members in nodes]
     for block in plan.blocks:
         # A pool with an empty nodeName would be open to every node of the cluster.
         if not block.pod_offsets or (fabric.zoned and not nodes[block.zone]):
             continue
         zone = fabric.zones[block.zone].name
-        shared = [(zone, 0, _node_name(nodes[block.zone]) if zone else "")]
-        made.extend(_pools(fabric, block, own[block.zone] if block.per_node else shared))
+        shared = [(zone, 0, _node_name(nodes[block.zone]) if zone else "", "false")]
+        # A pool of a rail that is out of service keeps its addresses, and Spiderpool gives none of them.
+        single = (
+            (node.name, node.slot, lines, "true" if block.rail in node.out else "false")
+            for node, lines in own[block.zone]
+        )
+        made.extend(_pools(fabric, block, single if block.per_node else shared))
     return "".join(made)
 
 

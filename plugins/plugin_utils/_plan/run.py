@@ -150,7 +150,7 @@ def _read(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Fabric, Options, t
     options = attempt(lambda: read_options(raw))
     foreign = attempt(lambda: read_foreign(raw.get("foreign_plans"))) or ()
     fabric = attempt(lambda: read_fabric(raw, foreign))
-    candidates = attempt(lambda: read_nodes(fabric, nodes)) if fabric is not None else None
+    candidates = attempt(lambda: read_nodes(fabric, nodes, raw.get("out_of_service"))) if fabric is not None else None
     if problems or fabric is None or options is None or candidates is None:
         raise InputError(problems)
     return fabric, options, candidates

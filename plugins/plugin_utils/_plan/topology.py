@@ -95,16 +95,20 @@ def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:
     the groups are the zones, over several zones the fabric. Elsewhere the zones are the lowest switches.
     """
     fabric, groups = plan.fabric, leaf_groups(plan)
+    out = {node.name for node in plan.nodes if len(node.out) == len(fabric.rails)}
     fine = is_tree(groups) and any(len(zone) > 1 for zone in groups.values())
     top = []
     for index, zone in groups.items():
+        used = {leaves: left for leaves, nodes in zone.items() if (left := [name for name in nodes if name not in out])}
+        if not used:
+            continue
         name = short_name(f"zone-{fabric.zones[index].name}" if fabric.zoned else f"fabric-{fabric.name}")
         top.append(name)
         if not fine:
-            yield name, hostlist(node for nodes in zone.values() for node in nodes), ""
+            yield name, hostlist(node for nodes in used.values() for node in nodes), ""
             continue
         names = []
-        for leaves, nodes in zone.items():
+        for leaves, nodes in used.items():
             names.append(short_name(f"leaf-{label_value(leaves[0])}"))
             yield names[-1], hostlist(nodes), ""
         yield name, "", ",".join(names)

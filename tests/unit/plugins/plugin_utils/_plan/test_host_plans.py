@@ -73,3 +73,17 @@ def test_neighbor_tables_that_are_too_small_are_named_by_the_plan_or_set_by_the_
     warned = [text for text in made.warnings if "net.ipv4.neigh.default.gc_thresh1=1024" in text]
     assert found == (values if asked and nodes == 512 else {})
     assert len(warned) == (nodes == 512 and not asked)
+
+
+def test_a_rail_out_of_service_is_apart_and_keeps_its_numbers():
+    declared = {**RAW, "leaves": ["l1", "l2"]}
+    before = host_plans(plan_of(declared, ["a", "b"]))
+    out = {"a": {"rails": ["rail2"], "reason": "RMA 4711"}, "b": {"rails": "all"}}
+    made = host_plans(plan_of({**declared, "out_of_service": out}, ["a", "b"]))
+    one, two = before["a.json"]["rails"]
+    assert made["a.json"]["rails"] == [one]
+    assert made["a.json"]["out_of_service"] == {"reason": "RMA 4711", "rails": [two]}
+    assert list(made["a.json"]["cables"]) == ["rail1"]
+    assert not [key for key in made["a.json"]["sysctls"] if "/ens2np0/" in key]
+    assert (made["b.json"]["rails"], made["b.json"]["out_of_service"]["reason"]) == ([], "")
+    assert json.loads(text_of(made["b.json"])) == made["b.json"]

@@ -41,7 +41,11 @@ def planned(raw, nodes, lock=None):
 
 
 def wrong_of(made, raw):
-    return plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"])
+    names = [rail.name for rail in made.plan.fabric.rails]
+    return [
+        *plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"]),
+        *plan_checker.check_out_of_service(made.files, raw, names),
+    ]
 
 
 def objects(made):
@@ -72,6 +76,36 @@ def test_what_was_frozen_is_read_and_planned_again_byte_by_byte(case):
     assert build_blocks(lock.fabric) == made.plan.blocks
     assert plan(raw, nodes, made.lock, report=False).files == made.files
     assert edited(lock, [json.loads(text) for name, text in made.files.items() if name.startswith("hosts/")]) == []
+
+
+@given(fabrics())
+@settings(max_examples=FABRICS // 3, **SETTINGS)
+def test_out_of_service_changes_that_host_only(case):
+    raw, nodes = case
+    made, back = planned(raw, nodes), planned({**raw, "out_of_service": {}}, nodes)
+    if made is None or back is None:
+        return
+    assert locks.parse_lock(made.lock, "") == locks.parse_lock(back.lock, "")
+    hosts = {f"hosts/{host}.json" for host in raw["out_of_service"]}
+    objects = ("cluster/ippools.yaml", "cluster/sriovpolicies.yaml", "workload/topology.conf", "facts.json")
+    changed = {path for path in made.files if made.files[path] != back.files[path]} - {"plan.json", *objects}
+    assert changed == hosts
+    for path, key in (("ippools", "name"), ("sriovpolicies", "name")):
+        after, before = (
+            {
+                obj["metadata"][key]: obj
+                for obj in yaml.load_all(one.files[f"cluster/{path}.yaml"], Loader=LOADER)
+                if obj
+            }
+            for one in (made, back)
+        )
+        # A policy of nodes without a rail is one more; of pools only `disable` differs.
+        for name, obj in before.items():
+            obj["spec"] = {
+                **obj["spec"],
+                **{key: after[name]["spec"][key] for key in ("disable",) if key in obj["spec"]},
+            }
+            assert after[name] == obj
 
 
 @given(hosts_only())
