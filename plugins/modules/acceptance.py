@@ -76,10 +76,10 @@ options:
     description: Gb/s that each rail must reach with all rails, or more than two hosts, at work.
     type: float
     default: 0
-  share:
-    description: The part of what the best quarter of pairs reach that each pair must reach.
+  min_relative_percent:
+    description: What each pair must reach at least, in percent of what the best quarter of pairs reach.
     type: float
-    default: 0.8
+    default: 80
   min_gbytes:
     description: GB/s of bus bandwidth that a collective must reach.
     type: float

@@ -68,7 +68,7 @@ options:
         description: The values of the one that is there.
         type: dict
         default: {}
-  take_over:
+  take_ownership:
     description: Whether a release of this name that others made is taken over.
     type: bool
     default: false
@@ -94,9 +94,9 @@ options:
   cluster_dir:
     description: The folder C(cluster) of the plan.
     type: path
-  foreign_networks:
+  existing_networks:
     description: >-
-      C(fabric_foreign_networks) of the inventory, for O(state=networks). The planner keeps the fabric's supernets free
+      C(fabric_existing_networks) of the inventory, for O(state=networks). The planner keeps the fabric's supernets free
       for them.
     type: list
     elements: str

@@ -118,7 +118,7 @@ options:
       - Length of the subnet of a node and rail with O(mode=exclusive), a number for IPv4 or C({ipv4, ipv6}).
         Defaults to 27 and 64.
     type: raw
-  first_block:
+  subnet_offset:
     description: Number of the first rail block inside the supernet.
     type: int
     default: 0
@@ -135,7 +135,7 @@ options:
     type: str
     choices: [start, end]
     default: start
-  node_pods:
+  pods_per_node:
     description:
       - Most pod addresses per node and rail; with O(mode=shared) and O(mode=flat) a rail's pool has this times
         O(max_nodes).
@@ -158,12 +158,12 @@ options:
       last:
         description: Number of addresses up to the last one.
         type: int
-  foreign_networks:
+  existing_networks:
     description: Networks of others (pods, services, nodes, storage); any overlap is refused.
     type: list
     elements: str
     default: []
-  foreign_plans:
+  existing_plans:
     description: Paths of other clusters' C(plan.json); any overlap is refused.
     type: list
     elements: str
@@ -301,7 +301,7 @@ options:
         description: The DSCP of congestion notifications, 0 to 63.
         type: int
         default: 48
-  rails_meet:
+  rails_reachable:
     description:
       - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. Without it they do where the rails
         have a gateway; of InfiniBand nothing is said.

@@ -55,7 +55,7 @@ options:
     type: list
     elements: str
     default: []
-  take_over:
+  adopt_ports:
     description:
       - Ports whose MTU may be lowered although something of somebody else stands on them and would lose its own, such
         as a VLAN's interface, or a pod's macvlan. Without it that is refused.
@@ -81,7 +81,7 @@ options:
         and confirms over that. So the timer does not count what the controller does with other hosts meanwhile.
       - Otherwise the token of a change to keep. Nothing is changed then.
     type: str
-  undo:
+  rollback_token:
     description:
       - The token of the last change of the host, confirmed before. What was before it is put back, under a rollback
         timer of its own (O(confirm_timeout), 60 seconds without), and nothing else is done.

@@ -72,10 +72,10 @@ options:
         C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)),
         C(cni) with the CNI plugins that a node must have (C(needs)) below C(programs), where C(install) is V(auto), and
         the host C(ports) of Spiderpool by the Helm value that changes each.
-      - C(ping) takes C(across), how many other rails of the neighbour each rail pings, drawn with C(seed);
-        C(rails_meet), whether they are to answer, by default where rails have gateways; C(full_size), whether packets
-        of the rail's MTU are sent too, V(true) by default; C(count), the requests to an address; C(timeout), the
-        seconds to wait after the last; C(loss_percent), how much may be lost between hosts, V(0) by default.
+      - C(ping) takes C(cross_rail_pairs), how many other rails of the neighbour each rail pings, drawn with C(seed);
+        C(rails_reachable), whether they are to answer, by default where rails have gateways; C(full_size), whether
+        packets of the rail's MTU are sent too, V(true) by default; C(count), the requests to an address; C(timeout),
+        the seconds to wait after the last; C(loss_percent), how much may be lost between hosts, V(0) by default.
     type: dict
     default: {}
   variables:

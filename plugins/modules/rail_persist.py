@@ -21,7 +21,7 @@ description:
     get their old text back.
   - Before anything is written, what the next boot would make of the files is compared with what it would make without
     ours. It fails with the other file's name where that comes first, or where addresses, routes, an MTU or what stands
-    on the port would be lost, unless the port is in O(take_over).
+    on the port would be lost, unless the port is in O(adopt_ports).
   - The interface of the default route and of Ansible's own connection are refused unless listed in O(force).
 author:
   - railops.rdma contributors (@railops)
@@ -56,7 +56,7 @@ options:
     type: list
     elements: str
     default: []
-  take_over:
+  adopt_ports:
     description:
       - Ports of rails on which settings of others give way. A file that outranks ours is moved to
         C(/var/lib/railops-rdma/kept) and put back as it was when the rail or all rails go. A file that also is for an

@@ -95,7 +95,7 @@ options:
     description: The networks of the fabric. Addresses inside of them are no reason to leave an interface its name.
     type: list
     elements: str
-  take_over:
+  adopt_ports:
     description: Interfaces that get their name although they have addresses of others, which are lost with the old one.
     type: list
     elements: str

@@ -29,7 +29,10 @@ from ._refusal import Lost, Refusal, fail, once
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
 CLUSTER = "{{ fabric_kubeconfig | default('') }}"
-GATE = {"_taint": "false", "_bad": 2, "_good": 3, "_max_out": "'10%'", "_keep": 1, "_max_age": 7200, "_ignore": []}
+GATE = {
+    **{"_taint": "false", "_failure_threshold": 2, "_success_threshold": 3, "_max_unavailable": "'10%'"},
+    **{"_min_available": 1, "_max_age": 7200, "_ignore": []},
+}
 INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
@@ -65,7 +68,7 @@ DECIDING: dict[str, tuple[t.Any, ...]] = {
     "accept_image": ("",),
     "accept_collectives": ({},),
     **dict.fromkeys((f"audit_gate{key}" for key in ("", *GATE)), ()),
-    "verify_gate": (False, "{{ audit_gate | default(false) }}"),
+    "verify_gate": ([], "{{ audit_gate | default([]) }}"),
     **{f"verify_gate{key}": (f"{{{{ audit_gate{key} | default({value}) }}}}",) for key, value in GATE.items()},
 }
 """Each variable that decides, with the role's own default, and after it what our playbooks and roles give it."""

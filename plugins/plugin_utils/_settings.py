@@ -53,10 +53,14 @@ _HOST_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "gpudirect", "rail_networ
 PLAYBOOKS: dict[str, Spec] = {
     "site_host_roles": {"type": "list", "elements": "str", "choices": _HOST_ROLES},
     **{f"site_{name}": {"type": "bool"} for name in ("sriov_guests", "all_hosts")},
-    **{f"audit_{name}": {"type": "bool"} for name in ("gate", "gate_taint")},
+    "audit_gate": {"type": "list", "elements": "str", "choices": ["kubernetes"]},
+    "audit_gate_taint": {"type": "bool"},
     "audit_traffic": {"type": "str", "choices": ["none", "ping", "rdma"]},
     "audit_pods": {"type": "str", "choices": ["none", "status", "look", "latency"]},
-    **{f"audit_gate_{name}": {"type": "int"} for name in ("bad", "good", "keep", "max_age")},
+    **{
+        f"audit_gate_{name}": {"type": "int"}
+        for name in ("failure_threshold", "success_threshold", "min_available", "max_age")
+    },
     "audit_gate_ignore": {"type": "list", "elements": "str"},
     "audit_limits": {"type": "dict"},
     "audit_port_gbits": {"type": "float"},
@@ -73,7 +77,7 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     "site_max_fail_percentage": (PERCENT, "a number from 0 to 100"),
     "site_max_excluded": (SHARE, "a number of hosts or a share such as 5%"),
     "audit_loss_percent": (PERCENT, "a number from 0 to 100"),
-    "audit_gate_max_out": (SHARE, "a number of nodes or a share such as 10%"),
+    "audit_gate_max_unavailable": (SHARE, "a number of nodes or a share such as 10%"),
 }
 """Variables of playbooks that a pattern says better, with its words."""
 

@@ -133,17 +133,19 @@ def test_spiderpool_by_helm_under_the_same_name(case: Case) -> None:
     case.refused(
         "Spiderpool is there already (",
         "of the Helm release spiderpool/spiderpool), and no note says that this collection made it.",
-        "managed, with spiderpool_take_over: true, takes this release over",
+        "managed, with spiderpool_take_ownership: true, takes this release over",
         "cluster_components: {spiderpool: adopt",
     )
     case.playbook.values["cluster_components"] = {"spiderpool": "managed"}
-    case.refused("ipam.enableStatefulSet: false -> unset", "Set spiderpool_take_over: true to take it over with these.")
+    case.refused(
+        "ipam.enableStatefulSet: false -> unset", "Set spiderpool_take_ownership: true to take it over with these."
+    )
     case.adopted(spiderpool="adopt")
     # On purpose, with what was shown: then it is ours to upgrade, and still not ours to take away.
-    case.playbook.values |= {"cluster_components": {}, "spiderpool_take_over": True}
+    case.playbook.values |= {"cluster_components": {}, "spiderpool_take_ownership": True}
     taken = case.playbook.run([SPIDERPOOL])
     assert "ipam.enableStatefulSet: false -> unset" in " ".join(taken.text.split())
-    case.playbook.values.pop("spiderpool_take_over")
+    case.playbook.values.pop("spiderpool_take_ownership")
     assert case.playbook.run([SPIDERPOOL]).changed_tasks() == []
     kept = case.playbook.run([from_("spiderpool", "uninstall")], ok=False)
     assert "was there before this collection and stays" in " ".join(kept.text.split())

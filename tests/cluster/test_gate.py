@@ -22,7 +22,7 @@ import yaml
 from conftest import Account, Live, Run
 from kubernetes import config as kube_config
 
-from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, node_gate
+from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, kubernetes_gate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
@@ -74,9 +74,9 @@ class Site:
 
     def gate(self, check: bool = False, **more: t.Any) -> Json:
         """Run the module with the rights of the page."""
-        given = {"taint": True, "bad": 2, "good": 2, "max_out": "2", **more}
+        given = {"taint": True, "failure_threshold": 2, "success_threshold": 2, "max_unavailable": "2", **more}
         paths = {"plan_dir": str(self.plan), "verdict": str(self.folder / "verdict.json")}
-        done = self.module(node_gate, check, **{**paths, **given, "kubeconfig": self.identity})
+        done = self.module(kubernetes_gate, check, **{**paths, **given, "kubeconfig": self.identity})
         assert "failed" not in done, done
         return done
 
@@ -97,7 +97,7 @@ def site(tmp_path: Path, module: Run, live: Live, kubeconfig: Path) -> t.Iterato
     try:
         made = Site(tmp_path, module, live, account.given(rules(), kubeconfig, tmp_path / "identity"))
         yield made
-        made.module(node_gate, plan_dir=str(made.plan), state="absent")
+        made.module(kubernetes_gate, plan_dir=str(made.plan), state="absent")
         made.module(cluster_nodes, plan_dir=str(made.plan), state="absent")
     finally:
         account.removed()
@@ -190,7 +190,7 @@ def test_without_the_rights_it_says_what_is_missing(site: Site, tmp_path: Path, 
         site.verdict()
         identity = account.given(few, kubeconfig, tmp_path / "few")
         paths = {"plan_dir": str(site.plan), "verdict": str(site.folder / "verdict.json")}
-        done = module(node_gate, **paths, kubeconfig=str(identity))
+        done = module(kubernetes_gate, **paths, kubeconfig=str(identity))
         assert done["failed"]
         assert "nodes" in done["msg"]
         assert "forbidden" in done["msg"]

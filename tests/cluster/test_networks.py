@@ -67,7 +67,7 @@ def test_every_source_is_compared_and_named(playbook: Playbook, cluster: ApiDoub
         "IPPool.crd.projectcalico.org default: 172.17.2.0/24 overlaps the fabric's networks 172.17.2.0/24.",
         "nodes, spec.podCIDRs: 172.17.0.0/21 overlaps the fabric's networks 172.17.0.0/21.",
         "ServiceCIDR.networking.k8s.io default: 172.17.128.0/20 overlaps the fabric's supernet",
-        f"Change fabric_supernets, and add fabric_foreign_networks: [{DECLARED}, 172.17.0.0/21, 172.17.128.0/20]",
+        f"Change fabric_supernets, and add fabric_existing_networks: [{DECLARED}, 172.17.0.0/21, 172.17.128.0/20]",
     ):
         assert line in said
 
@@ -79,8 +79,8 @@ def served(body: Json) -> Json:
 
 def test_a_network_in_the_unused_part_of_the_supernet_needs_a_line(playbook: Playbook, cluster: ApiDouble) -> None:
     of_pods(cluster, "172.17.64.0/18")
-    assert f"Add fabric_foreign_networks: [{DECLARED}, 172.17.64.0/18] to group_vars/all" in refused(playbook)
-    playbook.shipped("cluster", "--check", fabric_foreign_networks=["172.17.64.0/18"])
+    assert f"Add fabric_existing_networks: [{DECLARED}, 172.17.64.0/18] to group_vars/all" in refused(playbook)
+    playbook.shipped("cluster", "--check", fabric_existing_networks=["172.17.64.0/18"])
 
 
 def test_what_may_not_be_read_is_named(playbook: Playbook, cluster: ApiDouble) -> None:

@@ -147,8 +147,8 @@ def before_the_change(live: Live) -> None:
 def under_pods(site: Site, live: Live) -> None:
     """A plan that gives a node another prefix is not applied to the pools of which its pods have addresses."""
     site.pod("train-0", "172.17.0.35")
-    site.run("plan", fabric_first_block=8, fabric_allow_renumber=True)
-    ran = " ".join(site.run("cluster", fabric_first_block=8, fabric_allow_renumber=True).text.split())
+    site.run("plan", fabric_subnet_offset=8, fabric_allow_renumber=True)
+    ran = " ".join(site.run("cluster", fabric_subnet_offset=8, fabric_allow_renumber=True).text.split())
     assert (
         "CIDRPool fabric-rail1-v4 is kept, would replace: 1 address is in use (172.17.0.35 by default/train-0)" in ran
     )

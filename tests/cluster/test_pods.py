@@ -363,7 +363,12 @@ def test_a_gated_node_recovers_by_itself(
     use(playbook, plans("exclusive"), "exclusive")
     digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
     values = {**playbook.values, "fabric_kubeconfig": str(playbook.kubeconfig), "verify_fail": False}
-    gate = {"verify_gate": True, "verify_gate_taint": True, "verify_gate_bad": 1, "verify_gate_good": 1}
+    gate = {
+        "verify_gate": True,
+        "verify_gate_taint": True,
+        "verify_gate_failure_threshold": 1,
+        "verify_gate_success_threshold": 1,
+    }
     (folder / "group_vars").mkdir()
     (folder / "group_vars/all.yml").write_text(yaml.safe_dump({**values, **gate}), encoding="utf-8")
     (folder / "hosts.ini").write_text("[gpu_nodes]\nnode[1:2] ansible_connection=local\n", encoding="utf-8")

@@ -300,7 +300,7 @@ def test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster(
     shutil.rmtree(lock.parent)
     missing = playbook.shipped("plan", *here, ok=False, fabric_plan_from_cluster=True, fabric_name="other")
     assert "ConfigMap spiderpool/railops-other-lock does not exist" in " ".join(missing.text.split())
-    playbook.shipped("plan", *here, fabric_first_block=8)
+    playbook.shipped("plan", *here, fabric_subnet_offset=8)
     before = double.writes()
     refused = " ".join(playbook.shipped("cluster", *here, ok=False).text.split())
     assert "The cluster was brought to a plan with other addresses of 8 node(s). node1: rail1 from" in refused

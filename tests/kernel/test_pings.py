@@ -42,7 +42,7 @@ def neighbour():
 
 def test_gateways_and_neighbours_answer_in_both_families(fabric):
     # Links that have just come up need a moment.
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
     assert {check["status"] for check in checks} == {"ok"}, checks
     assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2 + RAILS * 2 + 2
 
@@ -80,7 +80,9 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
 @pytest.mark.parametrize("limit", [0, 90])
 def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
     # Who knows nobody yet may lose the answer to that.
-    assert {check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)} == {"ok"}
+    assert {
+        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+    } == {"ok"}
     with losing(fabric.hosts[0].name, "ens2np0", 40):
         checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0, count=20, loss_percent=limit)
     told = {
@@ -96,17 +98,17 @@ def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
 
 def across(fabric, **more):
     """Return status and cause of every pair's check by rail and family; all pairs are asked."""
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=RAILS, timeout=1.0, count=20, **more)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=RAILS, timeout=1.0, count=20, **more)
     return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
 
 
 def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their_leak(fabric):
-    found = across(fabric, rails_meet=True)
+    found = across(fabric, rails_reachable=True)
     assert {check["status"] for check in found.values()} == {"ok"}, found
     assert len(found) == RAILS * 2
     # The spine drops what goes from rail 1 to rail 3.
     block(fabric, "-4", host_plan_of(1)["rails"][2], "leaf1")
-    found = across(fabric, rails_meet=True)
+    found = across(fabric, rails_reachable=True)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
     assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbour, whose own rails answer"}
     assert across(fabric)["rail1", 4]["status"] == "warning"
@@ -116,7 +118,7 @@ def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their
             for other in range(1, RAILS + 1):
                 if number != other and (number, other, family) != (1, 2, "-4"):
                     block(fabric, family, host_plan_of(1)["rails"][other - 1], f"leaf{number}")
-    found = across(fabric, rails_meet=False)
+    found = across(fabric, rails_reachable=False)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
     assert wrong == {("rail1", 4): "rail1 reaches rail2, and isolated rails must not meet"}
 
@@ -130,12 +132,14 @@ def block(fabric, family, rail, leaf):
 
 @pytest.mark.parametrize(("rails", "status"), [((2,), "deviation"), ((1, 2, 3), "warning")])
 def test_a_leaf_that_drops_tcp_is_named(fabric, rails, status):
-    assert {check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)} == {"ok"}
+    assert {
+        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+    } == {"ok"}
     for number in rails:
         for family in ("-4", "-6"):
             rule = ("iif", f"leaf{number}", "ipproto", "tcp", "priority", "100", "blackhole")
             run("ip", "-n", fabric.core, family, "rule", "add", *rule)
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], across=1, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
     wrong = {(check["id"], check["rail"], check["status"]) for check in checks if check["status"] != "ok"}
     assert wrong == {("ping_neighbour_tcp", f"rail{number}", status) for number in rails}
 

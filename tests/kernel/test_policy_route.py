@@ -326,7 +326,7 @@ def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
 
 def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     before = host.dump()
-    want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
+    want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
     predicted = host.apply(want, check=True)
     result = host.apply({**want, "confirm_timeout": 1})
     assert result["diff"] == predicted["diff"]
@@ -342,7 +342,7 @@ def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod)
 def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod):
     before = host.dump()
     assert pod() == 8000
-    host.apply({**want_of(0, RAILS), "take_over": ["ens1np0"], "confirm_timeout": 2})
+    host.apply({**want_of(0, RAILS), "adopt_ports": ["ens1np0"], "confirm_timeout": 2})
     run("ip", "-n", f"{host.name}-pod", "link", "delete", "net1")
     run("ip", "netns", "del", f"{host.name}-pod")
     wait_for(host.dump, before)
@@ -350,7 +350,7 @@ def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod
 
 def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod):
     before = host.dump()
-    want = {**want_of(0, RAILS), "take_over": ["ens1np0"]}
+    want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
 
     def failing():
         from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run

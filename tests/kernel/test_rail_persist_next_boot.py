@@ -111,7 +111,7 @@ def test_every_setting_that_ours_does_not_have_is_refused_by_its_name(life):
     results = life(*steps)[1::2]
     for (_manager, path, word, _text), result in zip(cases, results, strict=True):
         said = verdict(result)["persist_foreign"]
-        assert (path in said, word in said, "rail_network_take_over" in said) == (True, True, True), f"{word}: {said}"
+        assert (path in said, word in said, "rail_network_adopt_ports" in said) == (True, True, True), f"{word}: {said}"
 
 
 # --- what decides beside ----------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_the_manager_that_the_boot_starts_is_the_one_that_is_written_for(life):
     text = "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.66.0.5/24\n"
     there = {user: text, "/run/NetworkManager/x": "", f"{STARTS}/systemd-networkd.service": ""}
     _wrote, refused, _taken, booted = life(
-        wrote(there, instead=True), look("auto"), persist("auto", take_over=["ens1np0"]), boot("networkd", OURS)
+        wrote(there, instead=True), look("auto"), persist("auto", adopt_ports=["ens1np0"]), boot("networkd", OURS)
     )
     assert (user in refused["failed"], "10.66.0.5/24" in refused["failed"]) == (True, True)
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])

@@ -74,11 +74,11 @@ LOST = {
 def test_what_would_be_lost_is_refused_by_name_before_anything_is_written(life, case):
     manager = case.partition("-")[0]
     ((path, _text),) = LOST[case].items()
-    steps = [wrote(LOST[case]), persist(manager), persist(manager, take_over=["ens1np0"]), boot(manager, OURS)]
+    steps = [wrote(LOST[case]), persist(manager), persist(manager, adopt_ports=["ens1np0"]), boot(manager, OURS)]
     before, refused, taken, booted = life(*steps)
     what = "MTU 9000" if "mtu" in case else THEIRS
     assert (path in refused["failed"], what in refused["failed"]) == (True, True)
-    assert "rail_network_take_over" in refused["failed"]
+    assert "rail_network_adopt_ports" in refused["failed"]
     assert refused["files"] == before["files"]
     # Given up on purpose: the rail is what the host boots with, and the file is where it was.
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
@@ -98,7 +98,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
     path, match = FIRST[manager]
     theirs = {"ens1np0": [THEIRS]}
     text = profile("first", 999, THEIRS, match) if "Manager" in path else network(match, f"Address={THEIRS}")
-    over = {"take_over": ["ens1np0"]}
+    over = {"adopt_ports": ["ens1np0"]}
     results = life(
         wrote({path: text, **({"/etc/netplan/01.yaml": entry("ens9", dhcp4=True)} if manager == "netplan" else {})}),
         persist(manager),
@@ -123,7 +123,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
 
 def test_what_is_also_for_another_port_is_not_set_aside(life):
     text = network("Name=en*", f"Address={THEIRS}")
-    before, refused = life(wrote({f"{NETWORKS}/0-a.network": text}), persist("networkd", take_over=["ens1np0"]))
+    before, refused = life(wrote({f"{NETWORKS}/0-a.network": text}), persist("networkd", adopt_ports=["ens1np0"]))
     assert f"{NETWORKS}/0-a.network" in refused["failed"]
     assert refused["files"] == before["files"]
 
@@ -152,7 +152,7 @@ def test_what_stands_beside_ours_in_netplan_and_networkd_stays(life):
 
 def test_a_later_file_of_netplan_with_another_mtu_is_refused_whatever_is_taken_over(life):
     text = entry("ens1np0", mtu=1500, dhcp4=True)
-    before, refused = life(wrote({"/etc/netplan/zzz.yaml": text}), persist("netplan", take_over=["ens1np0"]))
+    before, refused = life(wrote({"/etc/netplan/zzz.yaml": text}), persist("netplan", adopt_ports=["ens1np0"]))
     assert "/etc/netplan/zzz.yaml outranks /etc/netplan/zz-railops-ens1np0.yaml: MTU 4200, no DHCP" in refused["failed"]
     assert refused["files"] == before["files"]
 
@@ -183,7 +183,7 @@ def test_a_link_file_that_netplan_s_would_hide_is_refused_and_stays_in_force_whe
     text = "[Match]\nOriginalName=ens1*\n\n[Link]\nRxBufferSize=4096\n"
     some = {"/etc/netplan/01.yaml": entry("ens9", dhcp4=True)}
     asked = {"do": "udev", "port": "ens1np0"}
-    taken = persist("netplan", take_over=["ens1np0"])
+    taken = persist("netplan", adopt_ports=["ens1np0"])
     _written, refused, _taken, hidden = life(wrote({late: text, **some}), persist("netplan"), taken, asked)
     assert f"{late} sets RxBufferSize=4096" in refused["failed"]
     # What it is refused for: udev takes netplan's in its place.

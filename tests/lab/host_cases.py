@@ -183,7 +183,7 @@ ACCEPT = {
     "accept_seconds": 6,
     "accept_timeout": 90,
     # Processors that share two cores are not even.
-    "accept_share": 0.3,
+    "accept_min_relative_percent": 30,
     "accept_collectives": {"netpipe": NETPIPE},
     "accept_collective_timeout": 600,
 }

@@ -48,7 +48,7 @@ AREAS = (
     ),
     ("Lossless RoCE and GPUDirect", ("_qos", "_gpudirect", "roce_qos", "gpudirect")),
     ("Drivers", ("_driver", "rdma_driver")),
-    ("The cluster", ("_cluster", "cluster_", "webhook", "node_gate")),
+    ("The cluster", ("_cluster", "cluster_", "webhook", "kubernetes_gate")),
     ("Verification", ("_probe", "_verdict", "_report", "verdict", "verify_", "rdma_probe", "_pods", "pod_")),
 )
 HEAD = """# Errors

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "cluster_wait": "cluster",
     "collective_job": "cluster",
     "fabric_lease": "cluster",
-    "node_gate": "cluster",
+    "kubernetes_gate": "cluster",
     "pod_probe": "cluster",
     "rail_audit": "kernel",
     "webhook_tls": "site",

@@ -42,7 +42,7 @@ def exclusive(**more: t.Any) -> dict[str, t.Any]:
 
 def shared(**more: t.Any) -> dict[str, t.Any]:
     """The guides' shared fabric."""
-    base = {"mode": "shared", "supernets": ["172.17.0.0/16"], "rail_prefix": 24, "first_block": 1, "max_nodes": 53}
+    base = {"mode": "shared", "supernets": ["172.17.0.0/16"], "rail_prefix": 24, "subnet_offset": 1, "max_nodes": 53}
     return {**base, "rails": rails(), **more}
 
 

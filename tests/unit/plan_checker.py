@@ -152,11 +152,11 @@ def _first(spans: list[tuple[int, int]], count: int | None) -> list[tuple[int, i
     return taken
 
 
-def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: int | None) -> list[str]:
+def check_pods_per_node(files: dict[str, str], *, reserved: list[str], pods_per_node: int | None) -> list[str]:
     """Where CIDRPools give pods their addresses: each node has exactly the plan's, by docs/guides/fabric.md.
 
     In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
-    usable offset of the IPv4 subnet beside it, at most `node_pods`; in long IPv6 subnets all that follows. What is
+    usable offset of the IPv4 subnet beside it, at most `pods_per_node`; in long IPv6 subnets all that follows. What is
     reserved is nobody's, and a node whose address it is has another.
     """
     wrong = []
@@ -174,7 +174,7 @@ def check_node_pods(files: dict[str, str], *, reserved: list[str], node_pods: in
                 size = min(subnet.size, size4 or subnet.size)
                 free = _without([(subnet.first + 1, subnet.first + size - 2)], taken)
                 node = free[0][0]
-                pods = _first(_without(free, [(node, node)]), node_pods or (None if size4 else 28))
+                pods = _first(_without(free, [(node, node)]), pods_per_node or (None if size4 else 28))
                 if subnet.version == 6 and subnet.size > nv_ipam.MOST_WALKED:
                     pods = _without([(pods[0][0], subnet.last)], taken)
                 own = int(IPAddress(one["address"]))

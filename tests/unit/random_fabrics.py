@@ -55,7 +55,7 @@ def hosts_only(draw):
     raw, nodes = draw(fabrics())
     raw |= {
         "attachment": "none",
-        "node_pods": None,
+        "pods_per_node": None,
         "node_prefix": {"ipv4": draw(st.integers(27, 31)), "ipv6": draw(st.sampled_from([64, 124, 126, 127]))},
         "gateway": {family: draw(st.sampled_from(["first", "last", "last", "none", 2])) for family in ("ipv4", "ipv6")},
     }
@@ -81,11 +81,11 @@ def fabrics(draw):
         "rails": [{"interface": f"eth{number}"} for number in range(draw(st.integers(1, 4)))],
         "node_prefix": {"ipv4": draw(st.integers(24, 29)), "ipv6": draw(st.sampled_from([64, 112, 120, 124]))},
         "rail_prefix": {"ipv4": draw(st.integers(21, 27)), "ipv6": draw(st.sampled_from([64, 112, 120]))},
-        "first_block": draw(st.integers(0, 3)),
+        "subnet_offset": draw(st.integers(0, 3)),
         "gateway": draw(st.sampled_from(["first", "first", "last", "none", 2, 5, -2, -4])),
         "host_addresses": draw(st.sampled_from(["start", "end"])),
-        "node_pods": draw(st.sampled_from([None, None, None, 1, 2])),
-        "foreign_networks": ["192.168.0.0/16", "fd99::/32"],
+        "pods_per_node": draw(st.sampled_from([None, None, None, 1, 2])),
+        "existing_networks": ["192.168.0.0/16", "fd99::/32"],
     }
     explicit = mode == "shared" and draw(st.booleans())
     if mode == "flat":

@@ -227,7 +227,9 @@ NOTES = st.one_of(NOTE.map(json.dumps), NOTE.map(json.dumps), WEIRD.map(json.dum
 def test_annotations_of_the_gate(notes, taint, when):
     nodes = {f"n{number}": gate.GatedNode(note=note) for number, note in enumerate(notes)}
     found = {name: "rail1: x" if number % 2 else "" for number, name in enumerate(nodes)}
-    targets = gate.decide("f", nodes, {}, found, when, 300.0, gate.GatePolicy(taint=taint, most=2, keep=1))
+    targets = gate.decide(
+        "f", nodes, {}, found, when, 300.0, gate.GatePolicy(taint=taint, max_unavailable=2, min_available=1)
+    )
     for name, target in targets.items():
         patch = gate.status_patch(nodes[name], target, 300.0)
         json.loads(json.dumps(patch, allow_nan=False))

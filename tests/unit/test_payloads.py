@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "host_work_info": {"_rdma"},
     "ippool_plan": set(),
     "nic_link_type": {"_card", "_fabric"},
-    "node_gate": CLUSTER,
+    "kubernetes_gate": CLUSTER,
     "notice": set(),
     "pod_probe": {*CLUSTER, "_pods", "_probe"},
     "policy_route": {"_fabric", "_route"},

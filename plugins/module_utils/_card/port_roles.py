@@ -62,12 +62,12 @@ def carried(machine: Machine, kept: Untouchable) -> dict[str, str]:
     return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
-def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), take_over: t.Collection[str] = ()) -> dict[str, str]:
+def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()) -> dict[str, str]:
     """Return what would go with an interface's name or kind, by interface: members, what stands on it, addresses.
 
     :param kept: what `ip` said of the host.
     :param prefixes: the networks of the fabric: addresses in them are the plan's affair, and so is a VLAN that has one.
-    :param take_over: interfaces whose addresses may be replaced.
+    :param adopt_ports: interfaces whose addresses may be replaced.
     """
     nets = [ipaddress.ip_network(prefix) for prefix in prefixes]
     ruled = {rule.get("src") for _links, _held, rules in kept.seen for rule in rules if _is_ours(rule)}
@@ -77,7 +77,7 @@ def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), take_over: t.Col
         address = ipaddress.ip_address(item["local"])
         if item["local"] in ruled or any(address in net for net in nets):
             planned.add(name)
-        elif name not in take_over:
+        elif name not in adopt_ports:
             found.setdefault(name, f"has the address {item['local']}/{item.get('prefixlen', address.max_prefixlen)}")
     links = kept.links
     for name, link in sorted(links.items()):

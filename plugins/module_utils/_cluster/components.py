@@ -233,7 +233,7 @@ def states(
             asked.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
-                other = f"; {MANAGED}, with spiderpool_take_over: true, takes this release over"
+                other = f"; {MANAGED}, with spiderpool_take_ownership: true, takes this release over"
             text = f"{title} is there already ({there}), and no note says that this collection made it."
             wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_foreign]")
         if wrong:

@@ -33,16 +33,17 @@ LONGEST = 1000
 
 @dataclass(frozen=True)
 class GatePolicy:
-    """What the site asks for.
+    """When a node is broken, healthy or out.
 
-    `bad` verdicts in a row make a node broken, `good` ones whole again. Of the fleet `most` nodes may be out at once,
-    and `keep` nodes of each zone stay in. A verdict counts for `max_age` seconds. Without `taint` nobody is out.
+    `failure_threshold` bad verdicts in a row make a node broken, `success_threshold` good ones healthy again. At most
+    `max_unavailable` nodes of the fleet are out at once; at least `min_available` nodes of each zone stay in. A verdict
+    counts for `max_age` seconds. Without `taint` no node is out.
     """
 
-    bad: int = 2
-    good: int = 3
-    most: int = 1
-    keep: int = 1
+    failure_threshold: int = 2
+    success_threshold: int = 3
+    max_unavailable: int = 1
+    min_available: int = 1
     max_age: float = 7200
     taint: bool = False
 
@@ -160,7 +161,7 @@ def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, s
     return found
 
 
-def most_of(text: str, total: int) -> int:
+def max_unavailable_of(text: str, total: int) -> int:
     """Return how many nodes may be out: a number, or a percentage of the fleet, rounded down but at least one.
 
     :raises ValueError: it is neither.
@@ -185,12 +186,12 @@ def remembered(memory: GateMemory, against: str | None, when: float, policy: Gat
     if against is None or when <= memory.seen:
         return memory
     if not against:
-        good = min(memory.good + 1, policy.good)
+        good = min(memory.good + 1, policy.success_threshold)
         # A node that was never seen before is whole at the first good word.
-        still = bool(memory.broken) and good < policy.good
+        still = bool(memory.broken) and good < policy.success_threshold
         return replace(memory, good=good, bad=0, broken=still, seen=when, message="")
-    bad = min(memory.bad + 1, policy.bad)
-    broken = memory.broken if bad < policy.bad else True
+    bad = min(memory.bad + 1, policy.failure_threshold)
+    broken = memory.broken if bad < policy.failure_threshold else True
     return replace(memory, bad=bad, good=0, broken=broken, seen=when, message=against)
 
 
@@ -216,7 +217,7 @@ def chosen(
     for name in sorted(broken, key=lambda name: (name not in before, name)):
         zone = zones.get(name, "")
         left = staying[zone] - 1 if name in before else serving[zone] - usable[name]
-        if len(out) < policy.most and left >= policy.keep:
+        if len(out) < policy.max_unavailable and left >= policy.min_available:
             out.add(name)
             staying[zone] -= 1
             serving[zone] -= usable[name]
@@ -260,12 +261,16 @@ def _target(memory: GateMemory, now: float, policy: GatePolicy) -> GateTarget:
             memory, UNKNOWN, "VerdictTooOld", f"The last verdict of this node is of {stamp(memory.seen)}."
         )
     if memory.broken is None:
-        message = f"{memory.bad} of {policy.bad} bad verdicts in a row: {memory.message}"
+        message = f"{memory.bad} of {policy.failure_threshold} bad verdicts in a row: {memory.message}"
         return GateTarget(memory, UNKNOWN, "TooFewVerdicts", message)
     if not memory.broken:
-        doubt = f" The last verdict was bad ({memory.bad} of {policy.bad}): {memory.message}" if memory.bad else ""
+        doubt = (
+            f" The last verdict was bad ({memory.bad} of {policy.failure_threshold}): {memory.message}"
+            if memory.bad
+            else ""
+        )
         return GateTarget(memory, TRUE, "RailsAsPlanned", f"Every rail is as planned.{doubt}")
-    state = memory.message or f"{memory.good} of {policy.good} good verdicts in a row"
+    state = memory.message or f"{memory.good} of {policy.success_threshold} good verdicts in a row"
     capped = " (not taken out: too many are, or too few of its zone would be left)" if policy.taint else ""
     return GateTarget(memory, FALSE, "RailsBroken", state + ("" if memory.out else capped))
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell a cluster's nodes what the verdict says of them, and keep jobs off broken ones: the door of node_gate."""
+"""Tell a cluster's nodes what the verdict says of them, and keep jobs off broken ones: the door of kubernetes_gate."""
 
 from __future__ import annotations
 
@@ -82,15 +82,17 @@ def policy_of(params: dict[str, t.Any], total: int) -> gate.GatePolicy:
 
     :raises RdmaError: a number is out of its range.
     """
-    for name, least in (("bad", 1), ("good", 1), ("keep", 0), ("max_age", 1)):
-        if params[name] < least:
-            raise RdmaError(f"{name} is {params[name]}.", f"Give a number from {least} on. [gate_number]")
+    least = {"failure_threshold": 1, "success_threshold": 1, "min_available": 0, "max_age": 1}
+    for name, smallest in least.items():
+        if params[name] < smallest:
+            raise RdmaError(f"{name} is {params[name]}.", f"Set it to {smallest} or more. [gate_number]")
     try:
-        most = gate.most_of(params["max_out"], total)
+        most = gate.max_unavailable_of(params["max_unavailable"], total)
     except ValueError:
-        text = f"max_out is {params['max_out']!r}."
-        raise RdmaError(text, "Give a number of nodes, or a percentage such as 10%. [gate_max_out]") from None
-    return gate.GatePolicy(most=most, **{name: params[name] for name in ("bad", "good", "keep", "max_age", "taint")})
+        text = f"max_unavailable is {params['max_unavailable']!r}."
+        fix = "Set it to a number of nodes, or to a percentage such as 10%. [gate_max_unavailable]"
+        raise RdmaError(text, fix) from None
+    return gate.GatePolicy(max_unavailable=most, taint=params["taint"], **{name: params[name] for name in least})
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -98,7 +98,7 @@ def overlaps(found: Found, rails: Networks, supernets: Networks, declared: Netwo
 
     :param found: the cluster's networks, by place.
     :param rails: networks of the fabric's rails; `supernets` those that it may grow in.
-    :param declared: `fabric_foreign_networks`: in supernets these are known, and the planner keeps rails out of them.
+    :param declared: `fabric_existing_networks`: in supernets these are known, and the planner keeps rails out of them.
     """
     rows: dict[str, list[Network]] = {}
     for place, nets in found:

@@ -124,14 +124,14 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
         except Forbidden:
             notes.append(name)
     supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]
-    declared = networks.parsed(params["foreign_networks"])
+    declared = networks.parsed(params["existing_networks"])
     hits = list(networks.overlaps(found, rails, networks.parsed(supernets), declared))
     if hits:
         line = ", ".join(map(str, networks.collapsed([*declared, *(hit.network for hit in hits)])))
         move = "Change fabric_supernets, and add" if any(hit.rails for hit in hits) else "Add"
         raise RdmaError(
             "".join(f"{hit}\n" for hit in hits),
-            f"{move} fabric_foreign_networks: [{line}] to group_vars/all; then run the playbook railops.rdma.plan. "
+            f"{move} fabric_existing_networks: [{line}] to group_vars/all; then run the playbook railops.rdma.plan. "
             "[cluster_network_overlaps]",
             problems=[str(hit) for hit in hits],
         )
@@ -264,7 +264,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
 
     :raises RdmaError: something is in the way; all of it is named at once.
     """
-    release = replace(noted, ours=noted.ours or params["take_over"])
+    release = replace(noted, ours=noted.ours or params["take_ownership"])
     survey = Survey(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
     parts, problems, asked = components.states(components.needed(params["values"]), settings, survey.found, release)
@@ -278,7 +278,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
                     f"release {release}",
                     "It is not this collection's. Helm would bring it to the plan's values: "
                     f"{'; '.join(taken) or 'no value differs'}.",
-                    "Set spiderpool_take_over: true to take it over with these. [release_foreign]",
+                    "Set spiderpool_take_ownership: true to take it over with these. [release_foreign]",
                 )
             )
     crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()

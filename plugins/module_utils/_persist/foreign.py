@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
     from .host import Host
     from .model import File, Texts
 
-TAKE = "Or list {port} in rail_network_take_over."
+TAKE = "Or list {port} in rail_network_adopt_ports."
 NAMING = ("Name", "NamePolicy", "AlternativeName", "AlternativeNamesPolicy")
 IFUPDOWN = "/etc/network/interfaces"
 # What keeps a port from being a rail, or from coming up, whatever else is set.
@@ -53,7 +53,7 @@ def judged(
             target = os.path.join(os.path.dirname(file.path), file.text)
             inside = {path[len(target) :]: text for path, text in after.items() if path.startswith(target)}
             after.update({file.path + rest: text for rest, text in inside.items() if rest[:1] in ("", "/")})
-    given = [rail for rail in want.rails if want.take_over & {rail.interface, rail.pci, names[rail.name]}]
+    given = [rail for rail in want.rails if want.adopt_ports & {rail.interface, rail.pci, names[rail.name]}]
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]

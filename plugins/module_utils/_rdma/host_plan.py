@@ -209,7 +209,9 @@ def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, h
             "[name_taken]",
         )
     if role := have.roles.get(device.name):
-        more = f" List {device.name} in rail_network_take_over if it may go." if role.startswith("has the addr") else ""
+        more = (
+            f" List {device.name} in rail_network_adopt_ports if it may go." if role.startswith("has the addr") else ""
+        )
         yield Problem(
             rail.name,
             f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",

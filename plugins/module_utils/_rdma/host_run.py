@@ -32,7 +32,7 @@ SPEC = {
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "rails": {**rails_spec(pci="str", mtu="int"), "default": []},
     "rdma_prefixes": {"type": "list", "elements": "str"},
-    "take_over": {"type": "list", "elements": "str", "default": []},
+    "adopt_ports": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},
     "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
     "pin": {"type": "bool", "default": False},
@@ -77,7 +77,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
 
 def _roles(module: AnsibleModule, machine: Machine) -> dict[str, str]:
     kept = read_untouchable(machine)
-    others = standing(kept, module.params["rdma_prefixes"] or (), module.params["take_over"])
+    others = standing(kept, module.params["rdma_prefixes"] or (), module.params["adopt_ports"])
     return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
 
 

@@ -19,8 +19,12 @@ if t.TYPE_CHECKING:
     from .echo import Target
 
 CHECK = "ping_across"
-ROUTED = "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_meet: false."
-LEAK = "Look for a port, a VLAN or a route that joins these rails; if they are to meet, set fabric_rails_meet: true."
+ROUTED = (
+    "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_reachable: false."
+)
+LEAK = (
+    "Look for a port, a VLAN or a route that joins these rails; if they are to meet, set fabric_rails_reachable: true."
+)
 
 
 def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[Target]:

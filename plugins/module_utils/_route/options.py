@@ -46,7 +46,7 @@ RAILS = {
     "variables_of": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "list", "elements": "str", "default": []},
-    "take_over": {"type": "list", "elements": "str", "default": []},
+    "adopt_ports": {"type": "list", "elements": "str", "default": []},
     "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 SPEC = {
@@ -54,6 +54,6 @@ SPEC = {
     "purge": {"type": "bool", "default": True},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
-    "undo": {"type": "str"},
+    "rollback_token": {"type": "str"},
     "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
 }

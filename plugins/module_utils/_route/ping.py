@@ -28,8 +28,8 @@ NO_ECHO = "no echo"
 SPEC = {
     **host_plan_spec(),
     "full_size": {"type": "bool", "default": True},
-    "across": {"type": "int", "default": 0},
-    "rails_meet": {"type": "bool"},
+    "cross_rail_pairs": {"type": "int", "default": 0},
+    "rails_reachable": {"type": "bool"},
     "seed": {"type": "int", "default": 0},
     "count": {"type": "int", "default": 10},
     "timeout": {"type": "float", "default": 1.0},
@@ -152,8 +152,8 @@ def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Sequence[Targ
         if not target.size and (f"{target.check}_mtu", target.rail) not in full
     }
     off = [skipped(name, reason, observed=NOT_LOOKED_AT, rail=rail) for (name, rail), reason in sorted(lacking.items())]
-    if not params["across"] and want.network != "infiniband":
-        off.append(skipped(CHECK, "no other rail is asked (verify_across)", observed=NOT_LOOKED_AT))
+    if not params["cross_rail_pairs"] and want.network != "infiniband":
+        off.append(skipped(CHECK, "no other rail is asked (verify_cross_rail_pairs)", observed=NOT_LOOKED_AT))
     return off
 
 
@@ -224,7 +224,7 @@ def checks_of_rails(
         found = wire({(pair.interface, pair.address) for pair in linked})
         answered.update({pair: answered[pair] or (pair.interface, pair.address) in found for pair in linked})
     crossed = judge(
-        answered, {(target.rail, target.family) for target in alive}, bool(meet), params["rails_meet"] is not None
+        answered, {(target.rail, target.family) for target in alive}, bool(meet), params["rails_reachable"] is not None
     )
     families = sorted({item.family for rail in want.rails for item in rail.addresses})
     return [*checks, *crossed, *own_echo(families, Sysfs())]
@@ -237,7 +237,7 @@ def _across(
 
     :param names: the interface name of each rail.
     """
-    meet = params["rails_meet"]
+    meet = params["rails_reachable"]
     if meet is None and params["network"] != "infiniband":
         meet = any(item.gateway for rail in want.rails for item in rail.addresses)
     own = [(rail.name, item) for rail in want.rails for item in rail.addresses]
@@ -248,4 +248,4 @@ def _across(
         if meet is not None and there.rail != name and there.family == item.family
     ]
     host = " ".join(item.address for _name, item in own)
-    return sample(pairs, params["across"], params["seed"], host), meet
+    return sample(pairs, params["cross_rail_pairs"], params["seed"], host), meet

@@ -128,12 +128,12 @@ def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host
         )
         yield Problem("mtu", text, fix)
     standing = model.standing_on(link, host, rail.mtu)
-    if standing and not want.take_over & {rail.asked, link.name}:
+    if standing and not want.adopt_ports & {rail.asked, link.name}:
         names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
         lost = f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it: {names}."
         fix = (
             f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
-            " rail_network_take_over (policy_route: take_over). [mtu_lowers_others]"
+            " rail_network_adopt_ports (policy_route: adopt_ports). [mtu_lowers_others]"
         )
         yield Problem("mtu", lost, fix)
     if rail.mtu < link.min_mtu:

@@ -130,8 +130,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         if problem := pyroute2_problem():
             check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
             raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
-        if params["undo"] and not params["confirm"]:
-            token = undo(params["undo"], params["confirm_timeout"] or UNDO_SECONDS)
+        if params["rollback_token"] and not params["confirm"]:
+            token = undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}
         elif params["confirm"]:
             made = keep(params, check_mode=module.check_mode)

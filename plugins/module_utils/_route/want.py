@@ -76,7 +76,7 @@ class Want:
     present: bool = True
     purge: bool = True
     force: frozenset[str] = frozenset()
-    take_over: frozenset[str] = frozenset()
+    adopt_ports: frozenset[str] = frozenset()
     sysctls: tuple[tuple[str, str], ...] = ()
     lost: frozenset[str] = frozenset()
     """The names of rails whose interface is gone: they stay as they are."""
@@ -132,7 +132,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
         present=(params.get("state") or "present") == "present",
         purge=params.get("purge", True),
         force=frozenset(params.get("force") or ()),
-        take_over=frozenset(params.get("take_over") or ()),
+        adopt_ports=frozenset(params.get("adopt_ports") or ()),
         sysctls=tuple(sorted(sysctls.items())),
     )
     for number, rail in enumerate(want.rails):

@@ -57,7 +57,7 @@ class AcceptSettings:
     :param min_gbits: Gb/s of one rail with nothing else at work; `min_gbits_loaded` where that is more.
     :param min_gbits_loaded: Gb/s of each rail with all rails, or more than two hosts, at work.
     :param min_gbytes: GB/s of bus bandwidth of a collective.
-    :param share: the part of what the best quarter of pairs reach that each pair must reach.
+    :param min_relative_percent: what each pair must reach, in percent of what the best quarter of pairs reach.
     """
 
     stages: t.Sequence[str] = tuple(STAGES)
@@ -66,7 +66,7 @@ class AcceptSettings:
     min_gbits: float = 0.0
     min_gbits_loaded: float = 0.0
     min_gbytes: float = 0.0
-    share: float = 0.0
+    min_relative_percent: float = 0.0
 
 
 Outcome = dict[str, t.Any]
@@ -85,7 +85,8 @@ class Judge:
         """Take what pairs reach as the measure for pairs, once all of them have run."""
         values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
         if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
-            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.share * values[len(values) * 3 // 4]
+            best = values[len(values) * 3 // 4]
+            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.min_relative_percent / 100 * best
 
     def why(self, run: Run) -> Failure | None:
         """Return why a run that was made does not pass."""
@@ -106,7 +107,7 @@ class Judge:
             return Failure("", cause, fix)
         floor = self._floors.get((run.kind, len(run.rails)), 0.0) if alone else 0.0
         if limit <= value < floor:
-            cause = f"{value:g} Gb/s is less than {settings.share:.0%} of what other pairs reach"
+            cause = f"{value:g} Gb/s is less than {settings.min_relative_percent:g}% of what other pairs reach"
             fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
             return Failure("", cause, fix)
         expected = float(outcome.get("expected") or 0) if alone and run.kind == BANDWIDTH else 0.0

@@ -46,14 +46,15 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
 
     :raises AnsibleActionFail: for names and numbers that cannot be.
     """
+    percent = args["min_relative_percent"]
     wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
     wrong += ["netpipe in pods (accept_image)"] * bool(args["image"] and PAIRED in args["collectives"])
-    wrong += [f"share {args['share']} (0 to 1)"] * (not 0 <= args["share"] <= 1)
+    wrong += [f"min_relative_percent {percent} (0 to 100)"] * (not 0 <= percent <= 100)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
         fix = "Correct these variables of accept. [accept_values]"
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
-    keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "share")
+    keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "min_relative_percent")
     stages = [name for name in STAGES if name in args["stages"]]
     return AcceptSettings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
 

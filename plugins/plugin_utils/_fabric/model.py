@@ -183,8 +183,8 @@ class Retired:
 class Fabric:
     """All fabric_* parameters, validated; the names are theirs without the prefix.
 
-    What decides addresses: mode, zones, rails' names and subnets, prefixes, first_block, gateway, host_addresses,
-    node_pods, reserved, ipam. Those are frozen in the lock, and so are the bases of numbers.
+    What decides addresses: mode, zones, rails' names and subnets, prefixes, subnet_offset, gateway, host_addresses,
+    pods_per_node, reserved, ipam. Those are frozen in the lock, and so are the bases of numbers.
     """
 
     name: str
@@ -196,12 +196,12 @@ class Fabric:
     """Length of a rail's subnet by family (shared)."""
     node_prefix: t.Mapping[int, int] = field(default_factory=lambda: NODE_PREFIX)
     """Length of a node's and rail's subnet by family (exclusive)."""
-    first_block: int = DEFAULTS["first_block"]
+    subnet_offset: int = DEFAULTS["subnet_offset"]
     gateway: t.Mapping[int, str | int] = field(default_factory=lambda: dict.fromkeys(WIDTH, DEFAULTS["gateway"]))
     """By family `first`, `last`, `none` or an offset from the network address, negative from the end."""
     host_addresses: str = DEFAULTS["host_addresses"]
     """`start` or `end` (shared and flat)."""
-    node_pods: int | None = None
+    pods_per_node: int | None = None
     reserved: tuple[tuple[int, int, int], ...] = ()
     """(family, first, last), merged and sorted."""
     reserved_per_subnet: t.Mapping[str, int] | None = None
@@ -232,7 +232,7 @@ class Fabric:
     """The rail that job pods have in place of the cluster's network; empty: none."""
     lossless: Lossless | None = None
     """None: not declared."""
-    rails_meet: bool | None = None
+    rails_reachable: bool | None = None
     """Whether one rail's NIC reaches those of other rails; None: it follows from the gateways."""
 
     @property

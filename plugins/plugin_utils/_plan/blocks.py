@@ -76,7 +76,7 @@ def lay_out(
 
 def pods_limit(fabric: Fabric, family: int, slots: int) -> int | None:
     """Return the most pod addresses of a subnet (exclusive) or of a rail (shared, flat); None is all that are free."""
-    pods = fabric.node_pods
+    pods = fabric.pods_per_node
     if pods is None and family == 6 and 4 not in fabric.families:
         pods = DEFAULT_PODS
     if pods is None:
@@ -99,7 +99,7 @@ def aggregate_of(fabric: Fabric, zone: Zone, rail: Rail, family: int) -> Prefix 
         if not supernet.length <= length <= WIDTH[family]:
             return None
         size = 1 << (WIDTH[family] - length)
-        found = Prefix(family, supernet.network + (fabric.first_block + rail.index - 1) * size, length)
+        found = Prefix(family, supernet.network + (fabric.subnet_offset + rail.index - 1) * size, length)
         return found if supernet.contains(found) else None
     return None
 
@@ -116,7 +116,7 @@ def window_beside(fabric: Fabric, size: int, length: int) -> int:
     :param length: of the IPv4 subnet. A link for hosts only leaves a larger IPv6 subnet offsets of its own.
     """
     beside = 1 << (WIDTH[4] - length)
-    return size if beside == 2 and fabric.node_pods == 0 else min(size, beside)
+    return size if beside == 2 and fabric.pods_per_node == 0 else min(size, beside)
 
 
 def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
@@ -140,8 +140,8 @@ def _ends(fabric: Fabric, window: int) -> list[Range]:
 
 def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
     """Return a rail's part of a flat subnet: a power of two of parts, so that adding a rail seldom moves anybody."""
-    part = window // power_of_two(fabric.first_block + len(fabric.rails))
-    start = (fabric.first_block + rail.index - 1) * part
+    part = window // power_of_two(fabric.subnet_offset + len(fabric.rails))
+    start = (fabric.subnet_offset + rail.index - 1) * part
     return start, start + part - 1
 
 

@@ -42,7 +42,7 @@ class View:
     def __init__(self, fabric: Fabric | None, entries: t.Mapping[str, Entry]) -> None:
         self.entries = entries
         self.blocks = arithmetic.named_blocks(fabric) if fabric else {}
-        self.pods = fabric is not None and fabric.node_pods != 0
+        self.pods = fabric is not None and fabric.pods_per_node != 0
 
     def lines(self, host_plans: t.Iterable[t.Any]) -> list[str]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""

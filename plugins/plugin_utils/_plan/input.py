@@ -55,7 +55,7 @@ def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -
     """Validate the parameters of a fabric.
 
     :param raw: the fabric_* values by their names without the prefix; missing and None mean the default.
-    :param foreign: the contents of the files that fabric_foreign_plans names.
+    :param foreign: the contents of the files that fabric_existing_plans names.
     :raises InputError: with every problem found.
     """
     check = Checker()
@@ -142,15 +142,15 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         rails=rails,
         rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], RAIL_PREFIX),
         node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
-        first_block=check.integer("fabric_first_block", given["first_block"], 0, MAX_BLOCK),
+        subnet_offset=check.integer("fabric_subnet_offset", given["subnet_offset"], 0, MAX_BLOCK),
         gateway=_gateways(check, given["gateway"]),
         host_addresses=_choice(check, given, "host_addresses"),
-        node_pods=_node_pods(check, given, attachment),
+        pods_per_node=_pods_per_node(check, given, attachment),
         reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
         reserved_per_subnet=read_ends(check, "fabric_reserved_per_subnet", given["reserved_per_subnet"]),
         **read_bases(check, PLACE, given),
         ipam=_choice(check, given, "ipam"),
-        foreign=_foreign(check, given["foreign_networks"]),
+        foreign=_foreign(check, given["existing_networks"]),
         policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
         neighbor_tables=given["neighbor_tables"] is True,
@@ -160,7 +160,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
         inject=_inject(check, given["inject"], name),
         lossless=_lossless(check, given["lossless"], network),
-        rails_meet=_meet(check, given["rails_meet"]),
+        rails_reachable=_meet(check, given["rails_reachable"]),
         pod_default_rail=given["pod_default_rail"] or "",
     )
     for key, numbered in BASES.items():
@@ -316,11 +316,11 @@ def _gateways(check: Checker, value: object) -> dict[int, str | int]:
     return {family: read_gateway(check, f"fabric_gateway.{name}", given[name]) for name, family in FAMILIES.items()}
 
 
-def _node_pods(check: Checker, given: t.Mapping[str, t.Any], attachment: str) -> int | None:
+def _pods_per_node(check: Checker, given: t.Mapping[str, t.Any], attachment: str) -> int | None:
     """Return the most pods per node; without pod networks there are none, and no other option of pods."""
     if ATTACHMENTS[attachment].pods:
-        return read_optional(check, "fabric_node_pods", given["node_pods"], 1, MAX_PODS)
-    for key in ("inject", "ipam", "node_pods", "pod_default_rail"):
+        return read_optional(check, "fabric_pods_per_node", given["pods_per_node"], 1, MAX_PODS)
+    for key in ("inject", "ipam", "pods_per_node", "pod_default_rail"):
         if given[key] not in (DEFAULTS.get(key), {}):
             problem = f"{shown(given[key])} is set, and fabric_attachment {attachment} connects no pods to the rails."
             check.add(PLACE + key, problem, "Remove it, or set another fabric_attachment. [option_without_pods]")
@@ -382,7 +382,7 @@ def _meet(check: Checker, value: object) -> bool | None:
         return value.lower() == "true"
     if value is not None and not isinstance(value, bool):
         check.add(
-            "fabric_rails_meet",
+            "fabric_rails_reachable",
             f"{shown(value)} is not a boolean.",
             "Give true or false, or take it out. [not_boolean]",
         )
@@ -403,8 +403,8 @@ def read_reserved(check: Checker, place: str, value: object) -> tuple[tuple[int,
 
 def _foreign(check: Checker, value: object) -> tuple[Prefix, ...]:
     found = [
-        check.prefix(f"fabric_foreign_networks[{index}]", item, rail=False)
-        for index, item in enumerate(check.listing("fabric_foreign_networks", value, "networks"))
+        check.prefix(f"fabric_existing_networks[{index}]", item, rail=False)
+        for index, item in enumerate(check.listing("fabric_existing_networks", value, "networks"))
     ]
     # Places of later problems are indexes: a foreign network that is wrong stops the run before they are used.
     return tuple(prefix for prefix in found if prefix)

@@ -31,7 +31,7 @@ from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_ends, 
 from .input_rails import MAX_SLOTS, read_networks, read_optional
 
 UNFINISHED = "unfinished"
-FROZEN = ("mode", "zones", "rails", "first_block", "gateway", "node_pods", "reserved")
+FROZEN = ("mode", "zones", "rails", "subnet_offset", "gateway", "pods_per_node", "reserved")
 BY_MODE = {
     "exclusive": (*FROZEN, "node_prefix"),
     "shared": (*FROZEN, "rail_prefix", "host_addresses"),
@@ -73,9 +73,9 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
             for zone in fabric.zones
         ],
         "rails": [{"name": rail.name, "subnets": [str(net) for net in rail.subnets]} for rail in fabric.rails],
-        "first_block": fabric.first_block,
+        "subnet_offset": fabric.subnet_offset,
         "gateway": by_family(fabric.gateway),
-        "node_pods": fabric.node_pods,
+        "pods_per_node": fabric.pods_per_node,
         "reserved": [range_text(family, (first, last)) for family, first, last in fabric.reserved],
         "node_prefix": by_family(fabric.node_prefix),
         "rail_prefix": by_family(fabric.rail_prefix),
@@ -84,7 +84,7 @@ def freeze(fabric: Fabric) -> dict[str, t.Any]:
     named = {key: value for key in USUAL if (value := getattr(fabric, key)) != DEFAULTS[key]}
     if not fabric.attached.pods:
         # It says all of pods' addresses; other attachments decide none.
-        del frozen["node_pods"]
+        del frozen["pods_per_node"]
         named["attachment"] = fabric.attachment
     return {**{key: frozen[key] for key in BY_MODE[fabric.mode] if key in frozen}, **named}
 
@@ -138,12 +138,12 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any]) -> Fabric:
         rails=tuple(rails),
         rail_prefix={**RAIL_PREFIX, **lengths("rail_prefix")},
         node_prefix={**NODE_PREFIX, **lengths("node_prefix")},
-        first_block=check.integer("", frozen["first_block"], 0, MAX_BLOCK),
+        subnet_offset=check.integer("", frozen["subnet_offset"], 0, MAX_BLOCK),
         gateway={family: read_gateway(check, "", value) for family, value in by_family("gateway").items()},
         host_addresses=choice("host_addresses", OPTIONS["host_addresses"]["choices"][0]),
         **read_bases(check, "", frozen),
         ipam=choice("ipam", DEFAULTS["ipam"]),
-        node_pods=0 if hosts_only else read_optional(check, "", frozen.get("node_pods"), 1, MAX_PODS),
+        pods_per_node=0 if hosts_only else read_optional(check, "", frozen.get("pods_per_node"), 1, MAX_PODS),
         attachment=NONE if hosts_only else Fabric.attachment,
         reserved=read_reserved(check, "", frozen["reserved"]),
         reserved_per_subnet=read_ends(check, "", frozen.get("reserved_per_subnet")),

@@ -148,7 +148,7 @@ def _read(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Fabric, Options, t
             return None
 
     options = attempt(lambda: read_options(raw))
-    foreign = attempt(lambda: read_foreign(raw.get("foreign_plans"))) or ()
+    foreign = attempt(lambda: read_foreign(raw.get("existing_plans"))) or ()
     fabric = attempt(lambda: read_fabric(raw, foreign))
     candidates = attempt(lambda: read_nodes(fabric, nodes, raw.get("out_of_service"))) if fabric is not None else None
     if problems or fabric is None or options is None or candidates is None:
@@ -160,8 +160,8 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
     """Read the plans of other clusters."""
     check = Checker()
     found: list[Foreign] = []
-    for index, path in enumerate(check.listing("fabric_foreign_plans", paths, "paths of plan.json files")):
-        place = f"fabric_foreign_plans[{index}]"
+    for index, path in enumerate(check.listing("fabric_existing_plans", paths, "paths of plan.json files")):
+        place = f"fabric_existing_plans[{index}]"
         fix = "Give the path of the other cluster's plan.json, relative to the working directory. [other_cluster]"
         if not isinstance(path, str) or not path or "\0" in path:
             check.add(place, f"{shown(path)} is not a path.", fix)

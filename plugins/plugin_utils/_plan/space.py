@@ -79,7 +79,7 @@ def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, fami
             slots = arithmetic.power_of_two(zone.max_nodes)
             length = fabric.node_prefix[family]
         size = slots << (WIDTH[family] - length)
-        blocks = fabric.first_block + max(implicit)
+        blocks = fabric.subnet_offset + max(implicit)
         need = blocks * size
         if need <= supernet.size:
             continue
@@ -200,13 +200,13 @@ def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> No
             fix = f"Attachment {fabric.attachment} needs some: give a shorter prefix"
             fix += "" if block.per_node else " or a smaller fabric_max_nodes"
             fix += ". [prefix_no_pods]"
-        elif fabric.node_pods and not link and pods < fabric.node_pods * wanted:
-            place = "fabric_node_pods"
-            problem = f"{fabric.node_pods} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
-            fix = "Give a smaller number or a shorter prefix. [node_pods_too_many]"
+        elif fabric.pods_per_node and not link and pods < fabric.pods_per_node * wanted:
+            place = "fabric_pods_per_node"
+            problem = f"{fabric.pods_per_node} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
+            fix = "Give a smaller number or a shorter prefix. [pods_per_node_too_large]"
         elif fabric.backend.pool_per_node and len(block.pools(0)) > MAX_SUBNET_POOLS:
             problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
-            fix = "Limit them with fabric_node_pods, or give a longer prefix. [pools_too_many]"
+            fix = "Limit them with fabric_pods_per_node, or give a longer prefix. [pools_too_many]"
         if problem:
             seen.add(key)
             check.add(place, problem, fix)
@@ -222,7 +222,7 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
                 "fabric_reserved",
                 "fabric_reserved",
                 f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
-                "Reserve less, or move the fabric with fabric_first_block or another supernet. [reserved_all]",
+                "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [reserved_all]",
             )
 
 
@@ -245,7 +245,7 @@ def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign])
     """Refuse networks that overlap each other, a foreign network or another cluster's plan."""
     blocks = arithmetic.build_blocks(fabric)
     _check_own(check, fabric, blocks)
-    others = [(f"fabric_foreign_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.foreign)]
+    others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.foreign)]
     for place, label, prefix in (*others, *foreign):
         hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
         if hit is not None:
@@ -253,7 +253,7 @@ def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign])
             check.add(
                 place,
                 f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.",
-                "Move the fabric with fabric_supernets or fabric_first_block. [subnet_overlaps]",
+                "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]",
             )
 
 

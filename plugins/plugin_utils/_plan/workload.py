@@ -55,11 +55,11 @@ def _text(head: str, values: t.Iterable[Value]) -> str:
 # --- what both libraries get -----------------------------------------------------------------------------------------
 
 
-def rails_meet(plan: FabricPlan) -> bool | None:
+def rails_reachable(plan: FabricPlan) -> bool | None:
     """Return whether one rail's NIC reaches those of other rails; None where the plan cannot know."""
     fabric = plan.fabric
-    if fabric.rails_meet is not None:
-        return fabric.rails_meet
+    if fabric.rails_reachable is not None:
+        return fabric.rails_reachable
     if fabric.network == "infiniband":
         return None
     return any(block.gateway_offset is not None for block in plan.blocks)
@@ -157,9 +157,9 @@ def _nccl_gid(plan: FabricPlan) -> t.Iterator[Value]:
 
 
 def _cross_nic(plan: FabricPlan) -> Value:
-    meet = rails_meet(plan)
+    meet = rails_reachable(plan)
     if meet is None:
-        reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_meet says it"
+        reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_reachable says it"
         return Value("", "", f"NCCL_CROSS_NIC is left at NCCL's own choice: {reason}.")
     if meet:
         return Value("", "", "NCCL_CROSS_NIC is left at NCCL's own choice: the rails reach each other.")
@@ -176,7 +176,7 @@ def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     if fabric.network == "infiniband":
         return
     yield _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS")
-    if rails_meet(plan) is False:
+    if rails_reachable(plan) is False:
         reason = "The rails do not reach each other: only peers of the own subnet are tried (UCX before 1.19)."
         yield Value("UCX_IB_ROCE_LOCAL_SUBNET", "y", reason)
         yield Value("UCX_IB_ROCE_REACHABILITY_MODE", "local_subnet", "The same for UCX 1.19 and later.")

@@ -224,7 +224,7 @@ def test_it_wants_a_verdict_of_this_plan(played):
     [
         {"collectives": {"linpack": ["x"]}},
         {"collectives": {"netpipe": ["x"]}, "image": "x"},
-        {"share": 2},
+        {"min_relative_percent": 200},
         {"seconds": 0},
     ],
 )

@@ -167,9 +167,9 @@ def test_options_come_from_the_roles_variables_and_what_the_task_says_wins(plan)
 
 
 def test_variables_with_other_names_and_of_other_roles(plan):
-    known = {"rdma_host_pin_names": True, "rail_network_take_over": ["ens1np0"], "rdma_host_pin": False}
+    known = {"rdma_host_pin_names": True, "rail_network_adopt_ports": ["ens1np0"], "rdma_host_pin": False}
     _result, handed = with_variables("rdma_host", {"variables_of": "rdma_host"}, known)
-    assert handed["args"] == {"pin": True, "take_over": ["ens1np0"]}
+    assert handed["args"] == {"pin": True, "adopt_ports": ["ens1np0"]}
 
 
 @pytest.mark.parametrize("omitted", ["__omit_place_holder__1", None])

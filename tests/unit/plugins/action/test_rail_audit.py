@@ -172,7 +172,7 @@ def test_a_role_calls_its_module_with_its_variables_and_knows_them_all(module):
     # What else a task gives is no option that follows from a variable, but for one that depends on others.
     assert {*given} - {"gateways"} <= {*NO_VARIABLES, *row.own}
     specs = yaml.safe_load((ROLES / row.role / "meta/argument_specs.yml").read_text())["argument_specs"]
-    named = {*variables_of(module).values()} - {"rail_network_take_over"}
+    named = {*variables_of(module).values()} - {"rail_network_adopt_ports"}
     assert named <= {*specs["main"]["options"]}
 
 

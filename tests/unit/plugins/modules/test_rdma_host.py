@@ -90,7 +90,7 @@ def test_a_port_that_is_for_something_else_keeps_its_name(root, run_module, refu
     install(root / "bin", said)
     result = refused(found, rails=[RAIL], rdma_prefixes=["172.17.0.0/16"])
     assert not (root / LINK).exists()
-    assert ("rail_network_take_over" in result["msg"]) is ("address" in found)
+    assert ("rail_network_adopt_ports" in result["msg"]) is ("address" in found)
     (check,) = [item for item in run_module(rails=[RAIL], _ansible_check_mode=True)["checks"] if "name" in item["id"]]
     assert (check["id"], check["status"]) == ("rdma_rename", "deviation")
 
@@ -101,10 +101,10 @@ def test_a_port_over_which_storage_is_mounted_keeps_its_name(root, refused):
     refused("ens1np0 carries storage (nfs4 192.0.2.7 over ens1np0)", rails=[RAIL])
 
 
-@pytest.mark.parametrize("options", [{"rdma_prefixes": ["10.66.0.0/16"]}, {"take_over": ["ens1np0"]}])
+@pytest.mark.parametrize("options", [{"rdma_prefixes": ["10.66.0.0/16"]}, {"adopt_ports": ["ens1np0"]}])
 def test_what_is_the_fabrics_or_given_up_keeps_no_name(root, run_module, options):
     install(root / "bin", plain("eth0", STORAGE, **{"ens1np0.30": "10.66.0.6", "ens1np0": "10.66.0.5"}))
-    if "take_over" in options:
+    if "adopt_ports" in options:
         install(root / "bin", plain("eth0", ens1np0="10.66.0.5"))
     assert run_module(rails=[RAIL], **options)["reboot_required"] is True
     assert (root / LINK).exists()

@@ -44,7 +44,7 @@ Json = dict[str, t.Any]
         pytest.param({"verify_plan_dir": "/x"}, {}, ["verify_plan_dir"], id="a-caller's-vars"),
         pytest.param({"verify_dir": "{{ upgrade_dir }}"}, {"verify_dir": "/x"}, [], id="what-our-roles-say"),
         pytest.param({}, {"verify_dir": "/x"}, [], id="another-role's"),
-        pytest.param({"verify_gate": "{{ audit_gate | default(false) }}"}, {}, [], id="what-our-playbooks-say"),
+        pytest.param({"verify_gate": "{{ audit_gate | default([]) }}"}, {}, [], id="what-our-playbooks-say"),
         pytest.param({"rdma_host_drain_timeout": 5, "rail_network_state": "absent"}, {}, [], id="a-host's-choices"),
         pytest.param(
             {"verify_dir": "/x", "fabric_context": "y"}, {}, ["fabric_context", "verify_dir"], id="all-at-once"
@@ -206,7 +206,7 @@ CHOICES = {
     # Numbers, booleans and choices, which are checked and may be a host's own; and what acceptance and traffic ask for.
     *("accept_collective_timeout", "accept_devices", "accept_fail", "accept_gpu", "accept_image_pull_secrets"),
     *("accept_limits", "accept_max_latency_us", "accept_min_gbits", "accept_min_gbits_loaded", "accept_min_gbytes"),
-    *("accept_port", "accept_resume", "accept_seconds", "accept_share", "accept_show", "accept_stages"),
+    *("accept_port", "accept_resume", "accept_seconds", "accept_min_relative_percent", "accept_show", "accept_stages"),
     *("accept_timeout", "accept_tolerations"),
     *("discover_rail_names", "fabric_attachment", "fabric_ipam", "fabric_network"),
     *("lossless_roce_show_switch", "lossless_roce_state"),
@@ -214,7 +214,7 @@ CHOICES = {
     *("rdma_host_drain_timeout", "rdma_host_naming", "rdma_host_purpose", "rdma_host_reboot"),
     # Compared with the host plan by the action in front of cluster_nodes, which every drain begins with.
     "rdma_host_node_name",
-    *("upgrade_pause", "upgrade_together"),
+    *("upgrade_pause", "upgrade_max_unavailable"),
     *("verify_fail", "verify_require", "verify_show"),
 }
 MAGIC = {"groups", "hostvars", "inventory_hostname", "item", "omit", "role_path", "playbook_dir", "lookup", "dict"}

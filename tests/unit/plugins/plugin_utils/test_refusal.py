@@ -13,7 +13,7 @@ BAD = {"failed": True, "msg": "It is bad. Mend it.", "fix": "Mend it.", "out": [
 
 
 def run(monkeypatch, result, **task):
-    action = action_of("node_gate", {"plan_dir": "plan"})
+    action = action_of("kubernetes_gate", {"plan_dir": "plan"})
     for name, value in task.items():
         setattr(action._task, name, value)
     monkeypatch.setattr(action, "_execute_module", lambda **_module: dict(result))

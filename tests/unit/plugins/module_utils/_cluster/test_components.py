@@ -150,7 +150,7 @@ def test_who_brings_a_part(settings, found, state, said):
 
 def test_a_release_of_our_name_is_taken_over_only_on_purpose():
     _parts, (problem,), asked = states(["spiderpool"], {}, [SAME], Release())
-    assert "managed, with spiderpool_take_over: true, takes this release over" in problem.fix
+    assert "managed, with spiderpool_take_ownership: true, takes this release over" in problem.fix
     assert asked == ["spiderpool"]
     # Its values are compared then, before anything else, and its other parts come along with it.
     along = FoundPart("multus", "DaemonSet spiderpool/spiderpool-agent", SAME.owner)

@@ -20,7 +20,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     GatePolicy,
     decide,
     judgements,
-    most_of,
+    max_unavailable_of,
     status_patch,
     taint_patch,
 )
@@ -57,6 +57,9 @@ def applied(obj, target, now):
     return obj
 
 
+STRICT = GatePolicy(failure_threshold=1, min_available=0, taint=True)
+
+
 def run_once(objects, zones, found, when, now, policy):
     live = {name: GatedNode.of(obj) for name, obj in objects.items()}
     targets = decide("f", live, zones, found, when, now, policy)
@@ -75,10 +78,10 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
     names = [f"node{number}" for number in range(draw.randint(1, 12))]
     zones = {name: draw.choice("abc"[: draw.randint(1, 3)]) for name in names}
     policy = GatePolicy(
-        bad=draw.randint(1, 3),
-        good=draw.randint(1, 3),
-        most=draw.randint(0, 5),
-        keep=draw.randint(0, 2),
+        failure_threshold=draw.randint(1, 3),
+        success_threshold=draw.randint(1, 3),
+        max_unavailable=draw.randint(0, 5),
+        min_available=draw.randint(0, 2),
         max_age=100,
         taint=draw.random() < 0.8,
     )
@@ -103,21 +106,21 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
             ):
                 history[name].append((not found[name], when))
         out = {name for name, obj in objects.items() if GATE_TAINT in obj["spec"]["taints"]}
-        assert len(out) <= policy.most
+        assert len(out) <= policy.max_unavailable
         assert policy.taint or not out
         for zone in set(zones.values()):
             members = {name for name in names if zones[name] == zone}
-            assert not out & members or len(members - out) >= policy.keep
+            assert not out & members or len(members - out) >= policy.min_available
         for name, obj in objects.items():
             assert obj["spec"]["taints"][0] == FOREIGN
             words = [good for good, _when in history[name]]
             if name in out and not before[name]:
                 others = [other for other in names if zones[other] == zones[name] and other not in out]
-                assert sum(not objects[other]["spec"]["unschedulable"] for other in others) >= policy.keep
+                assert sum(not objects[other]["spec"]["unschedulable"] for other in others) >= policy.min_available
                 # Somewhere enough bad words came in a row, and not enough good ones since.
                 assert bad_then(words, policy)
-            if before[name] and name not in out and len(out) < policy.most:
-                assert words[-policy.good :] == [True] * policy.good
+            if before[name] and name not in out and len(out) < policy.max_unavailable:
+                assert words[-policy.success_threshold :] == [True] * policy.success_threshold
             condition = next(row for row in obj["status"]["conditions"] if row["type"] == CONDITION)
             if now - targets[name].memory.seen > policy.max_age:
                 assert condition["status"] == "Unknown"
@@ -130,15 +133,15 @@ def bad_then(words, policy):
     broken = False
     for end in range(1, len(words) + 1):
         tail = words[:end]
-        if tail[-policy.bad :] == [False] * policy.bad:
+        if tail[-policy.failure_threshold :] == [False] * policy.failure_threshold:
             broken = True
-        elif tail[-policy.good :] == [True] * policy.good:
+        elif tail[-policy.success_threshold :] == [True] * policy.success_threshold:
             broken = False
     return broken
 
 
 def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
-    policy = GatePolicy(bad=1, taint=True, keep=0, max_age=100)
+    policy = GatePolicy(failure_threshold=1, taint=True, min_available=0, max_age=100)
     objects, _targets = run_once({"n": node()}, {}, {"n": "rail1: x"}, 10, 11, policy)
     objects, targets = run_once(objects, {}, {}, 10, 200, policy)
     assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
@@ -149,7 +152,9 @@ def test_the_last_usable_node_of_a_zone_stays():
     objects = {"a1": node(), "a2": node(unschedulable=True), "b1": node(), "b2": node()}
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
     found = dict.fromkeys(("a1", "b1"), "rail1: x")
-    _objects, targets = run_once(objects, zones, found, 10, 11, GatePolicy(bad=1, most=4, taint=True))
+    _objects, targets = run_once(
+        objects, zones, found, 10, 11, GatePolicy(failure_threshold=1, max_unavailable=4, taint=True)
+    )
     assert {name for name, target in targets.items() if target.memory.out} == {"b1"}
     assert "not taken out" in targets["a1"].message
 
@@ -166,7 +171,7 @@ def test_transition_time_moves_with_the_status_only():
 def test_everything_of_ours_is_taken_off_and_nothing_else():
     start = node(taints=[FOREIGN])
     start["metadata"]["annotations"] = {"other": "x"}
-    objects, _targets = run_once({"n": start}, {}, {"n": "x"}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))
+    objects, _targets = run_once({"n": start}, {}, {"n": "x"}, 10, 11, STRICT)
     assert GATE_TAINT in objects["n"]["spec"]["taints"]
     assert applied(objects["n"], None, 12) == start
     assert status_patch(GatedNode.of(start), None, 12) is None
@@ -174,7 +179,7 @@ def test_everything_of_ours_is_taken_off_and_nothing_else():
 
 def test_patches_name_the_version_that_was_read():
     live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
-    target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, GatePolicy(bad=1, keep=0, taint=True))["n"]
+    target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, STRICT)["n"]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
     assert taint_patch(live, True) == {"metadata": {"resourceVersion": "77"}, "spec": {"taints": [FOREIGN, GATE_TAINT]}}
 
@@ -183,13 +188,13 @@ def test_patches_name_the_version_that_was_read():
     ("text", "total", "most"), [("3", 10, 3), ("0", 10, 0), ("10%", 8, 1), ("10%", 100, 10), ("0%", 9, 0), ("5%", 0, 0)]
 )
 def test_how_many_may_be_out(text, total, most):
-    assert most_of(text, total) == most
+    assert max_unavailable_of(text, total) == most
 
 
 @pytest.mark.parametrize("text", ["", "-1", "many", "101%", "%"])
 def test_what_is_no_number_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - what int() and float() say is theirs
-        most_of(text, 10)
+        max_unavailable_of(text, 10)
 
 
 def test_what_a_verdict_says_of_nodes():
@@ -244,7 +249,7 @@ def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_
     assert notes[1] is not None
     nodes = {"odd": GatedNode(note=text), "sound": GatedNode(note=json.dumps(WHOLE))}
     found = dict.fromkeys(nodes, "rail1: network_link")
-    targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, most=2, keep=0))
+    targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, max_unavailable=2, min_available=0))
     assert (targets["odd"].memory.bad, targets["odd"].status) == (1, "Unknown")
     assert (targets["sound"].memory.bad, targets["sound"].memory.out) == (2, True)
     for name, target in targets.items():
@@ -260,8 +265,7 @@ def test_what_a_node_says_of_itself_is_shown_without_escapes():
 
 @pytest.mark.parametrize(("out", "parts"), [(True, ["status", ""]), (False, ["", "status"])])
 def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds_the_taint(out, parts):
-    policy = GatePolicy(bad=1, keep=0, taint=True)
-    objects, targets = run_once({"n": node()}, {}, {"n": "x"}, 10, 11, policy)
+    objects, targets = run_once({"n": node()}, {}, {"n": "x"}, 10, 11, STRICT)
     before, sent = node() if out else objects["n"], []
 
     class Cluster:

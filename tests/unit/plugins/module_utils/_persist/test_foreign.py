@@ -180,7 +180,7 @@ def judged(tmp_path, monkeypatch):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
         host = PlayedHost(str(tmp_path), lambda argv, text: Ran(0, json.dumps(links), ""))
-        want = parse_want({"take_over": more.pop("take_over", ()), "rails": [{**RAIL1, **more}]})
+        want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
         names = {item.name: item.interface for item in want.rails}
         checks, _aside = foreign.judged(host, manager, want, names, persist.files_of(want, names, manager))
         return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in checks}
@@ -210,13 +210,13 @@ def test_dhcp_is_in_the_way_where_it_has_given_an_address(judged, held, dynamic,
     assert (held in found["persist_foreign", "ens1np0"][1]) is (status == "deviation")
 
 
-@pytest.mark.parametrize("take_over", [[], ["ens1np0"]])
-def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never_taken_over(judged, take_over):
+@pytest.mark.parametrize("adopt_ports", [[], ["ens1np0"]])
+def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never_taken_over(judged, adopt_ports):
     path = "/run/NetworkManager/system-connections/default_connection.nmconnection"
     files = {path: KEYFILE.format("ethernet", "autoconnect-priority=-100")}
     files["/proc/cmdline"] = "root=/dev/vda1 ip=dhcp rd.neednet=1 rd.luks=0 quiet\n"
 
-    found = judged(files, [link("ens1np0")], "networkmanager", take_over=take_over)
+    found = judged(files, [link("ens1np0")], "networkmanager", adopt_ports=adopt_ports)
 
     cause = f"ens1np0: the initrd makes {path} at each boot, by 'ip=dhcp rd.neednet=1' on the kernel command line."
     assert found == {("persist_wins", "ens1np0"): ("deviation", cause)}

@@ -179,14 +179,15 @@ def test_what_is_off_is_told_by_name():
         names_of(WANT),
         neighbours_of([{"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.9"}]}]}]),
     )
-    off = not_sent(WANT, {"full_size": False, "across": 0}, list(targets_of(WANT, names, other)))
+    off = not_sent(WANT, {"full_size": False, "cross_rail_pairs": 0}, list(targets_of(WANT, names, other)))
     assert [(check["id"], check["rail"]) for check in off] == [
         ("ping_gateway_mtu", "rail1"),
         ("ping_neighbour_mtu", "rail1"),
         ("ping_across", None),
     ]
     assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not looked at")}
-    assert not_sent(WANT, {"full_size": True, "across": 2}, list(targets_of(WANT, names, other, full_size=True))) == []
+    both = {"full_size": True, "cross_rail_pairs": 2}
+    assert not_sent(WANT, both, list(targets_of(WANT, names, other, full_size=True))) == []
     bare = parse_want({"rails": [{key: value for key, value in RAIL.items() if key != "mtu"}]})
-    (said,) = not_sent(bare, {"full_size": True, "across": 2}, list(targets_of(bare, names, full_size=True)))
+    (said,) = not_sent(bare, both, list(targets_of(bare, names, full_size=True)))
     assert said["cause"] == "the plan has no MTU for the rail"

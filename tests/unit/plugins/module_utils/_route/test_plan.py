@@ -574,7 +574,7 @@ def test_what_stands_on_a_port_is_lowered_by_the_kernel_and_raised_after_its_por
     )
     assert [op.what.name for phase in steps(high, low) for op in phase] == ["ens1np0"]
     assert [op.what.name for phase in steps(low, high) for op in phase] == ["ens1np0", "a0"]
-    done = plan(Host(high, names={"ens1np0": "ens1np0"}), take_over=["ens1np0"])
+    done = plan(Host(high, names={"ens1np0": "ens1np0"}), adopt_ports=["ens1np0"])
     assert done.before["links"] == ["a0 mtu 9000 up", "ens1np0 mtu 9000 up"]
     assert done.after["links"] == ["a0 mtu 4200 up", "ens1np0 mtu 4200 up"]
     with pytest.raises(InputError, match="a0 with 9000"):

@@ -57,7 +57,9 @@ def play(fleet, settings, slow=(), results=None, outcome=speed):
 
 def test_everything_passes():
     fleet = fleet_of(zones=2, gpus=frozenset({"z0l0n0", "z1l0n0"}))
-    report, steps, _results, _judged = play(fleet, AcceptSettings(collectives=["netpipe"], min_gbits=90, share=0.8))
+    report, steps, _results, _judged = play(
+        fleet, AcceptSettings(collectives=["netpipe"], min_gbits=90, min_relative_percent=80)
+    )
     assert (report.failed, report.findings, report.skipped) == (None, [], {})
     assert list(dict.fromkeys(step.stage for step in steps)) == [stage for stage in STAGES if stage != "hosts"]
     groups = {step.stage: [len(entry.hosts) for entry in step.entries] for step in steps}
@@ -69,7 +71,7 @@ def test_everything_passes():
 
 def test_it_stops_at_the_stage_that_fails():
     slow = {("z0l1n1", "rail2")}
-    report, steps, _results, judged = play(fleet_of(), AcceptSettings(share=0.8), slow)
+    report, steps, _results, judged = play(fleet_of(), AcceptSettings(min_relative_percent=80), slow)
     assert report.failed == "bandwidth"
     assert [(one.what, one.hosts, one.rails) for one in report.findings] == [(NODE, ("z0l1n1",), ("rail2",))]
     assert "10 Gb/s is less than 80% of what other pairs reach" in judged.why(report.findings[0].run).cause
@@ -82,7 +84,7 @@ def test_pairs_that_are_all_equally_slow_do_not_pass_without_a_number_of_your_ow
     def outcome(run, slow):
         return {**speed(run), "expected": 400.0}
 
-    settings = AcceptSettings(share=0.8, min_gbits_loaded=limit)
+    settings = AcceptSettings(min_relative_percent=80, min_gbits_loaded=limit)
     report, _steps, _results, _judged = play(fleet_of(), settings, outcome=outcome)
     assert report.failed == failed
 
@@ -104,7 +106,7 @@ def test_what_the_verdict_has_against_a_host_comes_first():
 
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_a_run_that_was_cut_off_goes_on(cut):
-    settings, fleet = AcceptSettings(share=0.8), fleet_of()
+    settings, fleet = AcceptSettings(min_relative_percent=80), fleet_of()
     slow = {("z0l1n1", "rail2")}
     whole = play(fleet, settings, slow)
     kept = dict(list(whole[2].items())[:cut])
@@ -142,6 +144,6 @@ def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step(
 
 def test_four_thousand_hosts():
     fleet = fleet_of(zones=4, leaves=32, hosts=32)
-    report, steps, _results, _judged = play(fleet, AcceptSettings(share=0.8), {("z1l2n3", "rail1")})
+    report, steps, _results, _judged = play(fleet, AcceptSettings(min_relative_percent=80), {("z1l2n3", "rail1")})
     assert [one.hosts for one in report.findings] == [("z1l2n3",)]
     assert len(steps) < 12

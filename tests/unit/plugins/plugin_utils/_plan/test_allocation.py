@@ -235,7 +235,7 @@ def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
     [
         pytest.param({"supernets": ["10.0.0.0/16"]}, "rail1 from 172.17.0.2/27", id="supernet"),
         pytest.param({"node_prefix": 26}, "to 172.17.0.2/26", id="prefix"),
-        pytest.param({"first_block": 1}, "to 172.17.1.2/27", id="first-block"),
+        pytest.param({"subnet_offset": 1}, "to 172.17.1.2/27", id="first-block"),
         pytest.param({"gateway": "last"}, "to 172.17.0.1/27 by 172.17.0.30", id="gateway"),
         pytest.param({"max_nodes": 9}, "rail2 from 172.17.1.2/27 by 172.17.1.1 to 172.17.2.2/27", id="growth-too-far"),
         pytest.param({"rails": rails(7)}, "rail8 from 172.17.7.2/27 by 172.17.7.1 to nothing", id="rail-gone"),
@@ -266,10 +266,10 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param({"supernets": ["172.16.0.0/15"], "first_block": 256}, id="wider-supernet-same-place"),
+        pytest.param({"supernets": ["172.16.0.0/15"], "subnet_offset": 256}, id="wider-supernet-same-place"),
         pytest.param({"rails": rails(9), "supernets": ["172.17.0.0/16"]}, id="a-rail-more"),
         pytest.param({"reserved": ["172.17.0.20"]}, id="reserved-pod-address"),
-        pytest.param({"node_pods": 10}, id="fewer-pods"),
+        pytest.param({"pods_per_node": 10}, id="fewer-pods"),
         pytest.param({"supernets": ["172.17.0.0/16", "fd00::/48"]}, id="second-family"),
     ],
 )
@@ -347,7 +347,7 @@ def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
 @pytest.mark.parametrize(
     ("part", "change", "place", "text"),
     [
-        pytest.param(("frozen",), {"first_block": 3}, "plan.json: digest", "changed by hand or merged", id="frozen"),
+        pytest.param(("frozen",), {"subnet_offset": 3}, "plan.json: digest", "changed by hand or merged", id="frozen"),
         pytest.param(("nodes", "node2"), {"slot": "x"}, "plan.json: nodes.node2", "is not {zone, slot, ", id="slot"),
         pytest.param((), {"nodes": []}, "plan.json: nodes", "no", id="nodes-a-list"),
         pytest.param((), {"frozen": None}, "plan.json: frozen", "None", id="no-frozen"),

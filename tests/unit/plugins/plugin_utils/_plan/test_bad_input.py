@@ -71,8 +71,8 @@ def test_bad_input_is_one_clear_error_and_writes_nothing(tmp_path, case):
         lock.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = files(tmp_path)
     raw = {**good(tmp_path), **case.get("fabric", {})}
-    if "foreign_plans" in raw:
-        raw["foreign_plans"] = [str(lock) if path == "PLAN" else path for path in raw["foreign_plans"]]
+    if "existing_plans" in raw:
+        raw["existing_plans"] = [str(lock) if path == "PLAN" else path for path in raw["existing_plans"]]
 
     with pytest.raises(InputError) as caught:
         run(raw, case.get("nodes", hosts(3)), check_mode=False)
@@ -93,7 +93,7 @@ def test_bad_input_is_one_clear_error_and_writes_nothing(tmp_path, case):
 def test_all_problems_come_at_once(tmp_path):
     raw = {**good(tmp_path), "mtu": 1, "vfs": 0, "name": "A", "retire": ["B"], "supernets": ["10.0.0.1/8"]}
     raw["rails"] = [{"interface": "x" * 20}, {"name": "_"}]
-    raw["foreign_plans"] = ["/nonexistent"]
+    raw["existing_plans"] = ["/nonexistent"]
 
     with pytest.raises(InputError) as caught:
         run(raw, [], check_mode=False)
@@ -107,7 +107,7 @@ def test_all_problems_come_at_once(tmp_path):
         "fabric_rails[0].interface",
         "fabric_rails[1].interface",
         "fabric_rails[1].name",
-        "fabric_foreign_plans[0]",
+        "fabric_existing_plans[0]",
     }
     assert [set(row) for row in caught.value.facts["problems"]] == [{"place", "problem", "fix"}] * 9
 

@@ -165,7 +165,7 @@ def test_lid_only_has_rails_and_no_addresses():
 
 
 def test_large_subnets_are_split_into_pools_of_4096():
-    made = plan(shared(rail_prefix=18, first_block=0, rails=rails(2), max_nodes=10), hosts(1))
+    made = plan(shared(rail_prefix=18, subnet_offset=0, rails=rails(2), max_nodes=10), hosts(1))
     pools = block_of(made.plan, 0, 0, 4).pools()
 
     assert [sum(last - first + 1 for first, last in pool) for pool in pools] == [4096, 4096, 4096, 4083]
@@ -174,9 +174,9 @@ def test_large_subnets_are_split_into_pools_of_4096():
 @pytest.mark.parametrize(
     ("more", "family", "count"),
     [
-        pytest.param({"node_pods": 5}, 4, 5, id="ipv4-limited"),
+        pytest.param({"pods_per_node": 5}, 4, 5, id="ipv4-limited"),
         pytest.param({"supernets": ["fd00::/48"]}, 6, 28, id="ipv6-only"),
-        pytest.param({"supernets": ["fd00::/48"], "node_pods": 100}, 6, 100, id="ipv6-asked"),
+        pytest.param({"supernets": ["fd00::/48"], "pods_per_node": 100}, 6, 100, id="ipv6-asked"),
         pytest.param({"supernets": ["172.17.0.0/16", "fd00::/48"], "node_prefix": 28}, 6, 12, id="as-many-as-ipv4"),
     ],
 )
@@ -232,7 +232,7 @@ def test_join_prefixes():
             "172.17.0.5",
             ["172.17.0.6-172.17.0.8", "172.17.0.10-172.17.0.28"],
         ),
-        (shared(max_nodes=8, first_block=0), "172.17.0.4", ["172.17.0.12-172.17.0.252"]),
+        (shared(max_nodes=8, subnet_offset=0), "172.17.0.4", ["172.17.0.12-172.17.0.252"]),
     ],
 )
 def test_both_ends_of_each_subnet_are_kept_free(raw, host, pods):

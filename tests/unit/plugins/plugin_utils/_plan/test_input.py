@@ -23,9 +23,9 @@ def test_defaults_follow_from_the_network():
 
 
 def test_numbers_may_come_as_text_as_extra_variables_do():
-    fabric = read_fabric(exclusive(max_nodes="8", mtu="9000", first_block="1", node_prefix="28", gateway="-2"))
+    fabric = read_fabric(exclusive(max_nodes="8", mtu="9000", subnet_offset="1", node_prefix="28", gateway="-2"))
 
-    assert (fabric.zones[0].max_nodes, fabric.mtu, fabric.first_block, fabric.gateway[4]) == (8, 9000, 1, -2)
+    assert (fabric.zones[0].max_nodes, fabric.mtu, fabric.subnet_offset, fabric.gateway[4]) == (8, 9000, 1, -2)
     assert fabric.node_prefix == {4: 28, 6: 64}
 
 
@@ -51,7 +51,7 @@ def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
 
 
 def test_a_foreign_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
-    assert read_fabric(exclusive(foreign_networks=["172.17.8.0/21", "10.0.0.0/8"])).foreign
+    assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).foreign
 
 
 KNOWN = {"fabric_": ["fabric_supernets", "fabric_rails", "fabric_mtu"], "verify_": ["verify_max_errors"]}

@@ -101,11 +101,11 @@ UNKNOWN = [
     pytest.param(lambda frozen: frozen["node_prefix"].update(ipv4=12.5), id="prefix"),
     pytest.param(lambda frozen: frozen.update(rail_prefix={"ipv4": 24}), id="key-of-another-mode"),
     pytest.param(lambda frozen: frozen.update(reserved=["172.16.0.0/33"]), id="reserved"),
-    pytest.param(lambda frozen: frozen.update(node_pods={"ipv4": 3}), id="pods"),
+    pytest.param(lambda frozen: frozen.update(pods_per_node={"ipv4": 3}), id="pods"),
     pytest.param(lambda frozen: frozen.update(zones=[]), id="no-zones"),
     pytest.param(lambda frozen: frozen.update(zones={"su1": {}}), id="zones-by-name"),
     pytest.param(lambda frozen: frozen.update(rails=["rail1"]), id="rails-by-name"),
-    pytest.param(lambda frozen: frozen.pop("first_block"), id="missing"),
+    pytest.param(lambda frozen: frozen.pop("subnet_offset"), id="missing"),
 ]
 
 

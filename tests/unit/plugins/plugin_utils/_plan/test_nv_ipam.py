@@ -75,7 +75,7 @@ def test_a_pool_of_a_rail_names_every_node_and_keeps_gateway_and_node_from_pods(
 
 
 def test_what_is_above_the_pods_is_excluded_in_small_subnets_and_not_in_large_ones():
-    made = plan(nvidia(**DUAL, node_pods=4), hosts(1))
+    made = plan(nvidia(**DUAL, pods_per_node=4), hosts(1))
     assert pool(made, "fabric-rail1-v4")["perNodeExclusions"] == [
         {"startIndex": 1, "endIndex": 2},
         {"startIndex": 7, "endIndex": 30},
@@ -157,9 +157,11 @@ def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case, length):
 def wrong_of(made, raw):
     """What the checker, which knows nothing of the planner, and the CRDs say of a plan."""
     wrong = plan_checker.check(
-        made.files, mode=raw["mode"], reserved=raw.get("reserved", []), foreign=raw.get("foreign_networks", [])
+        made.files, mode=raw["mode"], reserved=raw.get("reserved", []), foreign=raw.get("existing_networks", [])
     )
-    wrong += plan_checker.check_node_pods(made.files, reserved=raw.get("reserved", []), node_pods=raw.get("node_pods"))
+    wrong += plan_checker.check_pods_per_node(
+        made.files, reserved=raw.get("reserved", []), pods_per_node=raw.get("pods_per_node")
+    )
     if CRDS.is_dir():
         wrong += [text for obj in [*objects(made, "cidrpools"), *objects(made, "networks")] for text in server()(obj)]
     return wrong
@@ -198,7 +200,7 @@ def undigested(text):
 def test_the_real_crds_take_every_object_and_know_every_field(more):
     if not CRDS.is_dir():
         pytest.skip(env.NO_CRDS)
-    raw = nvidia(**DUAL, **more, reserved=["172.17.0.10"], node_pods=4)
+    raw = nvidia(**DUAL, **more, reserved=["172.17.0.10"], pods_per_node=4)
     made = plan(raw, hosts(3))
     assert wrong_of(made, raw) == []
     (obj, *_rest) = objects(made, "cidrpools")

@@ -129,7 +129,7 @@ def test_admission_takes_every_object(sample, rendered):
 def test_no_address_is_wrong_or_given_twice(sample):
     raw, names = SAMPLES[sample]
     nodes = [node if isinstance(node, dict) else {"host": node} for node in names]
-    files, kept = planned(raw, nodes, report=False).files, (raw.get("reserved", []), raw.get("foreign_networks", []))
+    files, kept = planned(raw, nodes, report=False).files, (raw.get("reserved", []), raw.get("existing_networks", []))
     assert plan_checker.check(files, mode=raw["mode"], reserved=kept[0], foreign=kept[1]) == []
 
 
@@ -237,8 +237,8 @@ def test_nothing_depends_on_the_order_of_the_inventory(sample, rendered):
         pytest.param({}, id="the-guides"),
         pytest.param({"node_prefix": 24}, id="a-whole-24"),
         pytest.param({"node_prefix": 23}, id="larger-than-a-24"),
-        pytest.param({"node_prefix": 29, "first_block": 3}, id="rails-share-a-24"),
-        pytest.param({"node_prefix": 30, "node_pods": 1, "gateway": "none"}, id="one-address"),
+        pytest.param({"node_prefix": 29, "subnet_offset": 3}, id="rails-share-a-24"),
+        pytest.param({"node_prefix": 30, "pods_per_node": 1, "gateway": "none"}, id="one-address"),
         pytest.param({"gateway": "none"}, id="no-gateway"),
         pytest.param({"gateway": 7}, id="the-gateway-parts-the-pods"),
         pytest.param({"reserved": ["172.17.0.70", "172.17.0.128/28", "172.17.2.3"]}, id="reserved-cuts"),

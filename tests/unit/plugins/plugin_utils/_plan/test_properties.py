@@ -43,7 +43,7 @@ def planned(raw, nodes, lock=None):
 def wrong_of(made, raw):
     names = [rail.name for rail in made.plan.fabric.rails]
     return [
-        *plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["foreign_networks"]),
+        *plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["existing_networks"]),
         *plan_checker.check_out_of_service(made.files, raw, names),
     ]
 

@@ -175,8 +175,8 @@ def test_the_range_holds_every_address_of_the_rails(sample):
     [
         ({}, None),
         ({"gateway": "none"}, "0"),
-        ({"rails_meet": False}, "0"),
-        ({"gateway": "none", "rails_meet": True}, None),
+        ({"rails_reachable": False}, "0"),
+        ({"gateway": "none", "rails_reachable": True}, None),
     ],
 )
 def test_cross_nic_follows_from_whether_rails_meet(more, cross):
@@ -212,7 +212,7 @@ def test_traffic_class_is_the_one_that_the_switches_know():
         ({"lossless": {"priority": 3, "dscp": 64}}, "fabric_lossless.dscp"),
         ({"lossless": "dscp26"}, "fabric_lossless"),
         ({"lossless": LOSSLESS, **INFINIBAND}, "fabric_lossless"),
-        ({"rails_meet": "maybe"}, "fabric_rails_meet"),
+        ({"rails_reachable": "maybe"}, "fabric_rails_reachable"),
         ({"rails": [{"interface": "a", "device": "mlx5 0"}]}, "fabric_rails[0].device"),
         ({"rails": [{"interface": x, "device": "mlx5_0"} for x in "ab"]}, "fabric_rails[1].device"),
         ({"name": "zone", "supernets": None, "zones": TWO, "rails": known()}, "fabric_name"),

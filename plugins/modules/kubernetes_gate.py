@@ -8,15 +8,15 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: node_gate
+module: kubernetes_gate
 short_description: Tell a Kubernetes cluster which nodes' rails are as planned, and keep jobs off the others
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Writes what the last verdict says of each node as its condition C(RailsReady), and, when told to, the taint
     C(fabric.railops.io/rails=broken:NoSchedule) on broken ones. Pods that run stay.
-  - A node is broken after O(bad) bad verdicts in a row and whole again after O(good) good ones. What was seen is kept
-    on the node, in the annotation C(fabric.railops.io/gate); the same verdict never counts twice.
+  - A node is broken after O(failure_threshold) bad verdicts in a row and healthy again after O(success_threshold) good
+    ones. The counts are kept on the node, in the annotation C(fabric.railops.io/gate). A verdict never counts twice.
   - Every write names the version that was read, so changes of others are never overwritten, and no other taint is
     touched.
   - Hosts that did not answer are not judged. A node whose last judgement is older than O(max_age) has the status
@@ -38,22 +38,22 @@ options:
     description: Whether broken nodes get the taint. Without it only conditions are written.
     type: bool
     default: false
-  bad:
+  failure_threshold:
     description: Bad verdicts in a row that make a node broken.
     type: int
     default: 2
-  good:
-    description: Good verdicts in a row that make a broken node whole.
+  success_threshold:
+    description: Good verdicts in a row that make a broken node healthy.
     type: int
     default: 3
-  max_out:
+  max_unavailable:
     description:
       - How many nodes may be out at once, a number or a percentage of the plan's nodes in the cluster (rounded down,
         but at least one node unless it is V(0%)).
     type: str
     default: 10%
-  keep:
-    description: How many nodes of each zone stay in, whatever is broken.
+  min_available:
+    description: Nodes of each zone that stay in, whatever is broken.
     type: int
     default: 1
   max_age:
@@ -83,14 +83,14 @@ requirements:
 EXAMPLES = r"""
 ---
 - name: Keep jobs off nodes whose rails are broken
-  railops.rdma.node_gate:
+  railops.rdma.kubernetes_gate:
     plan_dir: plan/fabric
     verdict: verify/fabric/verdict.json
     taint: true
-    max_out: 5%
+    max_unavailable: 5%
 
 - name: Take everything back
-  railops.rdma.node_gate:
+  railops.rdma.kubernetes_gate:
     plan_dir: plan/fabric
     state: absent
 """
@@ -108,7 +108,7 @@ out:
   elements: str
   sample: [node2]
 capped:
-  description: Broken nodes that stay in, because of O(max_out) or O(keep).
+  description: Broken nodes that stay in, because of O(max_unavailable) or O(min_available).
   returned: always
   type: list
   elements: str
