@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "module_utils": {"module_utils"},
     "plugin_utils": {"plugin_utils", "module_utils"},
     "modules": {"module_utils"},
+    "callback": {"plugin_utils", "module_utils"},
     "filter": {"plugin_utils", "module_utils"},
     # The specs of modules, to check arguments on the controller.
     "action": {"plugin_utils", "module_utils", "modules"},

@@ -27,8 +27,7 @@ def test_every_setting_of_the_example_counts_where_it_is_copied_to(tmp_path):
     for name, value in {
         "DEFAULT_FORKS": "50",
         "INJECT_FACTS_AS_VARS": "False",
-        "DISPLAY_SKIPPED_HOSTS": "False",
-        "display_ok_hosts": "False",
+        "DEFAULT_STDOUT_CALLBACK": "railops.rdma.fleet",
         "ANSIBLE_PIPELINING": "True",
     }.items():
         assert f"{name}{of}{value}" in found

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import typing as t
 
 from ...module_utils._fabric.lock import LOCK
@@ -19,6 +20,7 @@ from ...module_utils._intervals import size
 from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
 from .._fabric.totals import pool_count, rdma_prefixes
+from .._report.equal import ADDRESS, folded
 from .._report.facts import zones_of
 from . import blocks as arithmetic
 from .allocation import CHANGES, Allocation
@@ -32,6 +34,8 @@ CONTEXT = 100
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
+OWN = re.compile(r"\bslot \d+|\bcable .*")
+
 REPEATING = ("cluster/ippools.yaml", "switch/gateways.csv")
 """Files that say only what the lines of nodes and rails, or other files, say already."""
 
@@ -44,14 +48,14 @@ class View:
         self.blocks = arithmetic.named_blocks(fabric) if fabric else {}
         self.pods = fabric is not None and fabric.pods_per_node != 0
 
-    def lines(self, host_plans: t.Iterable[t.Any]) -> list[str]:
+    def lines(self, host_plans: t.Iterable[t.Any]) -> dict[str, list[str]]:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
         found: dict[str, list[str]] = {}
         for data in host_plans:
             # A host plan that was broken by hand has nothing to show; it is written again.
             with contextlib.suppress(KeyError, TypeError):
                 found[data["node"]] = self._node_lines(data)
-        return [line for name in sorted(found, key=natural) for line in found[name]]
+        return {name: found[name] for name in sorted(found, key=natural)}
 
     def _node_lines(self, data: t.Mapping[str, t.Any]) -> list[str]:
         name = data["node"]
@@ -115,15 +119,16 @@ def diff_of(
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
     Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests, and
-    so do files that come or go.
+    so do files that go. Files that come stand there by their names.
 
     :param have: the present text by path.
     :param made: the new host plans by file name.
-    :param whole: whether files that come or go are shown, too.
+    :param whole: whether files that come or go, and nodes with an equal change, are shown in full.
     """
     hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
-    old = before.lines(_parsed(have[path]) for path in hosts if path in have)
-    new = after.lines(made[os.path.basename(path)] for path in hosts if path in change.written)
+    olds = before.lines(_parsed(have[path]) for path in hosts if path in have)
+    news = after.lines(made[os.path.basename(path)] for path in hosts if path in change.written)
+    old, new = _sides(olds, news, whole=whole)
     if len(hosts) > CONTEXT:
         # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
         old, new = _without_equal(old, new)
@@ -133,11 +138,40 @@ def diff_of(
     small = {path for path in there if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
     large = sorted(others - small)
     old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
-    new += new_shared + [f"file {path} {_brief(change.written[path])}" for path in large if path in change.written]
+    new += new_shared + [
+        f"file {path} {_brief(change.written[path])}" for path in large if path in change.written and path in have
+    ]
+    come = [path for path in large if path not in have]
+    new += [f"{_count(len(come), 'new file')}: {shortened(come, 4)}"] if come else []
     texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
     before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     texts.insert(0, ("the plan that stands", "the new plan", before_text, after_text))
     return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
+
+
+def _sides(olds: dict[str, list[str]], news: dict[str, list[str]], *, whole: bool) -> tuple[list[str], list[str]]:
+    """Return the lines of all nodes; of nodes with an equal change the first node's, and one line for the others."""
+    groups: dict[t.Any, list[str]] = {}
+    for name in sorted({**olds, **news}, key=natural):
+        key = (
+            name if whole else tuple(tuple(_common(name, lines)) for lines in (olds.get(name, ()), news.get(name, ())))
+        )
+        groups.setdefault(key, []).append(name)
+    old: list[str] = []
+    new: list[str] = []
+    for first, *others in groups.values():
+        old += olds.get(first, [])
+        new += news.get(first, [])
+        more = [f"{folded(others)}: as {first}, each with its own slot and addresses"] if others else []
+        new += more if first in news else []
+        old += more if first not in news else []
+    return old, new
+
+
+def _common(name: str, lines: t.Iterable[str]) -> t.Iterator[str]:
+    """Yield lines of a node without what is its own: name, slot, addresses and cables."""
+    for line in lines:
+        yield OWN.sub("@", ADDRESS.sub("@", line[len(name) :]))
 
 
 def _parsed(text: str) -> t.Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...module_utils._check import SKIPPED
 from ...module_utils._fabric.shapes import Section, Verdict
 from ...module_utils._intervals import merge
-from ...module_utils._words import shortened
+from ...module_utils._words import count, natural, shortened
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(
@@ -22,6 +22,8 @@ ADDRESS = re.compile(
 )
 
 
+# A line of a diff that comes or goes; it may have a color.
+CHANGE = re.compile(r"^(?:\033\[[\d;]*m)?(?:\+(?!\+\+ )|-(?!-- ))", re.MULTILINE)
 SECTIONS = ("plan", "cluster")
 
 
@@ -106,6 +108,44 @@ def folded(names: t.Iterable[str], limit: int = 8) -> str:
         head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
         groups.setdefault((head, tail), []).append(number)
     return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Hosts whose diffs are equal, apart from their names and addresses."""
+
+    hosts: tuple[str, ...]
+    equal: bool
+    """Whether these are equal, too."""
+    changes: int
+    """Lines of the first host's diff that come or go."""
+
+    def lines(self, *, shown: bool) -> list[str]:
+        """Return what changes on which hosts.
+
+        :param shown: whether the first host's diff is above.
+        """
+        first, *others = self.hosts
+        if not self.changes:
+            return [f"[{folded(self.hosts)}]"]
+        many = count(self.changes, "change")
+        if not shown:
+            return [f"[{folded(self.hosts)}]: {many} more (shown with -v)"]
+        own = "" if self.equal else ", each with its own addresses"
+        return [f"[{first}]", *([f"[{folded(others)}]: the same {many} as {first}{own}"] if others else [])]
+
+
+def alike(diffs: t.Mapping[str, str]) -> list[Alike]:
+    """Return the hosts whose diffs are equal apart from their names and addresses, large groups first."""
+    groups: dict[str, list[str]] = {}
+    for host in sorted(diffs, key=natural):
+        text = re.sub(rf"\b{re.escape(host)}\b", "@", diffs[host])
+        groups.setdefault(ADDRESS.sub("@", text), []).append(host)
+    found = [
+        Alike(tuple(hosts), len({diffs[host] for host in hosts}) == 1, len(CHANGE.findall(text)))
+        for text, hosts in groups.items()
+    ]
+    return sorted(found, key=lambda group: -len(group.hosts))
 
 
 def joined(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:

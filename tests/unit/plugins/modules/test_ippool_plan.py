@@ -56,31 +56,36 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
 
     assert "node1: slot 0, roce in RDMA mode shared, prefixes 172.17.0.0/23\n" in nodes["before"]
     assert "node1: slot 0, roce in RDMA mode shared, default_route 172.17.0.0/16\n" in nodes["after"]
-    assert "node2 rail2: ens2np0 mtu 9000 172.17.1.34/27 by 172.17.1.33 pods" in nodes["after"]
+    assert "node1 rail2: ens2np0 mtu 9000 172.17.1.2/27 by 172.17.1.1 pods" in nodes["after"]
+    assert "node2: as node1, each with its own slot and addresses\n" in nodes["after"]
     shown = {one["after_header"]: one for one in files}
     assert "cluster/ippools.yaml" not in shown
     assert "mtu: 4200" in shown["cluster/multusconfigs.yaml"]["before"]
     assert "mtu: 9000" in shown["cluster/multusconfigs.yaml"]["after"]
 
 
-def test_a_first_diff_has_a_line_for_each_file_and_their_text_with_v(plan, tmp_path):
+def test_a_first_diff_names_the_files_and_has_their_text_with_v(plan, tmp_path):
     (one,) = plan(check_mode=True, diff=True)["diff"]
-    assert "\nfile cluster/multusconfigs.yaml " in one["after"]
+    assert "new files: .gitattributes, cluster/ippools.yaml, cluster/kustomization.yaml" in one["after"]
     _nodes, *files = plan(check_mode=True, diff=True, whole=True)["diff"]
     assert "mtu: 4200" in {one["after_header"]: one for one in files}["cluster/multusconfigs.yaml"]["after"]
 
 
-def test_the_diff_of_a_large_fleet_has_no_equal_lines(plan):
+def test_the_diff_of_a_large_fleet_has_equal_nodes_once_and_no_equal_lines(plan):
     nodes = hosts(150)
     fleet = {"supernets": ["10.0.0.0/8"], "max_nodes": 150, "nodes": nodes}
+    (first,) = plan(**fleet, check_mode=True, diff=True)["diff"]
+    assert len(first["after"].splitlines()) == 5
+    assert "\nnode[2-150]: as node1, each with its own slot and addresses\n" in first["after"]
     plan(**fleet)
-    nodes[7]["slot"] = 7
+    nodes[7] |= {"slot": 7, "interfaces": {"rail2": "ens9np0"}}
 
-    diff = plan(**fleet, mtu=9000, diff=True)["diff"][0]
-
-    before, after = diff["before"].splitlines(), diff["after"].splitlines()
-    assert len([line for line in after if " mtu 9000 " in line]) == 300
-    assert not set(before) & set(after)
+    for whole, changed in ((False, 4), (True, 300)):
+        diff = plan(**fleet, mtu=9000, check_mode=True, diff=True, whole=whole)["diff"][0]
+        before, after = diff["before"].splitlines(), diff["after"].splitlines()
+        assert len([line for line in after if " mtu 9000 " in line]) == changed
+        assert not set(before) & set(after)
+        assert ("node[2-7,9-150]: as node1, each with its own slot and addresses" in after) is not whole
 
 
 def test_a_node_that_is_retired_and_not_known_is_a_warning(plan):
