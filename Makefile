@@ -8,7 +8,7 @@ PYTHON = $$($(ENV) bin)/python
 IN_ENV = PATH="$$($(ENV) bin):$$PATH" PYTHONPATH="$$($(ENV) tree)" ANSIBLE_COLLECTIONS_PATH="$$($(ENV) tree)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lab lab-test env deps build release clean
+.PHONY: help demo test test-all bench lab lab-test docs env deps build release clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,9 @@ lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (roo
 lab-test: ## The full matrix of guests, into docs/project/test-evidence.md, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 	@python3 tests/tools/check.py long bare-tests
+
+docs: ## Build the documentation site into dist/site
+	@python3 tests/docs/site.py
 
 env: ## Make the development environment and print its folder
 	@$(ENV) bin

@@ -10,6 +10,7 @@ module: acceptance
 short_description: Run one phase of a fabric's acceptance, from pairs of hosts to the whole fleet
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Tests from small to large, stops at the stage that fails, and narrows what fails to node and rail by runs of fewer
     nodes and rails. The role P(railops.rdma.accept#role) calls it, phase by phase.
   - What was measured lies in C(accept.json) in O(verify_dir), so that a run that was cut off goes on.

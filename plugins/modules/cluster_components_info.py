@@ -13,6 +13,7 @@ short_description: Find the parts that a cluster has already, and say which are 
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Reads the cluster and changes nothing. Finds Spiderpool, Multus, the SR-IOV operator, shared device plugins, nv-ipam
     and NVIDIA's network-operator, with their owner, namespace and version.
   - Fails with everything that stands in the way of the plan, all at once. That is a part of others that nobody decided

@@ -11,6 +11,7 @@ short_description: Run an MPI program over pods with the rails, and return what 
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Makes an Indexed Job with one pod on each of O(nodes), lets its first pod run O(words), returns the log, and deletes
     the Job. Nothing has to be installed in the cluster.
   - The pods find each other by a headless Service and by sshd, with a key that is made for the run. Secret and Service

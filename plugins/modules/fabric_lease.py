@@ -13,6 +13,7 @@ short_description: Keep a second run away from a fabric while this one lasts
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Takes the C(Lease) of the fabric in the cluster. A process of this run renews it every 15 seconds, ends with the
     run and gives the lease back then, also when the run was killed.
   - A lease that another run has is waited out for 60 seconds. It is refused, with that run's name, only when it was

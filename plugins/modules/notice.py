@@ -10,6 +10,7 @@ module: notice
 short_description: Show lines to the person who runs a playbook, or refuse the run with them
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Shows lines as they are. A message of M(ansible.builtin.debug) or M(ansible.builtin.assert) would be one line of
     JSON, and a failure be shown twice.
   - Runs on the controller only; no host is contacted.

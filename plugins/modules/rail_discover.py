@@ -10,6 +10,7 @@ module: rail_discover
 short_description: Propose the rails of a fleet from what is wired
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Runs on the controller, over what M(railops.rdma.rdma_info) registered on the hosts of the play.
   - Writes an inventory file with C(fabric_rails), and with C(fabric_interfaces) for hosts whose names differ, and a
     report of the hosts that need a look (a missing NIC or GPU, the wrong leaf by LLDP, another link layer, no link).

@@ -10,6 +10,7 @@ module: rail_upgrade_info
 short_description: Decide whose turn an upgrade is, and whether a node is worse than before
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - The memory of the playbook C(railops.rdma.upgrade). Runs on the controller only; no host is contacted.
   - A host that was begun and is not ended has a file C(begun/HOST.json) in O(folder), with what it was before. The next
     run goes on with it, and touches nobody else before.

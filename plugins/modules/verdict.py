@@ -10,6 +10,7 @@ module: verdict
 short_description: Merge what verification found on all hosts and in the cluster into one verdict
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Writes C(verdict.json) (machine-readable), C(verdict.md) (a table), C(verdict.txt) (the terminal picture)
     and C(report.html) (the plan's report with red and green rails) into O(verify_dir), and shows the picture. Runs on
     the controller only.

@@ -10,6 +10,7 @@ module: verify_result
 short_description: Write what verification found on one host to a file on the controller
 version_added: 1.0.0
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Collects the C(checks) of the results of this collection's modules, and writes them to
     RV(path), one file a host. Runs on the controller only; the host is not contacted.
   - The module M(railops.rdma.verdict) merges the files of all hosts.

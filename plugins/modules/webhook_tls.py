@@ -16,6 +16,7 @@ short_description: Make the certificate of an admission webhook once and keep it
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
+  - Internal to the playbooks of this collection. It can change in any release.
   - Makes a certificate authority and a server certificate for a service when the Secret is missing, or when its
     certificate is not for the service, does not fit its key, or ends within 60 days. Otherwise nothing changes.
   - Returns what Helm needs as values. Run the task with C(no_log=true), because the key is among them.

@@ -98,6 +98,15 @@ def test_every_variable_of_a_playbook_is_on_its_page():
             assert plain == {yaml.safe_load(shown.strip("`"))}, name
 
 
+def test_every_module_is_on_the_page_or_says_that_it_is_internal():
+    page = (CHECKOUT / "docs/reference/playbooks.md").read_text(encoding="utf-8").partition("## Modules")[2]
+    promised = set(re.findall(r"`(\w+)`", page)) - {"ansible"}
+    files = [*CHECKOUT.glob("plugins/modules/*.py"), *CHECKOUT.glob("plugins/filter/*.yml")]
+    internal = {path.stem for path in files if "- Internal to the playbooks" in path.read_text(encoding="utf-8")}
+    assert promised | internal == {path.stem for path in files}
+    assert promised & internal == set()
+
+
 def test_the_example_plan_is_what_the_playbook_writes(tmp_path):
     """To write it anew: railops.rdma.plan with -i inventory/exclusive and -e fabric_plan_dir=docs/example-plan.
 

@@ -85,6 +85,14 @@ def docs() -> t.Iterator[Argv]:
     yield pytest("tests/docs")
 
 
+def docsite() -> t.Iterator[Argv]:
+    yield [tool("python"), "tests/docs/site.py"]
+
+
+def links() -> t.Iterator[Argv]:
+    yield [tool("python"), "tests/docs/site.py", "--external"]
+
+
 def ansible_lint() -> t.Iterator[Argv]:
     yield [tool("ansible-lint"), "--offline", "--profile", "production", "--strict"]
 
@@ -362,6 +370,8 @@ STEPS = (
         prepare=roots.managers,
     ),
     Step("docs", "plugin documentation, changelog, every command of the docs", docs, 75, rest=True),
+    Step("docsite", "the documentation site; a warning or a dead link is an error", docsite, 45, rest=True),
+    Step("links", "links of the docs to other sites", links, 60, rest=True, weekly=True),
     Step(
         "guests",
         "two QEMU guests: one fabric from bare image to RDMA",

@@ -35,6 +35,7 @@ import progress
 CHECKOUT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = CHECKOUT / "tests/tools/requirements.txt"
 REQUIREMENTS_RUN = CHECKOUT / "tests/tools/requirements-run.txt"
+REQUIREMENTS_SITE = CHECKOUT / "tests/tools/requirements-site.txt"
 CORE = os.environ.get("RAILOPS_CORE", "")
 # Of the tests' packages those that any ansible-core lives with.
 WITH_ANY_CORE = ("jsonschema", "pytest", "hypothesis")
@@ -301,6 +302,11 @@ def old_kubernetes() -> Path:
 def image_builder() -> Path:
     """Return a folder with ansible-builder."""
     return apart("image-builder", "ansible-builder>=3.1,<4")
+
+
+def site() -> Path:
+    """Return the bin folder of the environment that builds the documentation site, with exact versions."""
+    return _made("site", default_interpreter(), "", REQUIREMENTS_SITE)
 
 
 def tree() -> Path:
