@@ -74,6 +74,12 @@ options:
           gateway:
             description: The switch's address inside the subnet. Without one there is no route beyond the subnet.
             type: str
+  out_of_service:
+    description:
+      - Rails of this host that are left as they are, in the form of O(rails). Comes from the host plan when O(plan_dir)
+        is given. C(state=absent) removes them too.
+    type: list
+    elements: dict
   rdma_prefixes:
     description: The networks of the whole fabric in CIDR notation.
     type: list

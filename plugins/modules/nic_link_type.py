@@ -59,6 +59,11 @@ options:
       pci:
         description: The PCI address of the rail's function.
         type: str
+  out_of_service:
+    description:
+      - Rails that are left as they are, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
   rdma_prefixes:
     description: The networks of the fabric. Addresses inside of them are no reason to leave a card alone.
     type: list

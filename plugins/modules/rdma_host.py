@@ -68,6 +68,11 @@ options:
       mtu:
         description: The MTU in bytes.
         type: int
+  out_of_service:
+    description:
+      - Rails that are left as they are, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
   modules:
     description:
       - The kernel modules. Without it, C(ib_uverbs) and C(rdma_ucm), C(ib_umad) where pods share the node's RDMA device

@@ -50,6 +50,11 @@ options:
         description: The name of its interface.
         type: str
         required: true
+  out_of_service:
+    description:
+      - Rails that are left as they are, in the form of the plan's host files. O(plan_dir) fills it in.
+    type: list
+    elements: dict
   network:
     description: What kind of network the rails are. O(plan_dir) fills it in.
     type: str

@@ -28,16 +28,17 @@ LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 
 PORT = ("name", "interface", "pci", "mtu")
 ROUTED = (*PORT, "vlan", "index", "table", "rule_priority", "metric", "addresses")
-NETWORK = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
+OUT = "out_of_service"
+NETWORK = ("rails", OUT, "rdma_prefixes", "policy", "network", "sysctls")
 GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "nic_link_type": (("rails", "rdma_prefixes"), ("name", "interface", "pci")),
+    "nic_link_type": (("rails", OUT, "rdma_prefixes"), ("name", "interface", "pci")),
     "policy_route": (NETWORK, ROUTED),
     "rail_audit": ((*NETWORK, "rdma_mode"), ROUTED),
     "rail_persist": (NETWORK, ROUTED),
-    "rdma_host": (("network", "rdma_mode", "rails", "rdma_prefixes"), PORT),
+    "rdma_host": (("network", "rdma_mode", "rails", OUT, "rdma_prefixes"), PORT),
     "rdma_info": (("network", "rdma_mode", "rails"), PORT),
     "rdma_netns": (("rdma_mode",), ()),
-    "roce_qos": (("network", "rails"), ("name", "interface")),
+    "roce_qos": (("network", "rails", OUT), ("name", "interface")),
 }
 """What each module gets of the host plan, and of a rail; the plan_dir of others is theirs to read."""
 OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
@@ -104,6 +105,8 @@ class ModuleAction(FabricAction):
         options = {OPTIONS.get((self.name, key), key): have[key] for key in keys if key in have}  # type: ignore[literal-required]
         if options.get("rails") is not None:
             options["rails"] = [{key: rail.get(key) for key in of_rails} for rail in have["rails"]]
+        if OUT in options:
+            options[OUT] = options[OUT]["rails"]
         return options
 
     def _value(self, name: str, task_vars: dict[str, t.Any]) -> t.Any:

@@ -169,3 +169,51 @@ def test_a_connection_from_inside_of_a_prefix_is_refused(host):
     assert "Ansible's connection comes from 172.17.9.9, inside of 172.17.0.0/16" in result["msg"]
     beside = {"SSH_CONNECTION": "198.51.100.254 50000 198.51.100.1 22"}
     assert host.apply(want_of(0, RAILS), environ=beside)["changed"]
+
+
+def out_of_service(want, *numbers):
+    """The plan with some rails (from 0) out of service."""
+    rails = [rail for number, rail in enumerate(want["rails"]) if number not in numbers]
+    kept = {
+        key: value for key, value in want["sysctls"].items() if any(f"/{rail['interface']}/" in key for rail in rails)
+    }
+    return {**want, "rails": rails, "sysctls": kept, "out_of_service": [want["rails"][number] for number in numbers]}
+
+
+@pytest.mark.parametrize("booted", [False, True])
+@pytest.mark.parametrize("number", range(RAILS))
+def test_a_rail_out_of_service_stays_as_it_is(host, own_files, number, booted):
+    """Whatever is on it: ours, what a boot made of that, and a rule and an address of another tool."""
+    want = want_of(0, RAILS)
+    host.apply(want)
+    if booted:
+        save(own_files, files_of(want, "networkd"))
+        host.reboot()
+    name, own = f"ens{number + 1}np0", 10001 + number
+    host.batch(
+        f"rule add fwmark 7 lookup 77 priority {own}\naddress add 172.17.200.1/27 dev {name}\n"
+        f"link set {name} mtu 1400\n"
+    )
+    out = out_of_service(want, number)
+    before = host.dump()
+    result = host.apply(out)
+    assert not result["changed"]
+    assert {check["status"] for check in result["checks"]} == {"ok"}
+    assert f"rail{number + 1}" not in {check["rail"] for check in result["checks"]}
+    host.batch(f"rule del priority {10001 + (number + 1) % RAILS}\n")
+    assert host.apply(out)["changed"]
+    assert host.audit(out, "preflight")["checks"] == []
+    if not booted:
+        assert host.dump() == before
+    host.batch(f"rule del fwmark 7\naddress del 172.17.200.1/27 dev {name}\n")
+    assert host.apply(want)["changed"], "its MTU"
+    host.apply({**out, "state": "absent"})
+    assert not host.apply({"rails": [], "state": "absent"})["changed"]
+
+
+def test_a_card_that_is_gone_may_be_out_of_service(host):
+    host.batch("link del ens2np0\n")
+    out = out_of_service(want_of(0, RAILS), 1)
+    assert host.apply(out)["changed"]
+    assert not host.apply(out)["changed"]
+    assert [check for check in host.audit(out, "network", "preflight")["checks"] if check["status"] != "ok"] == []

@@ -46,7 +46,7 @@ Checks = list[Check]
 Facts = dict[str, t.Any]
 Look = t.Callable[["Request"], tuple[Checks, Facts]]
 # The keys of a host plan that modules take from it.
-HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+HOST_PLAN = ("rails", "out_of_service", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
 OWN = "preflight"
 """The key of the run's own settings."""
 

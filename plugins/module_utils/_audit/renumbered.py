@@ -60,7 +60,10 @@ def look(request: Request) -> tuple[Checks, Facts]:
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
     kept = read_untouchable(Sysfs())
     live = {(name, item["local"]) for name, item in kept.held}
-    return decide(rails, networks, live, proved(kept, read_retained()))
+    out = [(_port(host, rail), rail.get("vlan") or 0) for rail in request.params.get("out_of_service") or []]
+    apart = {name for port, vlan in out for name in (port, vlan_interface(port, vlan))}
+    here, ours = ({row for row in some if row[0] not in apart} for some in (live, proved(kept, read_retained())))
+    return decide(rails, networks, here, ours)
 
 
 def _port(host: Host, rail: t.Any) -> str:

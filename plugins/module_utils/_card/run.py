@@ -27,6 +27,7 @@ SPEC = {
     "plan_dir": {"type": "path"},
     "variables_of": {"type": "str"},
     "rails": rails_spec(pci="str"),
+    "out_of_service": {"type": "list", "elements": "dict"},
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "cards": {
         "type": "list",
@@ -60,7 +61,11 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         deviation("card_place", "a card", None, item.problem, item.fix, rail=item.place.partition(" ")[2])
         for item in problems
     ]
+    out = {rail.address for rail in place_rails(machine, module.params["out_of_service"] or [])}
+    out -= {address for card in cards for rail in rails if rail.address in card.addresses for address in card.addresses}
+    apart = {card.name for card in cards if not out.isdisjoint(card.addresses)}
     wishes = choose(module.params["cards"], cards, rails)
+    wishes = {name: wish for name, wish in wishes.items() if name not in apart}
     host = LinkTypeHost(machine)
     before = list(host.plan(cards, wishes))
     if module.check_mode:

@@ -18,6 +18,7 @@ from .._route.options import RAILS
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from . import sysctl
+from .apart import Apart
 from .foreign import judged
 from .host import KEPT, Host
 from .model import LINK, File
@@ -63,9 +64,12 @@ def converge(
         unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
         files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
         checks, aside = judged(host, manager, want, names, files)
+    apart = Apart(want, host)
+    files = apart.merged(files, {path: file.text for path, file in host.state(()).items()})
     wanted = {file.path: file for file in files}
-    have = host.state(wanted)
-    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names.values()}
+    have = {path: file for path, file in host.state(wanted).items() if path not in apart.paths}
+    used = {*names.values(), *apart.names}
+    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in used}
     moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]

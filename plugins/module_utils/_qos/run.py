@@ -31,6 +31,7 @@ SPEC = {
     "plan_dir": {"type": "path"},
     "variables_of": {"type": "str"},
     "rails": rails_spec(),
+    "out_of_service": {"type": "list", "elements": "dict"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **planning.OPTIONS,
@@ -62,8 +63,12 @@ class QosRun:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         self.sysfs = sysfs
         self.files = files
+        out = [] if self.source == AWAY else params["out_of_service"] or []
+        apart = {sysfs.kernel_name(rail["interface"]) for rail in out}
+        self.kept = {name: entry for name, entry in self.recorded.items() if name in apart}
         # What we set earlier and the fabric no longer has goes back to what it was.
-        self.nics = {name: nic(name, params["backend"]) for name in [*self.rails, *self.recorded]}
+        left = [name for name in self.recorded if name not in self.kept]
+        self.nics = {name: nic(name, params["backend"]) for name in [*self.rails, *left]}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, planning.NicPlan] = {}
 
@@ -144,8 +149,8 @@ class QosRun:
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
         if self.source != DECLARED:
-            return {name: entry for name, entry in self.recorded.items() if name in self.rails}
-        found = {}
+            return {name: entry for name, entry in self.recorded.items() if name in self.rails or name in self.kept}
+        found = dict(self.kept)
         options = {name: self.params[name] for name in planning.OPTIONS if self.params[name] is not None}
         for name in self.rails:
             plan = self.plans[name]

@@ -39,6 +39,8 @@ class Host:
         modules = self._files.kernel_modules()
         folder = planning.LINK_FOLDER
         ours = [f"{folder}/{name}" for name in self._files.names(folder) if planning.OWNED_LINK.fullmatch(name)]
+        kept = {f"{folder}/{planning.LINK_FILE.format(rail=rail)}" for rail in want.out}
+        ours = [path for path in ours if path not in kept]
         paths = (planning.MODULES_FILE, *ours)
         files = {path: text for path in paths if (text := self._files.read(path)) is not None}
         named = want.naming == "altname" or any("AlternativeName=" in text for text in files.values())

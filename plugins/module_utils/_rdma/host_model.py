@@ -65,6 +65,8 @@ class Want:
     naming: str = "name"
     pin: bool = False
     present: bool = True
+    out: frozenset[str] = frozenset()
+    """The names of rails whose files stay as they are."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ SPEC = {
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "rails": {**rails_spec(pci="str", mtu="int"), "default": []},
+    "out_of_service": {"type": "list", "elements": "dict"},
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "adopt_ports": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},
@@ -98,7 +99,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         for item in params["rails"]
     )
     own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming", "pin")}
-    want = Want(**own, rails=rails, present=params["state"] == "present")
+    present = params["state"] == "present"
+    out = frozenset(rail["name"] for rail in params["out_of_service"] or [] if present)
+    want = Want(**own, rails=rails, present=present, out=out)
     machine = Machine(module=module)
     host = Host(machine, lambda: _roles(module, machine))
     return converge(want, host, check_mode=module.check_mode)

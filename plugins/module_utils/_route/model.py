@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._untouchable import Untouchable
 
@@ -239,6 +239,36 @@ class Host:
     retained: Snapshot = field(default_factory=lambda: Snapshot({}, frozenset(), frozenset(), frozenset(), {}))
     noted: frozenset[tuple[str, str]] = frozenset()
     ports: dict[str, tuple[str, str]] = field(default_factory=dict)
+    apart: frozenset[str] = frozenset()
+    """The links of rails that are out of service."""
+
+
+def without_rails(host: Host, rails: t.Sequence[WantRail]) -> Host:
+    """Return the host without what belongs to some rails: nothing of it is seen, so nothing changes it."""
+    if not rails:
+        return host
+    here = host.snapshot
+    links = {host.names.get(text, text) for rail in rails for text in (rail.interface or rail.asked, rail.device)}
+    links |= {link.name for link in here.links.values() if link.parent in links}
+    tables, priorities = {rail.table for rail in rails}, {rail.priority for rail in rails}
+    snapshot = Snapshot(
+        {name: link for name, link in here.links.items() if name not in links},
+        frozenset(item for item in here.addresses if item.interface not in links),
+        frozenset(
+            item
+            for item in here.routes
+            if item.table not in tables and links.isdisjoint(hop.interface for hop in item.next_hops)
+        ),
+        frozenset(item for item in here.rules if item.priority not in priorities and item.table not in tables),
+        here.sysctls,
+    )
+    return replace(
+        host,
+        snapshot=snapshot,
+        addresses=frozenset(item for item in host.addresses if item.interface not in links),
+        matches=tuple(row for row in host.matches if links.isdisjoint(hop.interface for hop in row[1].next_hops)),
+        apart=frozenset(links),
+    )
 
 
 def port_of(rail: WantRail, host: Host) -> Link | None:

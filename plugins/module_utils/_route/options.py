@@ -32,6 +32,7 @@ def host_plan_spec() -> dict[str, t.Any]:
     return {
         "plan_dir": {"type": "path"},
         "rails": {"type": "list", "elements": "dict", "options": rail},
+        "out_of_service": {"type": "list", "elements": "dict"},
         "rdma_prefixes": {"type": "list", "elements": "str"},
         "policy": {"type": "str", "choices": ["prefixes", "default_route"]},
         "network": {"type": "str", "choices": ["roce", "infiniband"]},

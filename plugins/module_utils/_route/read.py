@@ -51,7 +51,8 @@ class Reader(Decoder):
         devices = [rail.device for rail in want.rails if rail.vlan]
         ports = read_ports()
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
-        names, links = self._links([*(rail.asked for rail in want.rails), *devices, *earlier])
+        out = [text for rail in want.out for text in (rail.asked, rail.device)]
+        names, links = self._links([*(rail.asked for rail in want.rails), *devices, *out, *earlier])
         coming = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
@@ -65,7 +66,7 @@ class Reader(Decoder):
         claimed = frozenset(want.claimed("table"))
         snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()})
-        return model.Host(
+        host = model.Host(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
             claimed=claimed,
@@ -83,6 +84,7 @@ class Reader(Decoder):
             noted=read_noted(),
             ports=ports,
         )
+        return model.without_rails(host, want.out)
 
     def again(self, host: model.Host) -> model.Snapshot:
         """Return what was read once more, after or during a change."""

@@ -80,6 +80,8 @@ class Want:
     sysctls: tuple[tuple[str, str], ...] = ()
     lost: frozenset[str] = frozenset()
     """The names of rails whose interface is gone: they stay as they are."""
+    out: tuple[WantRail, ...] = ()
+    """The rails that are out of service: they stay as they are, and nothing of them is read."""
 
     def claimed(self, key: str) -> range:
         """Return the numbers that are this fabric's: tables, rule priorities or metrics, by their key in BASES."""
@@ -124,12 +126,15 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     problems: list[Problem] = []
     networks = set(_networks(params.get("rdma_prefixes") or [], problems))
     sysctls = {str(key): str(value) for key, value in (params.get("sysctls") or {}).items()}
+    present = (params.get("state") or "present") == "present"
+    out = params.get("out_of_service") or [] if present else []
     want = Want(
         rails=tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [])),
+        out=tuple(_rail(raw, number, problems) for number, raw in enumerate(out)),
         prefixes=tuple(map(str, sorted(networks, key=ipaddress.get_mixed_type_key))),
         policy=params.get("policy") or "prefixes",
         network=params.get("network") or "roce",
-        present=(params.get("state") or "present") == "present",
+        present=present,
         purge=params.get("purge", True),
         force=frozenset(params.get("force") or ()),
         adopt_ports=frozenset(params.get("adopt_ports") or ()),

@@ -81,10 +81,10 @@ def _out_of_service(
     for host, value in given.items():
         place = f"{variable}.{host}"
         if host not in nodes:
-            named = next((other for other, node in nodes.items() if node == host), "")
-            fix = f"Write its inventory name {named!r}." if named else "Correct the name, or remove the entry."
-            problem = f"{shown(host)} is not a host of the group {fabric.group!r}."
-            check.add_counted(variable, place, problem, f"{fix} [out_of_service_host]")
+            named = next((f"; it is the node name of {other!r}" for other, node in nodes.items() if node == host), "")
+            problem = f"{shown(host)} is not a host of the group {fabric.group!r}{named}."
+            wrong = "Correct the inventory name, or remove the entry. [out_of_service_host]"
+            check.add_counted(variable, place, problem, wrong)
         row = check.mapping(place, value, ("rails", "reason"), OUT_FORM[len("{node2: ") : -1])
         names = row.get("rails")
         if names != ALL and not (isinstance(names, list) and names) and isinstance(value, dict):

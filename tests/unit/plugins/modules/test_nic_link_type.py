@@ -339,6 +339,13 @@ def test_a_card_that_cannot_be_asked_and_needs_nothing_is_left_alone(machine, ru
 # Selections
 
 
+def test_a_card_of_a_rail_out_of_service_is_left_alone(machine, run_module):
+    kinds = [{"select": "others", "link_type": "ib"}, {"select": "rails", "link_type": "eth"}]
+    result = run_module(rails=PLANNED[1:], out_of_service=PLANNED[:1], cards=kinds)
+    assert RAIL1 not in statuses(result)
+    assert machine.value(RAIL1) == (IB, IB)
+
+
 def test_others_are_all_ports_of_cards_without_a_rail(machine, run_module):
     """A card with another role, here that of the default route, is left alone and named."""
     result = run_module(cards=[{"select": "others", "link_type": "ib"}])

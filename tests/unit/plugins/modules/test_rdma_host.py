@@ -189,6 +189,17 @@ def test_absent_undoes_present(root, run_module, altnames):
     assert run_module(state="absent")["changed"] is False
 
 
+def test_a_rail_out_of_service_keeps_its_names(root, run_module, altnames):
+    other = {**RAIL, "name": "rail2", "interface": "rail2", "pci": None}
+    run_module(rails=[RAIL], naming="altname")
+    out = {"rails": [other], "out_of_service": [RAIL], "naming": "altname"}
+    assert run_module(**out)["changed"] is False
+    assert (root / LINK).exists()
+    assert altnames == {"ens1np0": ["rail1"]}
+    assert run_module(**out, state="absent")["changed"] is True
+    assert not (root / LINK).exists()
+
+
 def test_a_module_that_does_not_load_is_told_with_the_kernels_reason(root, refused):
     (root / "broken").touch()
     refused("Key was rejected", fix="Secure Boot")

@@ -329,6 +329,18 @@ def test_a_rail_that_left_the_fabric_gets_its_settings_back(run_module, dcb, roo
     assert not os.path.lexists(root / LINK.format("ens8np0"))
 
 
+def test_a_rail_out_of_service_keeps_its_settings(run_module, dcb, root):
+    run_module()
+    before, writes = dcb.port("ens8np0"), list(dcb.writes)
+    out = {"rails": RAILS[:7], "out_of_service": RAILS[7:]}
+    assert run_module(**out)["changed"] is False
+    assert run_module(**out, priority=4)["changed"] is True
+    assert (dcb.port("ens8np0"), os.path.lexists(root / LINK.format("ens8np0"))) == (before, True)
+    assert "ens8np0" not in {write[0] for write in dcb.writes[len(writes) :]}
+    run_module(**out, state="absent")
+    assert dcb.port("ens8np0")["pfc"] == 0
+
+
 def test_infiniband_needs_none_of_it(run_module, dcb):
     result = run_module(network="infiniband")
     assert (result["changed"], result["switch"], dcb.writes) == (False, {}, [])

@@ -212,3 +212,44 @@ def test_a_larger_neighbor_table_of_another_file_is_not_lowered_at_boot(tmp_path
     assert f"{other} = 1" in lines
     assert [row for row in lines if "gc_thresh3" in row] == ([line] if line else [])
     assert not persist(tmp_path, params)["changed"]
+
+
+def own_files(root):
+    found = [path for path in sorted(root.rglob("*")) if path.is_symlink() or not path.is_dir()]
+    return {str(path): os.readlink(path) if path.is_symlink() else path.read_text(encoding="utf-8") for path in found}
+
+
+def apart(rails):
+    """Return a plan of two rails, and the same with the first one out of service."""
+    names = [row["interface"] for row in rails]
+    sysctls = {f"net/ipv4/conf/{name}/arp_ignore": "1" for name in names}
+    whole = {**NEW, "rails": rails, "sysctls": sysctls}
+    kept = {key: value for key, value in sysctls.items() if names[1] in key}
+    return whole, {**whole, "rails": rails[1:], "sysctls": kept, "out_of_service": rails[:1]}
+
+
+@pytest.mark.parametrize("manager", ["netplan", "networkmanager", "networkd"])
+@pytest.mark.parametrize("vlan", [0, 7])
+def test_files_of_a_rail_out_of_service_stay_as_they_are(tmp_path, manager, vlan):
+    rails = [{**rail, "index": index, "vlan": vlan} for index, rail in enumerate(NEW["rails"], 1)]
+    whole, out = apart(rails)
+    persist(tmp_path, whole, manager)
+    before = own_files(tmp_path)
+    result = persist(tmp_path, out, manager)
+    assert not result["changed"], result["diff"]
+    assert {check["status"] for check in result["checks"]} <= {"ok", "skipped"}
+    assert persist(tmp_path, {**out, "rails": [{**rails[1], "mtu": 1500}]}, manager)["changed"]
+    changed = [path for path, text in own_files(tmp_path).items() if before.get(path) != text]
+    assert changed
+    assert not [path for path in changed if rails[1]["interface"] not in path]
+    persist(tmp_path, whole, manager)
+    assert own_files(tmp_path) == before
+    persist(tmp_path, {**out, "state": "absent"}, manager)
+    assert own_files(tmp_path) == {}
+
+
+def test_a_rail_out_of_service_from_the_start_gets_no_file(tmp_path):
+    _whole, out = apart([{**rail, "index": index} for index, rail in enumerate(NEW["rails"], 1)])
+    persist(tmp_path, out)
+    assert not persist(tmp_path, out)["changed"]
+    assert not [path for path, text in own_files(tmp_path).items() if NEW["rails"][0]["interface"] in path + text]

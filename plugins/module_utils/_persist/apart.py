@@ -1,0 +1,86 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of rails that are out of service: they stay as they are, and so do their lines in files of all rails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import typing as t
+from dataclasses import replace
+
+from .._errors import RdmaError
+from .._fabric.numbers import vlan_interface
+from .._route.model import KINDS, Snapshot, as_data, from_data
+from .._route.retained import BOOT
+from .._route.wanted import exclusion_rules
+from .model import HEADER, PUBLIC, File
+from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
+
+if t.TYPE_CHECKING:
+    from .._route.want import Want
+    from .host import Host
+
+
+class Apart:
+    """What of a host's files belongs to rails that are out of service."""
+
+    def __init__(self, want: Want, host: Host) -> None:
+        """Find the names of their interfaces, and the paths of their own files.
+
+        :param want: with these rails.
+        """
+        self.names: set[str] = set()
+        self.paths: set[str] = set()
+        self._tables = {rail.table for rail in want.out}
+        self._priorities = {rail.priority for rail in want.out}
+        rules = [*exclusion_rules(want)]
+        for rail in want.out:
+            # A card that is gone has no name, and its rail is declared by its address only.
+            with contextlib.suppress(RdmaError):
+                port = host.interface(rail.interface, rail.pci)
+                interface = vlan_interface(port, rail.vlan)
+                self.names |= {port, interface}
+                for manager in MANAGERS.values():
+                    files = manager.files(rail, port, interface, [], rules, infiniband=want.network == "infiniband")
+                    self.paths |= {file.path for file in files}
+
+    def merged(self, files: t.Sequence[File], have: t.Mapping[str, str]) -> tuple[File, ...]:
+        """Return the files of all rails with what they have of these rails now.
+
+        :param have: the present texts, by path.
+        """
+        if not self.names:
+            return tuple(files)
+        made = {file.path: file for file in files}
+        for path in (SYSCTL_FILE, IPOIB_FILE):
+            lines = [line for line in have.get(path, "").splitlines(keepends=True) if self._names(line)]
+            if lines:
+                file = made.get(path, File(path, HEADER, PUBLIC))
+                rows = sorted({*file.text[len(HEADER) :].splitlines(keepends=True), *lines}, key=_setting)
+                made[path] = replace(file, text=HEADER + "".join(rows))
+        if BOOT in made and BOOT in have:
+            made[BOOT] = replace(made[BOOT], text=self._boot(made[BOOT].text, have[BOOT]))
+        return tuple(made[path] for path in sorted(made))
+
+    def _names(self, line: str) -> bool:
+        return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) for name in self.names)
+
+    def _boot(self, new: str, old: str) -> str:
+        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
+            planned, there = from_data(json.loads(new)), from_data(json.loads(old))
+            parts: dict[str, t.Any] = {
+                "addresses": {item for item in there.addresses if item.interface in self.names},
+                "routes": {row for row in there.routes if row.interface in self.names or row.table in self._tables},
+                "rules": {row for row in there.rules if row.priority in self._priorities},
+            }
+            parts = {part: getattr(planned, part) | parts[part] for part in KINDS}
+            return json.dumps(as_data(Snapshot({}, **parts, sysctls={}))) + "\n"
+        return new
+
+
+def _setting(line: str) -> str:
+    return line.partition(" = ")[0]
