@@ -19,7 +19,10 @@ from ..module_utils._qos.run import SPEC as QOS
 from ..module_utils._rdma.host_run import SPEC as HOST
 from ..module_utils._route.options import SPEC as ROUTE
 
-NO_VARIABLES = ("variables_of", "plan_dir", "rails", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
+NO_VARIABLES = (
+    *("variables_of", "plan_dir", "rails", "out_of_service", "rdma_prefixes"),
+    *("policy", "network", "sysctls", "rdma_mode"),
+)
 """The options that a host plan gives, or that name it."""
 
 
