@@ -23,7 +23,7 @@ from ..module_utils._intake import line
 from ..plugin_utils._host_plan import (
     drawn_addresses,
     leaves_of,
-    proving_neighbours,
+    proving_neighbors,
     read_plan,
     refuse_other_node,
 )
@@ -56,7 +56,7 @@ class ActionModule(ModuleAction):
     """Give rail_audit the host plan, and keep its result where the verdict reads it."""
 
     def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Return the options that the host plan gives, with the neighbours, and the namespace mode in the settings."""
+        """Return the options that the host plan gives, with the neighbors, and the namespace mode in the settings."""
         qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
         refuse_other_node(run.get("node"), self._host, have["node"])
         self._node = {"host": self._host, "node": have["node"]}
@@ -71,7 +71,7 @@ class ActionModule(ModuleAction):
             "preflight": {**run, **self._node},
         }
         options = {**super().options(have, folder, args), "settings": settings}
-        options["neighbours"] = proving_neighbours(folder, self._host, int(time.time()) // 3600)
+        options["neighbors"] = proving_neighbors(folder, self._host, int(time.time()) // 3600)
         if "paths" in args.get("checks", ["paths"]):
             options["addresses"] = drawn_addresses(folder, self._host, self._settings.get("ping", {}).get("seed", 0))
         return options

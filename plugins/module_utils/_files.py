@@ -230,7 +230,7 @@ class HostFiles(Sysfs):
                 except OSError:
                     self.remove(temporary(path))
                     raise
-                self.labelled(path)
+                self.labeled(path)
 
     def stage(self, path: str, content: str, mode: int = 0o644, *, link: bool = False) -> None:
         """Write what a path shall hold beside it; what lies there as it shall be, of a run before, stays.
@@ -274,7 +274,7 @@ class HostFiles(Sysfs):
             if target.rpartition("/")[0].endswith(MADE) and not os.listdir(os.path.dirname(target)):
                 os.rmdir(os.path.dirname(target))
 
-    def labelled(self, path: str) -> None:
+    def labeled(self, path: str) -> None:
         """Give a file the SELinux context of its place."""
         if self._module:
             self._module.set_default_selinux_context(self.path(path), False)

@@ -23,7 +23,7 @@ FILE = 2**29
 EXCERPT, LONG = 40, 4000
 """Letters that a refusal repeats, and those of an error that are kept."""
 LINK = re.compile(r"[A-Za-z0-9_.:/ +-]{1,100}")
-"""The name of a neighbour, or of its port, as LLDP says it."""
+"""The name of a neighbor, or of its port, as LLDP says it."""
 INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,63}")
 """The name of an interface or RDMA device, or a hardware address."""
 PCI = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]")

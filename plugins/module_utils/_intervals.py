@@ -14,7 +14,7 @@ Intervals = tuple[Interval, ...]
 
 
 def merge(intervals: t.Iterable[Interval]) -> Intervals:
-    """Sort and join to maximal intervals; neighbours join too."""
+    """Sort and join to maximal intervals; neighbors join too."""
     joined: list[Interval] = []
     for first, last in sorted(intervals):
         if joined and first <= joined[-1][1] + 1:

@@ -119,7 +119,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-labelled:
+labeled:
   description: The label's new value by node, null where it was taken off.
   returned: always
   type: dict
@@ -129,7 +129,7 @@ topology:
   returned: always
   type: dict
   sample: {"node1": {"fabric.railops.io/zone": "su1"}}
-unlabelled:
+unlabeled:
   description: Nodes in the cluster that still lack the planned label, when O(nodes) or O(label) left them out.
   returned: always
   type: list

@@ -48,7 +48,7 @@ options:
   state:
     description:
       - V(present) makes the objects what they are declared to be.
-      - V(absent) removes them, and with O(prune=true) everything that is labelled with O(fabric).
+      - V(absent) removes them, and with O(prune=true) everything that is labeled with O(fabric).
     type: str
     choices: [present, absent]
     default: present

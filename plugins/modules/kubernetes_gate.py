@@ -19,7 +19,7 @@ description:
     ones. The counts are kept on the node, in the annotation C(fabric.railops.io/gate). A verdict never counts twice.
   - Every write names the version that was read, so changes of others are never overwritten, and no other taint is
     touched.
-  - Hosts that did not answer are not judged. A node whose last judgement is older than O(max_age) has the status
+  - Hosts that did not answer are not judged. A node whose last judgment is older than O(max_age) has the status
     V(Unknown), and stays in or out as it was.
 options:
   plan_dir:

@@ -12,7 +12,7 @@ version_added: 1.0.0
 description:
   - Compares a host with its host plan, by the same code as the modules of the roles in check mode, in one
     process.
-  - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbours on the same rail, on the
+  - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbors on the same rail, on the
     next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
     the route that lead elsewhere, with their makers.
   - Changes nothing. What differs is a deviation in RV(checks), not a failure; what could not be looked at is in
@@ -42,7 +42,7 @@ options:
       - The groups to look at. V(network), V(persist), V(link_type), V(mode), V(qos), V(gpudirect) and V(driver) compare
         what the roles set; V(devices) the RDMA devices.
       - V(paths) asks the kernel for routes, V(duplicates) asks every rail whether somebody else has its address,
-        V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbour for an echo.
+        V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbor for an echo.
       - V(counters) looks for failures that nobody sees yet - counters since the last audit, links, PCIe.
       - V(preflight) looks before the first change for what a run would stop at on this host, or what the host would
         lose; it needs no RDMA tools.
@@ -72,7 +72,7 @@ options:
         C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)),
         C(cni) with the CNI plugins that a node must have (C(needs)) below C(programs), where C(install) is V(auto), and
         the host C(ports) of Spiderpool by the Helm value that changes each.
-      - C(ping) takes C(cross_rail_pairs), how many other rails of the neighbour each rail pings, drawn with C(seed);
+      - C(ping) takes C(cross_rail_pairs), how many other rails of the neighbor each rail pings, drawn with C(seed);
         C(rails_reachable), whether they are to answer, by default where rails have gateways; C(full_size), whether
         packets of the rail's MTU are sent too, V(true) by default; C(count), the requests to an address; C(timeout),
         the seconds to wait after the last; C(loss_percent), how much may be lost between hosts, V(0) by default.
@@ -84,7 +84,7 @@ options:
         module. A variable that is not set is left out. The controller reads them; it is much cheaper than templates.
       - With it the variables of the host roles are read too. A module that is named here is read as it is named.
     type: dict
-  neighbours:
+  neighbors:
     description:
       - Hosts to prove paths to, each with C(host), C(rails) as in O(rails), and C(zone) where it is another zone than
         this host's. By default the next host of the same zone and one of another zone, from O(plan_dir).

@@ -125,7 +125,7 @@ problems:
 checks:
   description:
     - One entry per file, as it was found before any change; and for each interface of a rail whether ours is what the
-      next boot uses (C(persist_wins)) and what else is for it (C(persist_foreign)).
+      next boot uses (C(persist_precedence)) and what else is for it (C(persist_existing)).
   returned: success
   type: list
   elements: dict

@@ -12,7 +12,7 @@ version_added: 1.0.0
 description:
   - Installs what RDMA needs, from the distribution (Debian, Ubuntu and the RHEL family) or as DOCA-OFED from one
     repository package that is pinned by its checksum.
-  - Recognises a containerised OFED driver, as the NVIDIA network operator runs it, and leaves the kernel half to it.
+  - Recognizes a containerised OFED driver, as the NVIDIA network operator runs it, and leaves the kernel half to it.
   - Says whether a reboot is due. Nothing is loaded or unloaded.
   - A package manager's failure becomes one error with its remedy.
 author:

@@ -49,8 +49,8 @@ def forks(task_vars: dict[str, t.Any]) -> int:
     return int(task_vars.get("ansible_forks") or settings.DEFAULT_FORKS)
 
 
-def colour() -> bool:
-    """Whether output to the terminal may have colours: as Ansible found when it started, with the terminal at hand."""
+def has_color() -> bool:
+    """Whether output to the terminal may have colors: as Ansible found when it started, with the terminal at hand."""
     return bool(color.ANSIBLE_COLOR)
 
 

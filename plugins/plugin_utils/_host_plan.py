@@ -24,7 +24,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf
 from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
-from ..module_utils._fabric.shapes import HostPlan, Neighbour, PlanFile
+from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
 from ..module_utils._intake import excerpt
 from ._refusal import Refusal, fail
 
@@ -124,10 +124,10 @@ def planned_hosts(plan_dir: str) -> list[str]:
     return sorted(os.path.basename(path)[: -len(".json")] for path in paths_of(plan_dir, HOSTS_FOLDER))
 
 
-def proving_neighbours(plan_dir: str, host: str, turn: int = 0) -> list[Neighbour]:
+def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]:
     """Return the hosts that paths are proven to: the next one of the same zone, and one of another zone with its name.
 
-    Next is by slot, and the last one's next is the first: every host is somebody's neighbour. From three hosts on a
+    Next is by slot, and the last one's next is the first: every host is somebody's neighbor. From three hosts on a
     second one of the same zone follows, so that each host has two witnesses.
 
     :param turn: rotates the second one.
@@ -139,7 +139,7 @@ def proving_neighbours(plan_dir: str, host: str, turn: int = 0) -> list[Neighbou
         if not entry["retired"]:
             zones.setdefault(entry["zone"], []).append((entry["slot"], name))
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
-    found: list[Neighbour] = []
+    found: list[Neighbor] = []
     same = sorted(zones[zone])
     beside = next((name for place, name in same if place > slot), same[0][1])
     if beside != own:

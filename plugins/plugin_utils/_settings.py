@@ -130,7 +130,7 @@ def near(name: str, known: t.Iterable[str]) -> str:
 @cache
 def known_variables() -> dict[str, set[str]]:
     """Return the options of every role, as its argument spec has them, by their prefix."""
-    # It is read from documentation: not when a filter of this file's neighbours is loaded.
+    # It is read from documentation: not when a filter of this file's neighbors is loaded.
     from ._fabric.options import DEFAULTS
 
     known: dict[str, set[str]] = {}

@@ -150,7 +150,7 @@ def test_everything_is_looked_at(probe: Probe) -> None:
     pairs = {(check["node"], check["rail"]) for check in of(checks, "pod_network")}
     every = {(node, rail) for node in ("node1", "node2") for rail in RAILS}
     assert pairs == every
-    for name in ("pod_nic", "pod_rule", "pod_read_lat"):
+    for name in ("pod_interface", "pod_rule", "pod_read_lat"):
         assert {(check["node"], check["rail"]) for check in of(checks, name)} == every, name
     assert {check["node"] for check in of(checks, "pod_rdma")} == {"node1", "node2"}
     assert {check["observed"] for check in of(checks, "pod_read_lat") if check["node"] == "node1"} == {
@@ -293,7 +293,7 @@ def test_what_is_not_allowed_is_skipped_and_said(probe: Probe) -> None:
     probe.double.forbidden.add("pods/exec")
     checks = probe.run()
     assert bad(checks) == []
-    for name in ("pod_inside", "pod_read_lat"):
+    for name in ("pod_exec", "pod_read_lat"):
         skipped = of(checks, name, "skipped")
         assert {row["node"] for row in skipped} == {"node1", "node2"}
         assert all("pods/exec" in row["cause"] and row["fix"] for row in skipped)
@@ -312,7 +312,7 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
     probe.pods.no_shell = True
     checks = probe.run(depth="look")
     assert bad(checks) == []
-    for name in ("pod_rule", "pod_table", "pod_nic", "pod_rdma", "pod_gid"):
+    for name in ("pod_rule", "pod_table", "pod_interface", "pod_rdma", "pod_gid"):
         assert all("executable file not found" in row["cause"] for row in of(checks, name, "skipped"))
         assert {row["node"] for row in of(checks, name, "skipped")} == {"node1", "node2"}
 
@@ -364,7 +364,7 @@ def test_a_gated_node_recovers_by_itself(
     digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
     values = {**playbook.values, "fabric_kubeconfig": str(playbook.kubeconfig), "verify_fail": False}
     gate = {
-        "verify_gate": True,
+        "verify_gate": ["kubernetes"],
         "verify_gate_taint": True,
         "verify_gate_failure_threshold": 1,
         "verify_gate_success_threshold": 1,

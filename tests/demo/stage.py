@@ -22,7 +22,7 @@ sys.path.insert(0, str(CHECKOUT / "tests/tools"))
 
 import env
 import packages
-from progress import COLOUR, Failure, say, step
+from progress import COLOR, Failure, say, step
 
 
 def main(function: t.Callable[[], None]) -> None:
@@ -85,11 +85,11 @@ class Stage:
         return subprocess.run(self.lab(*words), stdout=subprocess.PIPE, text=True, check=True, timeout=600).stdout
 
     def picture(self) -> str:
-        """Return the verdict as the terminal shows it, coloured where it can."""
+        """Return the verdict as the terminal shows it, colored where it can."""
         from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text
 
         verdict = json.loads((self.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-        return text.picture(verdict, "fabric", colour=COLOUR)
+        return text.picture(verdict, "fabric", color=COLOR)
 
     def places(self) -> None:
         """Say where the results lie."""

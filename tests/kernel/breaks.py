@@ -276,7 +276,7 @@ class Breaks:
         )
         if end in ("away", "right", "suppress"):
             prefix = self.draw.choice(["default", supernet, f"{self._far(host, item)[1]}/{width(item)}"])
-            # Of a larger fleet an audit asks for TCP between neighbours only, and it refuses a default route
+            # Of a larger fleet an audit asks for TCP between neighbors only, and it refuses a default route
             # on a rail for itself.
             prefix = supernet if len(self.plans) > 3 else prefix
             way = right(place, item) if end == "right" else self._away(host, place, item)

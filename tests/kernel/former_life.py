@@ -72,9 +72,9 @@ BESIDE_RAILS = {
         route add default via {router} dev {side} table 300
     """,
     "a deprecated address": "address add 2001:db8:5::5/64 dev {side} nodad preferred_lft 0",
-    "a second address with a neighbour that is set": """
+    "a second address with a neighbor that is set": """
         address add 203.0.113.77/24 dev {side}
-        neighbour add 203.0.113.78 lladdr 02:00:00:00:00:78 dev {side} nud permanent
+        neighbor add 203.0.113.78 lladdr 02:00:00:00:00:78 dev {side} nud permanent
     """,
     "VXLAN": """
         link add vxlan42 type vxlan id 42 dev {side} dstport 4789
@@ -271,12 +271,12 @@ class Lived:
 
 
 def having(host: Host) -> set[str]:
-    """Return what a host has but for what the kernel makes by itself, without what may change with a neighbour."""
+    """Return what a host has but for what the kernel makes by itself, without what may change with a neighbor."""
     dump = host.dump()
     rows = {row.partition(" [")[0] for row in dump["addresses"]}
     rows |= {" ".join(row.split()) for row in dump["rules"]}
     rows |= {f"nexthop {row.strip()}" for row in host.ip("nexthop").splitlines()}
-    rows |= {f"neighbour {row.strip()}" for row in host.ip("neighbour", "show", "nud", "permanent").splitlines()}
+    rows |= {f"neighbor {row.strip()}" for row in host.ip("neighbor", "show", "nud", "permanent").splitlines()}
     links = host.ip("link").splitlines()
     rows |= {line.partition(" mtu")[0].strip() for line in links if "PROMISC" in line or "altname" in line}
     return rows | {row for row in dump["routes"] if "proto kernel" not in row and not row.startswith(("local", "unre"))}

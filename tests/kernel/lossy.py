@@ -42,8 +42,8 @@ def _program(percent: int) -> bytes:
 @contextlib.contextmanager
 def losing(space: str, interface: str, percent: int) -> t.Iterator[None]:
     """Let an interface of a namespace lose so many percent of the frames that come in."""
-    code, licence = ctypes.create_string_buffer(_program(percent)), ctypes.create_string_buffer(b"GPL")
-    head = struct.pack("=IIQQ", PROG_TYPE_XDP, 7, ctypes.addressof(code), ctypes.addressof(licence))
+    code, gpl = ctypes.create_string_buffer(_program(percent)), ctypes.create_string_buffer(b"GPL")
+    head = struct.pack("=IIQQ", PROG_TYPE_XDP, 7, ctypes.addressof(code), ctypes.addressof(gpl))
     with contextlib.ExitStack() as stack:
         try:
             program = _bpf(PROG_LOAD, head)

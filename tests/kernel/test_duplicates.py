@@ -20,9 +20,9 @@ def asked(host, rails):
     return {(check["rail"], check["family"]): check for check in result["checks"]}, result["facts"]
 
 
-def neighbours(name):
+def neighbors(name):
     """The address and hardware address of every entry of the caches of a namespace; link-local ones are the NS's."""
-    lines = run("ip", "-n", name, "neighbour").splitlines() + run("ip", "-n", name, "-6", "neighbour").splitlines()
+    lines = run("ip", "-n", name, "neighbor").splitlines() + run("ip", "-n", name, "-6", "neighbor").splitlines()
     words = [line.split() for line in lines]
     return {
         (word[2], word[0]): word[word.index("lladdr") + 1]
@@ -57,12 +57,12 @@ def talk(fabric):
 def test_without_a_duplicate_nobody_answers_and_no_cache_changes(fabric):
     talk(fabric)
     names = [fabric.core, *(host.name for host in fabric.hosts)]
-    before = {name: neighbours(name) for name in names}
+    before = {name: neighbors(name) for name in names}
     assert all(before.values())
     checks, facts = asked(fabric.hosts[0], fabric.wants[0])
     assert {check["status"] for check in checks.values()} == {"ok"}
     assert len(checks) == RAILS * 2
-    assert {name: neighbours(name) for name in names} == before
+    assert {name: neighbors(name) for name in names} == before
     assert facts["macs"]["rail2"] == mac(fabric.hosts[0].name, "ens2np0")
 
 
@@ -73,7 +73,7 @@ def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
     for item in own[1]["addresses"]:
         give(thief.name, "ens2np0", item["address"], item["subnet"])
     names = [fabric.core, fabric.hosts[2].name]
-    before = {name: neighbours(name) for name in names}
+    before = {name: neighbors(name) for name in names}
     checks, _facts = asked(fabric.hosts[0], own)
     bad = {key: check for key, check in checks.items() if check["status"] != "ok"}
     assert set(bad) == {("rail2", 4), ("rail2", 6)}
@@ -81,7 +81,7 @@ def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
         assert check["status"] == "deviation"
         assert check["observed"] == mac(thief.name, "ens2np0")
         assert "another host or pod has the address" in check["cause"]
-    assert {name: neighbours(name) for name in names} == before
+    assert {name: neighbors(name) for name in names} == before
 
 
 def test_a_host_that_has_taken_the_gateways_address_is_named(fabric):
@@ -100,7 +100,7 @@ def test_a_proxy_at_the_gateway_is_named_as_that(fabric):
     address = fabric.wants[0][0]["addresses"][1]["address"]
     inside(fabric.core, write, "net/ipv6/conf/leaf1/proxy_ndp", "1")
     inside(fabric.core, write, "net/ipv4/conf/leaf1/proxy_arp", "1")
-    run("ip", "-n", fabric.core, "neighbour", "add", "proxy", address, "dev", "leaf1")
+    run("ip", "-n", fabric.core, "neighbor", "add", "proxy", address, "dev", "leaf1")
     checks, _facts = asked(fabric.hosts[0], fabric.wants[0])
     found = checks.pop(("rail1", 6))
     assert found["status"] == "warning"

@@ -34,9 +34,9 @@ def fabric():
 
 def audited(fabric, **more):
     """Return what an audit says of paths and pings, every pair of rails asked."""
-    neighbour = {"host": "node2", "rails": want_without_gateways(1)["rails"]}
-    settings = {"ping": {"across": RAILS, "count": 10, "timeout": 0.5, **more}}
-    more = {"neighbours": [neighbour], "settings": settings}
+    neighbor = {"host": "node2", "rails": want_without_gateways(1)["rails"]}
+    settings = {"ping": {"cross_rail_pairs": RAILS, "count": 10, "timeout": 0.5, **more}}
+    more = {"neighbors": [neighbor], "settings": settings}
     return fabric.hosts[0].audit(want_without_gateways(0), "paths", "pings", **more)["checks"]
 
 
@@ -55,26 +55,26 @@ def join(fabric, one, other):
 def test_paths_and_pings_are_green_without_a_gateway(fabric):
     checks = audited(fabric)
     assert {check["status"] for check in checks} == {"ok"}, checks
-    assert len(of(checks, "route_path")) == len(of(checks, "ping_across")) == RAILS * 2
+    assert len(of(checks, "route_path")) == len(of(checks, "rail_isolation")) == RAILS * 2
     assert of(checks, "ping_gateway") == {}
-    assert {check["observed"]["meets"] == [] for check in of(checks, "ping_across").values()} == {True}
+    assert {check["observed"]["meets"] == [] for check in of(checks, "rail_isolation").values()} == {True}
 
 
 def test_two_rails_that_were_joined_are_named_in_both_families(fabric):
     join(fabric, 1, 2)
     checks = audited(fabric)
-    wrong = {key: check["cause"] for key, check in of(checks, "ping_across").items() if check["status"] != "ok"}
+    wrong = {key: check["cause"] for key, check in of(checks, "rail_isolation").items() if check["status"] != "ok"}
     assert wrong == {
         (f"rail{rail}", family): f"rail{rail} reaches rail{other}, and isolated rails must not meet"
         for rail, other in ((1, 2), (2, 1))
         for family in (4, 6)
     }
-    assert {check["status"] for check in checks if check["id"] != "ping_across"} == {"ok"}
+    assert {check["status"] for check in checks if check["id"] != "rail_isolation"} == {"ok"}
 
 
-def test_a_rail_whose_neighbour_is_gone_says_nothing_of_the_others(fabric):
+def test_a_rail_whose_neighbor_is_gone_says_nothing_of_the_others(fabric):
     fabric.hosts[1].ip("link", "set", "ens2np0", "down")
-    found = of(audited(fabric), "ping_across")
+    found = of(audited(fabric), "rail_isolation")
     assert (found["rail2", 4]["status"], found["rail1", 4]["status"]) == ("skipped", "ok")
 
 

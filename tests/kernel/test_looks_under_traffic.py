@@ -70,14 +70,14 @@ def caches(fabric: Fabric) -> dict[tuple[str, str, str], str]:
     """The hardware address of every planned address in every cache; link-local ones come by solicitations."""
     found = {}
     for name in (fabric.core, *(host.name for host in fabric.hosts)):
-        for line in run("ip", "-n", name, "neighbour").splitlines():
+        for line in run("ip", "-n", name, "neighbor").splitlines():
             words = line.split()
             if "lladdr" in words and not words[0].startswith("fe80:"):
                 found[(name, words[2], words[0])] = words[words.index("lladdr") + 1]
     return found
 
 
-def test_looking_costs_no_packet_and_changes_no_neighbour():
+def test_looking_costs_no_packet_and_changes_no_neighbor():
     with Fabric("looks", 2, RAILS) as fabric:
         plans = [want_of(slot, RAILS, mode="shared") for slot in range(2)]
         wants = [plan["rails"] for plan in plans]

@@ -25,8 +25,8 @@ def fabric():
 
 def paths(fabric, **more):
     """Return the checks of the first host, which knows the second one alone, that are not ok."""
-    neighbours = [{"host": "node2", "rails": fabric.wants[1]["rails"]}]
-    result = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=neighbours, **more)
+    neighbors = [{"host": "node2", "rails": fabric.wants[1]["rails"]}]
+    result = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbors=neighbors, **more)
     found = [item for item in result["checks"] if item["id"] == "route_path" and item["status"] != "ok"]
     return {(item["rail"], item["family"]): item for item in found}
 
@@ -92,15 +92,15 @@ def test_a_foreign_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(
     with Planted(
         fabric, *lines, "route add 172.17.1.128/26 dev ens1np0 proto static", "route add 10.9.0.0/16 dev eth0"
     ):
-        checks = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=[])["checks"]
-    (found,) = [item for item in checks if item["id"] == "network_foreign_routes"]
+        checks = fabric.hosts[0].audit(fabric.wants[0], "paths", neighbors=[])["checks"]
+    (found,) = [item for item in checks if item["id"] == "network_existing_routes"]
     assert found["status"] == "warning"
     assert found["observed"] == [
         "local 172.17.1.201/32 dev lo table 255 (made by static)",
         "blackhole 172.17.0.192/26 (made by bird)",
         "172.17.1.200/32 dev eth0 scope link (made by static)",
     ]
-    assert fabric.hosts[0].audit(fabric.wants[0], "paths", neighbours=[])["checks"][-1]["status"] == "ok"
+    assert fabric.hosts[0].audit(fabric.wants[0], "paths", neighbors=[])["checks"][-1]["status"] == "ok"
 
 
 def test_a_drawn_host_is_asked_for_and_listed_where_it_is_wrong(fabric):

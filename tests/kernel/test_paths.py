@@ -30,7 +30,7 @@ for rail in (rail for want in WANTS for rail in want["rails"]):
     rail |= {"table": 1000 + rail["index"], "rule_priority": 10000 + rail["index"]}
 
 
-def neighbours_of(number: int) -> list[dict]:
+def neighbors_of(number: int) -> list[dict]:
     """The next host, and the one after it as if it were in another zone."""
     beside, far = ((number + step) % HOSTS for step in (1, 2))
     return [
@@ -40,7 +40,7 @@ def neighbours_of(number: int) -> list[dict]:
 
 
 def audit(fabric: Fabric, number: int) -> list[dict]:
-    more = {"neighbours": neighbours_of(number), "settings": {"roce_qos": QOS}}
+    more = {"neighbors": neighbors_of(number), "settings": {"roce_qos": QOS}}
     found = fabric.hosts[number].audit(WANTS[number], "paths", "qos", **more)["checks"]
     return [check for check in found if check["id"] == "route_path"]
 

@@ -30,19 +30,19 @@ def host_plan_of(slot):
     return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
 
 
-def pinged(fabric, want, neighbours=(), **ping):
+def pinged(fabric, want, neighbors=(), **ping):
     """Return what an audit of the first host finds by pings alone."""
-    more = {"neighbours": list(neighbours), "settings": {"ping": ping}}
+    more = {"neighbors": list(neighbors), "settings": {"ping": ping}}
     return fabric.hosts[0].audit(want, "pings", **more)["checks"]
 
 
-def neighbour():
+def neighbor():
     return {"host": "node2", **host_plan_of(1)}
 
 
-def test_gateways_and_neighbours_answer_in_both_families(fabric):
+def test_gateways_and_neighbors_answer_in_both_families(fabric):
     # Links that have just come up need a moment.
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
     assert {check["status"] for check in checks} == {"ok"}, checks
     assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2 + RAILS * 2 + 2
 
@@ -58,7 +58,7 @@ def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
 def test_a_gateway_that_answers_no_echo_is_no_deviation(fabric, beyond):
     for key in ("net.ipv4.icmp_echo_ignore_all", "net.ipv6.icmp.echo_ignore_all"):
         run("ip", "netns", "exec", fabric.core, "sysctl", "-q", "-w", f"{key}=1")
-    checks = pinged(fabric, host_plan_of(0), [neighbour()] if beyond else [], timeout=1.0, count=5)
+    checks = pinged(fabric, host_plan_of(0), [neighbor()] if beyond else [], timeout=1.0, count=5)
     found = {(check["id"], check["status"]) for check in checks if check["id"].startswith("ping_gateway")}
     proven = {("ping_gateway", "ok"), ("ping_gateway_mtu", "ok")}
     assert found == (proven if beyond else {("ping_gateway", "warning"), ("ping_gateway_mtu", "skipped")})
@@ -66,14 +66,14 @@ def test_a_gateway_that_answers_no_echo_is_no_deviation(fabric, beyond):
 
 def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0)
+    checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0)
     wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
-    assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbour_mtu")}
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0, count=3, full_size=False)
+    assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbor_mtu")}
+    checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=3, full_size=False)
     assert {check["id"] for check in checks if check["observed"] == "not looked at"} == {
         "ping_gateway_mtu",
-        "ping_neighbour_mtu",
-        "ping_across",
+        "ping_neighbor_mtu",
+        "rail_isolation",
     }
 
 
@@ -81,25 +81,25 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
 def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
     # Who knows nobody yet may lose the answer to that.
     assert {
-        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
     } == {"ok"}
     with losing(fabric.hosts[0].name, "ens2np0", 40):
-        checks = pinged(fabric, host_plan_of(0), [neighbour()], timeout=1.0, count=20, loss_percent=limit)
+        checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=20, loss_percent=limit)
     told = {
         (check["rail"], check["id"], check["status"]) for check in checks if check["status"] in ("deviation", "warning")
     }
     found = {("rail2", "ping_gateway", "warning"), ("rail2", "ping_gateway_mtu", "warning")}
     if not limit:
-        found |= {("rail2", "ping_neighbour", "deviation"), ("rail2", "ping_neighbour_mtu", "deviation")}
+        found |= {("rail2", "ping_neighbor", "deviation"), ("rail2", "ping_neighbor_mtu", "deviation")}
     assert told == found
-    lossy = [check for check in checks if check["rail"] == "rail2" and check["id"] == "ping_neighbour"]
+    lossy = [check for check in checks if check["rail"] == "rail2" and check["id"] == "ping_neighbor"]
     assert all(" of 20 lost" in check["observed"] for check in lossy)
 
 
 def across(fabric, **more):
     """Return status and cause of every pair's check by rail and family; all pairs are asked."""
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=RAILS, timeout=1.0, count=20, **more)
-    return {(check["rail"], check["family"]): check for check in checks if check["id"] == "ping_across"}
+    checks = pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=RAILS, timeout=1.0, count=20, **more)
+    return {(check["rail"], check["family"]): check for check in checks if check["id"] == "rail_isolation"}
 
 
 def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their_leak(fabric):
@@ -110,7 +110,7 @@ def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their
     block(fabric, "-4", host_plan_of(1)["rails"][2], "leaf1")
     found = across(fabric, rails_reachable=True)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
-    assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbour, whose own rails answer"}
+    assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbor, whose own rails answer"}
     assert across(fabric)["rail1", 4]["status"] == "warning"
     # The same fabric with isolated rails, but for a leak from rail 1 to rail 2.
     for number in range(1, RAILS + 1):
@@ -124,7 +124,7 @@ def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their
 
 
 def block(fabric, family, rail, leaf):
-    """Let the spine drop what comes from a leaf and goes to a rail of the neighbour."""
+    """Let the spine drop what comes from a leaf and goes to a rail of the neighbor."""
     there = next(item["address"] for item in rail["addresses"] if (":" in item["address"]) == (family == "-6"))
     rule = ("iif", leaf, "to", there, "priority", "100", "blackhole")
     run("ip", "-n", fabric.core, family, "rule", "add", *rule, check=False)
@@ -133,15 +133,15 @@ def block(fabric, family, rail, leaf):
 @pytest.mark.parametrize(("rails", "status"), [((2,), "deviation"), ((1, 2, 3), "warning")])
 def test_a_leaf_that_drops_tcp_is_named(fabric, rails, status):
     assert {
-        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
     } == {"ok"}
     for number in rails:
         for family in ("-4", "-6"):
             rule = ("iif", f"leaf{number}", "ipproto", "tcp", "priority", "100", "blackhole")
             run("ip", "-n", fabric.core, family, "rule", "add", *rule)
-    checks = pinged(fabric, host_plan_of(0), [neighbour()], cross_rail_pairs=1, count=20)
+    checks = pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
     wrong = {(check["id"], check["rail"], check["status"]) for check in checks if check["status"] != "ok"}
-    assert wrong == {("ping_neighbour_tcp", f"rail{number}", status) for number in rails}
+    assert wrong == {("ping_neighbor_tcp", f"rail{number}", status) for number in rails}
 
 
 @pytest.mark.parametrize(("family", "address"), [(4, "127.0.0.1"), (6, "::1")])

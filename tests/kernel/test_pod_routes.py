@@ -331,7 +331,7 @@ def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab
     assert routes(pod, 6, "101") == six
     # Copies that no rule leads to.
     assert routes(pod, 6, "100") == six - {("default", "fd00:17::1", "net1")}
-    # Neighbours are found by multicast, whose route is in no table that is moved.
+    # Neighbors are found by multicast, whose route is in no table that is moved.
     local = json.loads(pod.ip("-j", "-6", "route", "show", "table", "local", "type", "multicast"))
     assert {row["dev"] for row in local} == {"eth0", "net1", "net2"}
     for target in ("172.17.1.9", "fd00:17:0:8::9"):
@@ -359,7 +359,7 @@ def test_verify_finds_these_pods_as_planned(lab):
     printed = {name: run("ip", "netns", "exec", pod.name, *COMMANDS[name]) for name in looks}
     found = inside_checks(node, {"metadata": {"annotations": {POD_STATUS: json.dumps(status)}}}, printed)
     assert {check["status"] for check in found} == {"ok"}, found
-    assert {check["id"] for check in found} == {"pod_nic", "pod_rule", "pod_table", "pod_main_table"}
+    assert {check["id"] for check in found} == {"pod_interface", "pod_rule", "pod_table", "pod_main_table"}
 
 
 @pytest.mark.parametrize("supernet", ["172.17.0.0/16", "fd00:17::/48"])

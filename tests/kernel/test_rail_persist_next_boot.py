@@ -40,7 +40,7 @@ def look(manager, **more):
 def verdict(result):
     """Return the status of each of both checks; of a refusal nothing and its text."""
     if "failed" in result:
-        return {"persist_wins": "", "persist_foreign": result["failed"]}
+        return {"persist_precedence": "", "persist_existing": result["failed"]}
     return {check["id"]: check["status"] for check in result["checks"] if check["id"] != "persist_file"}
 
 
@@ -52,7 +52,7 @@ def test_plain_installs_get_the_verdict_that_they_had(life):
     plains = yaml.safe_load(Path(__file__).with_name("plain_installs.yml").read_text(encoding="utf-8"))
     steps = [step for one in plains.values() for step in (wrote(one["files"], instead=True), look(one["manager"]))]
     found = dict(zip(plains, map(verdict, life(*steps)[1::2]), strict=True))
-    told = {name: (found[name]["persist_wins"], found[name]["persist_foreign"]) for name in plains}
+    told = {name: (found[name]["persist_precedence"], found[name]["persist_existing"]) for name in plains}
     wanted = {name: (one["wins"], one["foreign"]) for name, one in plains.items()}
     shown = {name: (wins, wanted[name][1] if wanted[name][1] in text else text) for name, (wins, text) in told.items()}
     assert shown == wanted
@@ -110,7 +110,7 @@ def test_every_setting_that_ours_does_not_have_is_refused_by_its_name(life):
     ]
     results = life(*steps)[1::2]
     for (_manager, path, word, _text), result in zip(cases, results, strict=True):
-        said = verdict(result)["persist_foreign"]
+        said = verdict(result)["persist_existing"]
         assert (path in said, word in said, "rail_network_adopt_ports" in said) == (True, True, True), f"{word}: {said}"
 
 
@@ -137,7 +137,7 @@ def test_what_networkmanager_leaves_alone_is_no_rail_at_the_next_boot(life, case
         look("networkmanager"),
         boot("networkmanager"),
     )
-    assert verdict(before) == {"persist_wins": "ok", "persist_foreign": "ok"}
+    assert verdict(before) == {"persist_precedence": "ok", "persist_existing": "ok"}
     assert f"by {path} NetworkManager leaves it alone" in refused["failed"]
     assert "192.0.2.2/27" not in booted["links"]["ens1np0"]
 
@@ -241,7 +241,7 @@ def test_what_a_file_beside_ours_takes_from_it_is_refused(life):
     results = life(*steps)[2::2]
     for word, result in zip(DROP_INS, results, strict=False):
         assert (BESIDE in result.get("failed", ""), word in result.get("failed", "")) == (True, True), (word, result)
-    assert verdict(results[-1]) == {"persist_wins": "ok", "persist_foreign": "ok"}
+    assert verdict(results[-1]) == {"persist_precedence": "ok", "persist_existing": "ok"}
 
 
 def test_what_a_file_beside_ours_is_refused_for_is_no_rail_at_the_next_boot(life):
@@ -269,4 +269,4 @@ def test_the_last_word_of_sysctl_d_is_ours_or_is_named(life):
     assert broken["now"] == {"rp_filter": "1", "arp_ignore": "0"}
     said = re.findall(rf"{site} sets (\S+) = (\d)", refused["failed"])
     assert said == [("net/ipv4/conf/ens1np0/arp_ignore", "0"), ("net/ipv4/conf/ens1np0/rp_filter", "1")]
-    assert verdict(fine) == {"persist_wins": "ok", "persist_foreign": "ok"}
+    assert verdict(fine) == {"persist_precedence": "ok", "persist_existing": "ok"}

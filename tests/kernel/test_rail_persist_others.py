@@ -57,7 +57,7 @@ def test_what_is_for_every_nic_does_not_outrank_the_rail_at_the_next_boot(life, 
     _written, made, booted = life(wrote(HARMLESS[manager]), persist(manager), boot(manager, OURS))
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
     # Said, and no reason to stop: DHCP has no lease there.
-    said = told(made, "persist_foreign")
+    said = told(made, "persist_existing")
     assert (said["status"], said["observed"]) == ("warning", list(HARMLESS[manager]))
 
 
@@ -114,7 +114,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
     assert (predicted["diff"], predicted["files"]) == (taken["diff"], before["files"])
     assert path not in taken["files"]
     assert taken["files"][f"/var/lib/railops-rdma/kept/ens1np0{path}"] == before["files"][path]
-    assert path in told(taken, "persist_foreign")["cause"]
+    assert path in told(taken, "persist_existing")["cause"]
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
     assert (again["changed"], again["diff"]) == (False, [])
     assert gone["files"] == before["files"]
@@ -135,7 +135,9 @@ def test_what_stands_beside_ours_in_netplan_and_networkd_stays(life):
         wrote(merged), persist("netplan"), boot("netplan", {"ens1np0": [THEIRS, *OURS["ens1np0"]]})
     )
     assert {THEIRS, *OURS["ens1np0"]} <= set(booted["links"]["ens1np0"])
-    assert {check["status"] for check in made["checks"] if check["id"] in ("persist_wins", "persist_foreign")} == {"ok"}
+    assert {
+        check["status"] for check in made["checks"] if check["id"] in ("persist_precedence", "persist_existing")
+    } == {"ok"}
     beside = {
         f"{NETWORKS}/0-railops-ens1np0.network.d/mine.conf": f"[Network]\nAddress={THEIRS}\nMACVLAN=pods0\n",
         f"{NETWORKS}/50-pods0.netdev": "[NetDev]\nName=pods0\nKind=macvlan\n\n[MACVLAN]\nMode=bridge\n",
@@ -164,7 +166,7 @@ def test_netplan_s_entry_for_every_nic_does_not_outrank_the_rail_under_networkma
     files = {"/etc/netplan/90-default.yaml": json.dumps(every)}
     _written, made, booted = life(wrote(files), persist("netplan"), boot("networkmanager", OURS))
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
-    assert told(made, "persist_foreign")["observed"] == ["/etc/netplan/90-default.yaml"]
+    assert told(made, "persist_existing")["observed"] == ["/etc/netplan/90-default.yaml"]
 
 
 def test_networkd_that_does_not_know_ipoib_s_mode_is_not_what_sets_it(life, tmp_path):

@@ -25,7 +25,7 @@ PATIENT = {
 }
 # What is looked at in a pod whose rails share devices.
 PODS = {
-    *("pod_running", "pod_network", "pod_nic", "pod_rule", "pod_table", "pod_main_table", "pod_rdma", "pod_gid"),
+    *("pod_running", "pod_network", "pod_interface", "pod_rule", "pod_table", "pod_main_table", "pod_rdma", "pod_gid"),
     "pod_read_lat",
 }
 # A pod of somebody else that holds an address of the first rail.

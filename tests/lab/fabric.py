@@ -31,7 +31,7 @@ SETTINGS = {
     "net/ipv6/conf/default/accept_dad": 0,
     # A port has its gateway address again when a pulled cable is plugged.
     "net/ipv6/conf/all/keep_addr_on_down": 1,
-    # Fleets of namespaces fill the default neighbour tables.
+    # Fleets of namespaces fill the default neighbor tables.
     "net/ipv6/icmp/ratelimit": 0,
 }
 

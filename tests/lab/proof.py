@@ -29,7 +29,7 @@ if t.TYPE_CHECKING:
     Counters = dict[str, tuple[int, int]]
 
 PACKETS = 10
-# Neighbour discovery, multicast reports: what else may pass a port meanwhile.
+# Neighbor discovery, multicast reports: what else may pass a port meanwhile.
 NOISE = 9
 # What timeout(1) ends with when the time is over.
 TIMED_OUT = 124
@@ -228,7 +228,7 @@ def counters(lab: Lab) -> Counters:
 
 
 def prove_rdma(lab: Lab, host_plans: Mapping[str, HostPlan]) -> list[str]:
-    """Read remote memory over every rail between neighbours, with perftest and nothing else."""
+    """Read remote memory over every rail between neighbors, with perftest and nothing else."""
     if lab.kind != "guests":
         raise LabError("Namespaces have no RDMA devices.", "Start the lab with --kind guests.")
     planned = {host: host_plans[host.name] for host in lab.hosts if host.name in host_plans}

@@ -72,7 +72,7 @@ class World:
         return Breaks(seed, self.spaces, self.core, self.plans, "n{}r{}", aside)
 
     def forget(self) -> None:
-        """Let everybody ask for their neighbours again, as they do after half a minute."""
+        """Let everybody ask for their neighbors again, as they do after half a minute."""
         for space in (self.core, *self.spaces.values()):
             for family in ("-4", "-6"):
                 for words in (["neigh", "flush", "all"], ["route", "flush", "cache"]):
@@ -199,7 +199,7 @@ def hold(world: World, cases: int, first: int) -> None:
     assert wrong == [], "\n\n".join(wrong)
 
 
-# Kinds that are neighbours in the file are not in a run.
+# Kinds that are neighbors in the file are not in a run.
 ORDER = [KINDS[number * 7 % len(KINDS)] for number in range(len(KINDS))]
 
 

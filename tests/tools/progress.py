@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LIVE = sys.stdout.isatty()
-COLOUR = LIVE and not os.environ.get("NO_COLOR")
+COLOR = LIVE and not os.environ.get("NO_COLOR")
 WIDTH = 72
 # The dots of a step: one a second while there is room for them, then one every five.
 FAST, SLOW = 1.0, 5.0
@@ -29,8 +29,8 @@ TIMED_OUT, NOT_STARTED = 124, 127
 
 
 def paint(text: str, code: str) -> str:
-    """Colour text when the terminal has colours."""
-    return f"\033[{code}m{text}\033[0m" if COLOUR else text
+    """Color text when the terminal has colors."""
+    return f"\033[{code}m{text}\033[0m" if COLOR else text
 
 
 def say(text: str = "", stream: t.TextIO | None = None) -> None:

@@ -36,9 +36,9 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 def component(part):
-    licences = [LicenseFactory().make_from_string(word) for word in part.pop("licences", [])]
+    licenses = [LicenseFactory().make_from_string(word) for word in part.pop("licenses", [])]
     hashes = [HashType.from_composite_str("sha256:" + part.pop("sha256"))] if "sha256" in part else []
-    return Component(**part, bom_ref=part["name"], licenses=licences, hashes=hashes)
+    return Component(**part, bom_ref=part["name"], licenses=licenses, hashes=hashes)
 
 bom = Bom()
 bom.metadata.component, *needs = map(component, json.load(sys.stdin))
@@ -73,15 +73,15 @@ def parts(tarball: Path) -> t.Iterator[dict[str, t.Any]]:
     yield {
         "name": f"{about['namespace']}.{about['name']}",
         "version": about["version"],
-        "licences": about["license"],
+        "licenses": about["license"],
         "sha256": sha256(tarball.read_bytes()),
     }
     for name, data in wheels.items():
         label, version = name.split("-", 2)[:2]
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             about_wheel = wheel.read(f"{label}-{version}.dist-info/METADATA").decode()
-        licences = re.findall(r"^License(?:-Expression)?: (.+)$", about_wheel, re.MULTILINE)
-        yield {"name": label, "version": version, "licences": licences, "sha256": sha256(data)}
+        licenses = re.findall(r"^License(?:-Expression)?: (.+)$", about_wheel, re.MULTILINE)
+        yield {"name": label, "version": version, "licenses": licenses, "sha256": sha256(data)}
     for name, wanted in about["dependencies"].items():
         yield {"name": name, "version": wanted}
     for word in packages:

@@ -204,7 +204,7 @@ def test_parts_of_a_verdict(parts, results):
             **{name: merge.seen_section(*together(found, name)) for name in ("plan", "cluster") if found},
         )
     outputs(with_places(verdict, {}))
-    gate.judgements(verdict)
+    gate.judgments(verdict)
 
 
 NOTE = st.fixed_dictionaries(

@@ -136,7 +136,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     want = parse_want(request.params)
     with Kernel() as kernel:
         host = kernel.read(want)
-    others, more = request.params.get("neighbours") or [], request.params.get("addresses") or {}
+    others, more = request.params.get("neighbors") or [], request.params.get("addresses") or {}
     targets, state = path_kernel.prove(want, host, others, tos_of(request), more)
     foreign = path_checks.foreign_check(want, host, path_kernel.foreign_routes(want))
     return [*path_checks.checks_of(want, targets, state), foreign], {}
@@ -176,9 +176,9 @@ def tos_of(request: Request) -> int:
 
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the neighbors of the same zone for an echo."""
-    neighbours = [host for host in request.params.get("neighbours") or [] if not host.get("zone")]
+    neighbors = [host for host in request.params.get("neighbors") or [] if not host.get("zone")]
     options = options_of("ping", ping.SPEC, request, "rail_audit")
-    return ping.checks_of_rails(options, neighbours, answers_at, tos_of(request)), {}
+    return ping.checks_of_rails(options, neighbors, answers_at, tos_of(request)), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

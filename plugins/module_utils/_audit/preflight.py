@@ -204,7 +204,7 @@ LOOKS: tuple[Look, ...] = tuple(
         (
             "rail_network",
             "rail_persist",
-            only(of_module("rail_persist", persist_run), "persist_preflight", "persist_wins", "persist_foreign"),
+            only(of_module("rail_persist", persist_run), "persist_preflight", "persist_precedence", "persist_existing"),
         ),
         ("rail_network", renumbered.NAME, renumbered.look),
         ("", "", look_at_drift),

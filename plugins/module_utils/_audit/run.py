@@ -34,7 +34,7 @@ SPEC = {
         "default": [name for name in GROUPS if name not in ("driver", "pings", "preflight")],
     },
     "settings": {"type": "dict", "default": {}},
-    "neighbours": {"type": "list", "elements": "dict"},
+    "neighbors": {"type": "list", "elements": "dict"},
     "addresses": {"type": "dict"},
     "since": {"type": "dict"},
     # Read by the action plugin, on the controller.

@@ -29,26 +29,26 @@ MOST_OTHERS = 7
 TRANSMISSION = {0: "strict", 1: "credit", 2: "ets", 255: "vendor"}
 SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
 
-Neighbour = dict[str, t.Any]
+Neighbor = dict[str, t.Any]
 
 
-def parse_lldp(text: str) -> dict[str, Neighbour]:
+def parse_lldp(text: str) -> dict[str, Neighbor]:
     """Return the neighbor of each interface on which lldpd heard one, as `best` returns it.
 
     :raises ValueError: when the text is not lldpcli's JSON.
     """
     data = fitting(measured(parsed(text)), {"lldp": [{}]}, "the answer")
-    found: dict[str, list[Neighbour]] = {}
+    found: dict[str, list[Neighbor]] = {}
     for part in data["lldp"]:
         for row in fitting(part.get("interface", []), [{"name": str}], "interface"):
             try:
                 found.setdefault(row["name"], []).append(_of_lldpd(row))
             except (AttributeError, IndexError, KeyError, TypeError) as exc:
-                raise Nonsense(f"a neighbour without {exc}") from None
+                raise Nonsense(f"a neighbor without {exc}") from None
     return {name: best(found[name]) for name in sorted(found)}
 
 
-def best(heard: t.Sequence[Neighbour]) -> Neighbour:
+def best(heard: t.Sequence[Neighbor]) -> Neighbor:
     """Return the neighbor of an interface that is most likely its leaf, the others in its `others`.
 
     A NIC's firmware, a bridge host or a DPU speaks on the port of a leaf, too. A switch comes first. One that names
@@ -58,18 +58,18 @@ def best(heard: t.Sequence[Neighbour]) -> Neighbour:
     return {**first, "others": others[:MOST_OTHERS]} if others else first
 
 
-def heard_on(seen: Neighbour | None) -> list[Neighbour]:
+def heard_on(seen: Neighbor | None) -> list[Neighbor]:
     """Return all neighbors of an interface, the most likely leaf first."""
     return [seen, *(seen.get("others") or ())] if seen else []
 
 
-def named_by_mac(item: Neighbour) -> bool:
+def named_by_mac(item: Neighbor) -> bool:
     """Whether a neighbor names its port by a MAC address, as lldpd does on hosts."""
     return bool(MAC.fullmatch(str(item.get("port"))))
 
 
-def neighbour(**said: t.Any) -> Neighbour:
-    """Return a neighbour; what it did not say is None.
+def neighbor(**said: t.Any) -> Neighbor:
+    """Return a neighbor; what it did not say is None.
 
     `switch` (its system name, else its chassis), `switch_id` (chassis), `port`, `description` (of the port),
     `is_switch` (whether it bridges or routes, by its own word), `vlan` (of untagged frames), `max_frame` (bytes),
@@ -87,11 +87,11 @@ def _number(text: t.Any) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,9}", str(text)) else None
 
 
-def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbour:
+def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbor:
     chassis, port = (row.get("chassis") or [{}])[0], (row.get("port") or [{}])[0]
     enabled = {item.get("type") for item in chassis.get("capability", []) if item.get("enabled")}
     unknown = [item for group in row.get("unknown-tlvs", []) for item in group.get("unknown-tlv", [])]
-    return neighbour(
+    return neighbor(
         switch=_first(chassis.get("name")),
         switch_id=_first(chassis.get("id")),
         port=_first(port.get("id")),
@@ -107,7 +107,7 @@ def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbour:
     )
 
 
-def parse_frame(frame: bytes) -> Neighbour | None:
+def parse_frame(frame: bytes) -> Neighbor | None:
     """Return who sent a frame; None for one that is not LLDP, is cut off, or says that its sender leaves (TTL 0)."""
     if len(frame) < 14 or int.from_bytes(frame[12:14], "big") != ETHERTYPE:
         return None
@@ -129,11 +129,11 @@ def parse_frame(frame: bytes) -> Neighbour | None:
     if not said.get("ttl") or "switch_id" not in said:
         return None
     pvid = next((int.from_bytes(value[:2], "big") for kind, value in own if kind == PORT_VLAN), None)
-    return neighbour(**said, vlan=pvid or None, dcbx=dcbx(own))
+    return neighbor(**said, vlan=pvid or None, dcbx=dcbx(own))
 
 
 def _field(kind: int, value: bytes) -> dict[str, t.Any]:
-    """Return what one TLV adds to a neighbour."""
+    """Return what one TLV adds to a neighbor."""
     if kind in (1, 2) and len(value) > 1:
         return {"switch_id" if kind == 1 else "port": _identity(kind, value[0], value[1:])}
     if kind == 3 and len(value) >= 2:

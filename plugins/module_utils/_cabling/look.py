@@ -15,7 +15,7 @@ from functools import partial
 from .._files import Sysfs
 from .._listen import PACKET_OUTGOING, PACKETS, Sockets
 from .._programs import ask
-from .lldp import ARGV, ETHERTYPE, Neighbour, best, parse_frame, parse_lldp
+from .lldp import ARGV, ETHERTYPE, Neighbor, best, parse_frame, parse_lldp
 from .plan import Cable, judge
 
 if t.TYPE_CHECKING:
@@ -33,7 +33,7 @@ FIRMWARE = (
 def look(
     rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
 ) -> tuple[list[Check], dict[str, t.Any]]:
-    """Return the checks `cable_leaf` and `cable_port` of a host, and the neighbour of each rail that was seen.
+    """Return the checks `cable_leaf` and `cable_port` of a host, and the neighbor of each rail that was seen.
 
     :param rails: the rails of the host plan.
     :param options: `cables` (of the host plan), `leaves` (those of all zones: `zone`, `rail`, `leaf`), `zone` (the
@@ -73,8 +73,8 @@ def look(
     return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
 
 
-def ask_lldpd() -> tuple[dict[str, Neighbour], str]:
-    """Return the neighbours that lldpd knows by interface, and why it knows none, as a clause; empty when it runs.
+def ask_lldpd() -> tuple[dict[str, Neighbor], str]:
+    """Return the neighbors that lldpd knows by interface, and why it knows none, as a clause; empty when it runs.
 
     Nobody else asks lldpd. It never raises: a caller who wants a sentence puts its own words around the clause, and
     tells a host without lldpd from one whose lldpd does not answer by the clause alone.
@@ -91,9 +91,9 @@ def ask_lldpd() -> tuple[dict[str, Neighbour], str]:
     return {}, f"lldpd does not answer ({said[-1]})"
 
 
-def hear(interfaces: t.Iterable[str], seconds: float) -> dict[str, Neighbour]:
-    """Listen on all interfaces at once, until each heard a switch; return the neighbours by interface."""
-    heard: dict[str, list[Neighbour]] = {}
+def hear(interfaces: t.Iterable[str], seconds: float) -> dict[str, Neighbor]:
+    """Listen on all interfaces at once, until each heard a switch; return the neighbors by interface."""
+    heard: dict[str, list[Neighbor]] = {}
     with Sockets[str]("Listening for LLDP needs a packet socket") as sockets:
         # Of one that went down meanwhile nothing is heard.
         waiting = {name for name in interfaces if not sockets.open(name, PACKETS, partial(_join, name))}

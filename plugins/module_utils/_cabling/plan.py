@@ -14,7 +14,7 @@ from .._check import Check, deviation, ok, skipped
 from .lldp import heard_on, named_by_mac
 
 if t.TYPE_CHECKING:
-    from .lldp import Neighbour
+    from .lldp import Neighbor
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Cable:
     interface: str
     leaf: str = ""
     port: str = ""
-    seen: Neighbour | None = None
+    seen: Neighbor | None = None
     unseen: str = ""
 
     @property
-    def heard(self) -> Neighbour:
+    def heard(self) -> Neighbor:
         """The neighbor that fits the planned leaf and port best, else the most likely one; empty without one."""
         heard = heard_on(self.seen)
         on_leaf = [item for item in heard if _is(item, self.leaf)]
@@ -47,7 +47,7 @@ class Cable:
         return _place(self.heard)
 
 
-def _place(item: Neighbour) -> str:
+def _place(item: Neighbor) -> str:
     return " ".join(str(item[key]) for key in ("switch", "port") if item.get(key))
 
 
@@ -58,11 +58,11 @@ def named(pattern: str, *names: t.Any) -> bool:
     return any(text == wanted or fnmatchcase(text, wanted) for text in [*texts, *(x.split(".")[0] for x in texts)])
 
 
-def _is(item: Neighbour, leaf: str) -> bool:
+def _is(item: Neighbor, leaf: str) -> bool:
     return bool(leaf) and named(leaf, item.get("switch"), item.get("switch_id"))
 
 
-def _has_port(item: Neighbour, port: str) -> bool:
+def _has_port(item: Neighbor, port: str) -> bool:
     names = [name.lower() for name in _port_names(item)]
     return bool(port) and any(name == port.lower() or fnmatchcase(name, port.lower()) for name in names)
 

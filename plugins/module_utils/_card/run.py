@@ -58,7 +58,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if problems and not module.check_mode:
         raise InputError(problems)
     unknown = [
-        deviation("card_place", "a card", None, item.problem, item.fix, rail=item.place.partition(" ")[2])
+        deviation("card_present", "a card", None, item.problem, item.fix, rail=item.place.partition(" ")[2])
         for item in problems
     ]
     out = {rail.address for rail in place_rails(machine, module.params["out_of_service"] or [])}

@@ -139,7 +139,7 @@ def _shown(status: str | None, message: str | None, out: bool, note: str) -> str
 # --- deciding --------------------------------------------------------------------------------------------------------
 
 
-def judgements(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, str]:
+def judgments(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, str]:
     """Return what a verdict has against each node, empty where that is nothing; nobody who was not verified is in it.
 
     :param ignored: ids of checks that keep no job off a node.
@@ -237,7 +237,7 @@ def decide(
 
     :param nodes: the fabric's nodes that are in the cluster; those that another fabric's gate holds left out.
     :param zones: the zone by node.
-    :param found: what the verdict has against nodes, as `judgements` returns it.
+    :param found: what the verdict has against nodes, as `judgments` returns it.
     :param when: when the verdict was made; 0 when there is none. `now`: seconds since 1970 as well.
     """
     fresh = when if now - when <= policy.max_age else 0.0

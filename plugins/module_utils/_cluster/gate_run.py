@@ -110,7 +110,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         policy = policy_of(params, len(ours))
         if lock:
             verdict, when = read_verdict(params["verdict"], lock["digest"])
-            targets = gate.decide(fabric, ours, planned, gate.judgements(verdict, params["ignore"]), when, now, policy)
+            targets = gate.decide(fabric, ours, planned, gate.judgments(verdict, params["ignore"]), when, now, policy)
         # Who has left the fabric carries no word of it any longer.
         left = {name for name, owner in gated_by.items() if owner == fabric and name not in targets}
         wanted: dict[str, gate.GateTarget | None] = {**targets, **dict.fromkeys(left)}

@@ -31,9 +31,9 @@ from .progress import Patience, reporter
 
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
-    "labelled": {},
+    "labeled": {},
     "topology": {},
-    "unlabelled": [],
+    "unlabeled": [],
     "unfinished": [],
     "checks": [],
     "prefixes": [],
@@ -108,13 +108,13 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
     result = {
         "changed": bool(changes),
-        "labelled": {name: value for name, label, value in lines if label == want.label},
+        "labeled": {name: value for name, label, value in lines if label == want.label},
         "topology": {
             name: places
             for name, change in changes.items()
             if (places := {label: value for label, value in change.items() if label != want.label})
         },
-        "unlabelled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
+        "unlabeled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {
             "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines),

@@ -87,8 +87,8 @@ class ClusterPlanner:
         if meta.get("deletionTimestamp"):
             self._unchanged += 1
             return
-        labelled = LABEL_MANAGER in labels_of(self.wanted.get(ref, live))
-        if labelled and not is_ours(live, fabric) and not self.options.force:
+        labeled = LABEL_MANAGER in labels_of(self.wanted.get(ref, live))
+        if labeled and not is_ours(live, fabric) and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
         if self._keeps("delete", ref, live, None):
@@ -128,9 +128,9 @@ class ClusterPlanner:
         if not found:
             self._unchanged += 1
             return
-        labelled = LABEL_MANAGER in labels_of(wanted)
-        owned = labelled and self._owned(wanted, live)
-        if labelled and not owned and not self.options.force:
+        labeled = LABEL_MANAGER in labels_of(wanted)
+        owned = labeled and self._owned(wanted, live)
+        if labeled and not owned and not self.options.force:
             self._conflicts.append(self._foreign(ref, live))
             return
         mended, clashes = self._ownership(ref, live, found, owned=owned)

@@ -112,7 +112,7 @@ def planned_rails(plan: HostPlan) -> list[HostPlanRail]:
     return [*plan["rails"], *plan.get("out_of_service", {"rails": []})["rails"]]
 
 
-class Neighbour(t.TypedDict):
+class Neighbor(t.TypedDict):
     """Another host of the plan, that a host queries."""
 
     host: str

@@ -47,7 +47,7 @@ def judged(
     before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
     if before is None or after is None:
         cause = f"what {manager} makes of the files is known on the running host alone"
-        return [skipped("persist_wins", cause, rail=rail.name) for rail in want.rails], {}
+        return [skipped("persist_precedence", cause, rail=rail.name) for rail in want.rails], {}
     for file in files:
         if file.mode == LINK:
             target = os.path.join(os.path.dirname(file.path), file.text)
@@ -78,7 +78,7 @@ def judged(
             text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or what that names)."
             fix = f"Take {port} out of {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
             where = {"rail": rail.name, "object": port}
-            judge.checks.append(deviation("persist_foreign", [], [IFUPDOWN], text, fix, **where))
+            judge.checks.append(deviation("persist_existing", [], [IFUPDOWN], text, fix, **where))
     settings = "".join(file.text for file in files if file.path == SYSCTL_FILE)
     judge.checks += _outranked(host, want, names, settings)
     return judge.checks, judge.aside
@@ -98,7 +98,7 @@ def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> 
             text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."
             fix = f"Take that line out of {path}, or rename the file so that it sorts before {first}."
             where = {"rail": rails.get(port), "object": port}
-            yield deviation("persist_wins", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
+            yield deviation("persist_precedence", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
 
 # What of the kernel's command line makes a network in the initrd; dracut.cmdline(7), nm-initrd-generator(8).
@@ -148,14 +148,14 @@ class Judge:
             fix = "Correct the [Match] there." if beside else "Report it as a bug."
             if replaced := self.replaced(device, made):
                 text, fix = replaced
-            self.checks.append(deviation("persist_wins", files, beside, text, fix, **where))
+            self.checks.append(deviation("persist_precedence", files, beside, text, fix, **where))
             return
         if initrd := [item.path for item in self.before if self.early(item, mine) and item.matches(device)]:
             words = " ".join(filter(INITRD.match, self.cmdline.split()))
             by = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
             text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by {by}."
             fix = "Name only the management interface there (ip=<interface>:dhcp), update the boot loader, and reboot."
-            self.checks.append(deviation("persist_wins", mine.path, initrd, text, fix, **where))
+            self.checks.append(deviation("persist_precedence", mine.path, initrd, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
         first = [item for item in first if item.matches(device) and item not in ours]
@@ -191,7 +191,9 @@ class Judge:
         else:
             seen, text, fix = [own], "", ""
             self.aside.update(dict.fromkeys(aside, port))
-        self.checks.append(compared("persist_wins", own, seen if text else own, text, fix, good=not text, **where))
+        self.checks.append(
+            compared("persist_precedence", own, seen if text else own, text, fix, good=not text, **where)
+        )
         self.compare(port, device, mine, aside, where)
         # An MTU of netplan's makes a .link file, and udev takes the first that matches.
         sides = [
@@ -206,7 +208,7 @@ class Judge:
         if old and new and lost and port not in self.taken:
             text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would not have that any more."
             fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"
-            self.checks.append(deviation("persist_foreign", [], [old.path], text, fix, **where))
+            self.checks.append(deviation("persist_existing", [], [old.path], text, fix, **where))
 
     def compare(self, port: str, device: Port, mine: Profile, aside: t.Sequence[str], where: dict[str, str]) -> None:
         """Add what others have for an interface, and what of it ours does not keep.
@@ -223,19 +225,19 @@ class Judge:
         lost += [f"DHCP's address {device.lease}"] if dhcp and device.lease else []
         names, name = ", ".join(files), device.name
         if len(before) <= 1 and not lost and not dhcp:
-            self.checks.append(ok("persist_foreign", [], files, **where))
+            self.checks.append(ok("persist_existing", [], files, **where))
         elif not lost or port in self.taken:
             text = f"{name} is taken over: the next boot has {', '.join(lost)} of {names} no more."
             text += f" {', '.join(aside)} is kept as a copy, and teardown puts it back." if aside else ""
             text = text if lost else f"{name}: {names} is for it too, and loses nothing."
-            self.checks.append(warning("persist_foreign", [], files, text, "", **where))
+            self.checks.append(warning("persist_existing", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
             keeps = MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
                 keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
-            self.checks.append(deviation("persist_foreign", [], files, text, fix, **where))
+            self.checks.append(deviation("persist_existing", [], files, text, fix, **where))
 
     def replaced(self, device: Port, made: re.Pattern[str]) -> tuple[str, str] | None:
         """Return cause and fix where the port's entry matches another card's MAC address, as installers write it.

@@ -115,7 +115,7 @@ class Host(Rooted):
                     self.remove(path)
                 else:
                     os.replace(self.path(temporary(path)), target)
-                    self.labelled(path)
+                    self.labeled(path)
 
     def _back(self, target: str, old: str) -> None:
         with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ class Host(Rooted):
             if path.startswith(KEPT):
                 with contextlib.suppress(OSError):
                     os.removedirs(os.path.dirname(old))
-        self.labelled(target)
+        self.labeled(target)
 
     def left(self) -> list[str]:
         """Return the temporaries of runs that were killed, and of the one that is at work."""

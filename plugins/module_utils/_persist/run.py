@@ -187,14 +187,14 @@ def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[
         if path not in remove and path not in moves and not path.endswith(".tmp"):
             cause = f"{path} stood beside a file of ours, which goes: from the next boot on nothing reads it."
             fix = "Move it to a file of your own with a [Match] (/etc/systemd/network/10-NAME.network), or remove it."
-            yield warning("persist_foreign", "", path, cause, fix)
+            yield warning("persist_existing", "", path, cause, fix)
 
 
 def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
     for path, copy in kept.items():
         if copy not in moves:
             cause = f"{path} was set aside for a rail, and there is a new one: the old one stays at {copy}."
-            yield warning("persist_foreign", path, copy, cause, f"Remove {copy} when it is not needed.")
+            yield warning("persist_existing", path, copy, cause, f"Remove {copy} when it is not needed.")
 
 
 def refuse_untouchable(want: Want, host: Host) -> None:

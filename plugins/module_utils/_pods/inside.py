@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rdma": ("rdma", "-j", "link", "show"),
     "gids": ("sh", "-c", _GIDS),
 }
-SHOWS = {"rules": "pod_rule", "routes": "pod_table", "links": "pod_nic", "rdma": "pod_rdma", "gids": "pod_gid"}
+SHOWS = {"rules": "pod_rule", "routes": "pod_table", "links": "pod_interface", "rdma": "pod_rdma", "gids": "pod_gid"}
 """The check that each command is for, by its name in COMMANDS without the family."""
 _TUNE = (
     "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "
@@ -93,7 +93,7 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
         except Nonsense as exc:
             argv = " ".join(COMMANDS[name])
             cause = f"it printed {exc}"
-            checks.append(check("pod_inside", node.name, None, f"rows of {argv}", "nonsense", cause, _IMAGE))
+            checks.append(check("pod_exec", node.name, None, f"rows of {argv}", "nonsense", cause, _IMAGE))
     rails = list(attached(node, pod).values())
     for rail in rails:
         if "links" in printed:
@@ -125,7 +125,7 @@ def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
     fix = _REMAKE
     if link is None:
         cause = f"the pod has no interface {interface}"
-        return check("pod_nic", node.name, network.rail, planned, "not there", cause, fix)
+        return check("pod_interface", node.name, network.rail, planned, "not there", cause, fix)
     flags = link.get("flags") or ()
     addresses = {str(row.get("local")) for row in link.get("addr_info") or () if row.get("scope") != "link"}
     shown = f"{interface} {'up' if 'UP' in flags else 'down'}, mtu {link.get('mtu')}"
@@ -142,7 +142,7 @@ def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
         fix = "Apply the objects (playbook railops.rdma.cluster), see the node's own MTU, and delete the pod."
     elif missing:
         cause = f"{', '.join(missing)} is not on {interface}"
-    return check("pod_nic", node.name, network.rail, planned, shown, cause, fix)
+    return check("pod_interface", node.name, network.rail, planned, shown, cause, fix)
 
 
 def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[Check]:
@@ -239,7 +239,7 @@ def _device_checks(
         shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in foreign) or "none"
         cause = f"the pod also sees {len(foreign)} RDMA devices that are not its own" if foreign else ""
         fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod."
-        checks.append(check("pod_rdma_foreign", node.name, None, "no RDMA device of others", shown, cause, fix))
+        checks.append(check("pod_rdma_isolation", node.name, None, "no RDMA device of others", shown, cause, fix))
     return checks
 
 

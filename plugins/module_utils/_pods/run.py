@@ -110,7 +110,7 @@ class Pods:
             except CommandFailed as exc:
                 if exc.forbidden:
                     self._forbidden = True
-                    return [looks.left_out("pod_inside", name, *_FORBIDDEN)]
+                    return [looks.left_out("pod_exec", name, *_FORBIDDEN)]
                 missing[inside.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
         unseen = [looks.left_out(check, name, cause, fix) for check, cause in missing]

@@ -5,7 +5,7 @@
 """Asks whether anybody else has a rail's address: the frames, and what an answer means. No sockets.
 
 IPv4: an ARP probe, whose sender address is 0.0.0.0, so that nobody's cache learns from it (RFC 5227). IPv6: a
-neighbour solicitation from the rail's link-local address (RFC 4861 7.2.2). Never from `::`, which would be duplicate
+neighbor solicitation from the rail's link-local address (RFC 4861 7.2.2). Never from `::`, which would be duplicate
 address detection itself and take the address away from a holder that is just starting (RFC 4862 5.4.3).
 """
 
@@ -79,7 +79,7 @@ def arp_probe(mac: str, address: str) -> bytes:
 
 
 def solicitation(mac: str, link_local: str, address: str) -> bytes:
-    """Return the frame of a neighbour solicitation (RFC 4861 4.3) to the address's solicited-node group."""
+    """Return the frame of a neighbor solicitation (RFC 4861 4.3) to the address's solicited-node group."""
     own, source = mac_bytes(mac), socket.inet_pton(socket.AF_INET6, link_local)
     target = socket.inet_pton(socket.AF_INET6, address)
     group = bytes.fromhex("ff0200000000000000000001ff") + target[13:]

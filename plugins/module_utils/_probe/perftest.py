@@ -152,7 +152,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Failed to modify QP \d* ?to RTR|Failed to create AH|Unable to Connect the HCA",
-        "the path to the peer cannot be resolved: no route, no neighbour answer, or another GID type on the other end",
+        "the path to the peer cannot be resolved: no route, no neighbor answer, or another GID type on the other end",
         "Ping the peer's rail address from this rail's address (ping -I), and compare both ends' GID types: both must "
         "be RoCE v2.",
     ),

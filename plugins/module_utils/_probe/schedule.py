@@ -75,7 +75,7 @@ def _shifts(mode: str, count: int, peers: int, seed: int) -> tuple[int, ...]:
         return tuple(everyone)
     if mode == "ring":
         return (1,)
-    # Drawn without the ring's own shift, which every sample has: a broken neighbour is always found.
+    # Drawn without the ring's own shift, which every sample has: a broken neighbor is always found.
     wanted = max(0, min(peers, count - 1) - 1)
     return (1, *sorted(random.Random(seed).sample(range(2, count), wanted)))
 

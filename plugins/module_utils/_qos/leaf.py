@@ -87,22 +87,22 @@ def foreign(name: str, state: State) -> str:
     return f"{name} has flow control on priority {paused}{f' (DSCP {dscps})' if dscps else ''}"
 
 
-def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[str, t.Any], unseen: str) -> Check:
+def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str, t.Any], unseen: str) -> Check:
     """Return what the leaf of a rail announces against the policy. Not seen is never green.
 
     :param name: of the rail's interface.
-    :param neighbours: what LLDP has by interface, with `dcbx` as `_cabling.lldp` gives it, and in `unseen` why there is
+    :param neighbors: what LLDP has by interface, with `dcbx` as `_cabling.lldp` gives it, and in `unseen` why there is
         nothing.
     """
     wanted: dict[str, t.Any] = {"pfc": list(policy.pfc)}
     if unseen:
         return skipped(
-            "roce_leaf", "Not seen: lldpd is not there or does not answer.", "Install lldpd.", wanted, rail=rail
+            "roce_switch", "Not seen: lldpd is not there or does not answer.", "Install lldpd.", wanted, rail=rail
         )
-    dcbx = (neighbours.get(name) or {}).get("dcbx")
+    dcbx = (neighbors.get(name) or {}).get("dcbx")
     if not dcbx or "pfc" not in dcbx:
         return skipped(
-            "roce_leaf",
+            "roce_switch",
             f"Not seen: what arrives on {name} by LLDP says nothing of flow control. The leaf sends no IEEE DCBX, or "
             "the card's firmware keeps the frames.",
             "Switch DCBX on at the leaf, or compare by hand; the firmware: LLDP_NB_RX_MODE_P1=OFF (mlxconfig).",
@@ -117,7 +117,7 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbours: t.Mapping[st
         wanted["ets"] = policy.ets
         seen["ets"] = dcbx["ets"]["bandwidth"][dcbx["ets"]["priority_tc"][policy.priority]]
     return compared(
-        "roce_leaf",
+        "roce_switch",
         wanted,
         seen,
         f"The leaf at {name} has other values than the inventory declares.",

@@ -80,7 +80,7 @@ def _check_rail(
 
 NO_GUID = "0000:0000:0000:0000"
 VIRTUAL = (
-    "Give the subnet manager virtualisation: virt_enabled 2 in the opensm.conf of NVIDIA's OpenSM or UFM. The OpenSM "
+    "Give the subnet manager virtualization: virt_enabled 2 in the opensm.conf of NVIDIA's OpenSM or UFM. The OpenSM "
     "of the distributions (3.3) has no such thing."
 )
 

@@ -5,7 +5,7 @@
 """Whether rails meet that are to meet, and no others: which pairs of rails are asked, and what the answers say. Pure.
 
 In a routed fabric every rail reaches every other one; isolated rails reach only themselves. A pair is judged where both
-its ends answer on their own rail: a dead rail is told by `ping_neighbour`, and says nothing of the others.
+its ends answer on their own rail: a dead rail is told by `ping_neighbor`, and says nothing of the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._check import Check, deviation, ok, skipped, warning
 if t.TYPE_CHECKING:
     from .echo import Target
 
-CHECK = "ping_across"
+CHECK = "rail_isolation"
 ROUTED = (
     "Look at the routes between the leaves of these rails; if they are isolated, set fabric_rails_reachable: false."
 )
@@ -68,11 +68,11 @@ def _check(name: str, family: int, answered: list[str], silent: list[str], meet:
     where: dict[str, t.Any] = {"rail": name, "family": family}
     asked = sorted(answered + silent)
     if not asked:
-        return skipped(CHECK, "no neighbour answers on the rails' own pairs, so silence says nothing", **where)
+        return skipped(CHECK, "no neighbor answers on the rails' own pairs, so silence says nothing", **where)
     planned = {"meets": asked if meet else []}
     observed = {"meets": answered}
     if meet and silent:
-        cause = f"{name} does not reach {', '.join(silent)} of a neighbour, whose own rails answer"
+        cause = f"{name} does not reach {', '.join(silent)} of a neighbor, whose own rails answer"
         return (deviation if declared else warning)(CHECK, planned, observed, cause, ROUTED, **where)
     if not meet and answered:
         cause = f"{name} reaches {', '.join(answered)}, and isolated rails must not meet"

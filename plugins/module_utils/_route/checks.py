@@ -56,7 +56,9 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
     for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
-        yield _check("network_guard", None, str(rule), str(rule) if there else "", cause="" if there else "missing")
+        yield _check(
+            "network_exclusion_rule", None, str(rule), str(rule) if there else "", cause="" if there else "missing"
+        )
 
 
 def gone(rail: WantRail, host: Host) -> Check:

@@ -4,8 +4,8 @@
 
 """Send echo requests to many addresses at once, each from a rail's address and bound to its interface.
 
-ICMP (RFC 792) and ICMPv6 (RFC 4443) over raw sockets: one process and one wait for all rails and neighbours. First
-every address is knocked at until it has answered once, so that links that just came up and neighbour tables get their
+ICMP (RFC 792) and ICMPv6 (RFC 4443) over raw sockets: one process and one wait for all rails and neighbors. First
+every address is knocked at until it has answered once, so that links that just came up and neighbor tables get their
 moment; then those that did are sent more, close together, and what is lost of these is counted.
 """
 

@@ -92,20 +92,20 @@ def foreign_check(want: Want, host: Host, routes: t.Iterable[Route]) -> Check:
         route for route in routes if route not in known and rails.isdisjoint(hop.interface for hop in route.next_hops)
     ]
     if not elsewhere:
-        return ok("network_foreign_routes", [], [])
+        return ok("network_existing_routes", [], [])
     lines = [f"{route} (made by {_maker(route)})" for route in elsewhere]
     cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_TOLD)}."
     fix = (
         "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
         "later may get an address there."
     )
-    return warning("network_foreign_routes", [], lines[:MOST_ROUTES], cause, fix)
+    return warning("network_existing_routes", [], lines[:MOST_ROUTES], cause, fix)
 
 
 def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
-        return skipped("route_path", "the plan has no gateway and no neighbour to prove a way to", **where)
+        return skipped("route_path", "the plan has no gateway and no neighbor to prove a way to", **where)
     if broken := rail_problem(rail, item, state):
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
     found: dict[Finding, list[Target]] = {}
@@ -187,7 +187,7 @@ def _judged(asked: Asked, state: PathState) -> Finding | None:
     """Compare the kernel's answer with the plan."""
     target, route, plain = asked.target, asked.match, asked.plain
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
-    # With an interface and without a route, IPv4 takes the destination for a neighbour: table 0 (net/ipv4/route.c).
+    # With an interface and without a route, IPv4 takes the destination for a neighbor: table 0 (net/ipv4/route.c).
     if not route or not plain or not plain.table:
         cause = REFUSED.get(asked.error, os.strerror(asked.error))
         if asked.flow == BOUND and target.family == 4 and plain:

@@ -19,7 +19,7 @@ from . import netlink as nl
 from . import paths
 from .model import MAIN_TABLE, PROTOCOL, link_of
 from .read import Reader
-from .want import neighbours_of
+from .want import neighbors_of
 from .wanted import covers
 
 if t.TYPE_CHECKING:
@@ -103,19 +103,19 @@ def foreign_routes(want: Want) -> list[Route]:
 def prove(
     want: Want,
     host: Host,
-    neighbours: t.Sequence[t.Mapping[str, t.Any]],
+    neighbors: t.Sequence[t.Mapping[str, t.Any]],
     tos: int,
     more: t.Mapping[str, t.Sequence[str]] | None = None,
 ) -> tuple[list[paths.Target], paths.PathState]:
     """Return the ways of a host and the kernel's answers. For checks: path_checks.checks_of().
 
     :param host: what Kernel.read() returned.
-    :param neighbours: as neighbours_of() takes them.
+    :param neighbors: as neighbors_of() takes them.
     :param tos: the planned TOS, DSCP and ECN in one byte.
     :param more: addresses of other hosts by rail, for brief targets.
     """
     near, links = (
-        neighbours_of(neighbours),
+        neighbors_of(neighbors),
         {link.name for rail in want.rails for link in [link_of(rail, host)] if link},
     )
     with Asker() as asker:

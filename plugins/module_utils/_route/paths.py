@@ -22,7 +22,7 @@ from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Host, Route, Rule
-    from .want import Neighbour, Want, WantAddress
+    from .want import Neighbor, Want, WantAddress
 
 BOUND, UNBOUND, TCP = "bound", "unbound", "tcp"
 """The flows: RoCE with the rail's interface, RoCE without it, and TCP."""
@@ -83,13 +83,13 @@ class PathState:
 def targets_of(
     want: Want,
     host: Host,
-    neighbours: t.Sequence[Neighbour],
+    neighbors: t.Sequence[Neighbor],
     more: t.Mapping[str, t.Sequence[str]] | None = None,
     named: t.Sequence[tuple[str, str]] = (),
 ) -> t.Iterator[Target]:
-    """Yield the ways to prove: to each rail's gateway, and to the neighbours on the same rail and on the next one.
+    """Yield the ways to prove: to each rail's gateway, and to the neighbors on the same rail and on the next one.
 
-    In brief those to the neighbours on the other rails.
+    In brief those to the neighbors on the other rails.
 
     :param more: addresses of other hosts by rail, to be asked for in brief; `named` those for all rails, each with what
         it is.
@@ -99,8 +99,8 @@ def targets_of(
         link = link_of(rail, host)
         for item in rail.addresses:
             others = [(item.gateway, "its gateway", False)] if item.gateway else []
-            for there in neighbours:
-                what = f"{there.host or 'neighbour'} {there.rail}{f' in {there.zone}' if there.zone else ''}"
+            for there in neighbors:
+                what = f"{there.host or 'neighbor'} {there.rail}{f' in {there.zone}' if there.zone else ''}"
                 others.append((there.address, what, there.rail not in near))
             others += [(address, f"another host's {rail.name}", True) for address in (more or {}).get(rail.name, ())]
             others += [(address, what, True) for address, what in named]

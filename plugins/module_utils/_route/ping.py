@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether gateways and neighbours answer each rail, at its full size too, and what is lost: questions and checks."""
+"""Whether gateways and neighbors answer each rail, at its full size too, and what is lost: questions and checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import tcp
 from .across import CHECK, judge, sample
 from .echo import Outcome, Sweep, Target
 from .options import host_plan_spec
-from .want import Neighbour, Want, neighbours_of, parse_want
+from .want import Neighbor, Want, neighbors_of, parse_want
 from .wanted import inside
 
 if t.TYPE_CHECKING:
@@ -38,9 +38,9 @@ SPEC = {
 
 
 def targets_of(
-    want: Want, names: t.Mapping[str, str], neighbours: t.Collection[Neighbour] = (), *, full_size: bool = False
+    want: Want, names: t.Mapping[str, str], neighbors: t.Collection[Neighbor] = (), *, full_size: bool = False
 ) -> t.Iterator[Target]:
-    """Yield what to ask: each rail's gateways, and the neighbours' addresses on the same rail and family.
+    """Yield what to ask: each rail's gateways, and the neighbors' addresses on the same rail and family.
 
     :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
@@ -50,8 +50,8 @@ def targets_of(
         for item in rail.addresses:
             others = [("gateway", item.gateway, "", "")] if item.gateway else []
             others += [
-                ("neighbour", there.address, there.host, "" if inside(there.address, item.subnet) else item.gateway)
-                for there in neighbours
+                ("neighbor", there.address, there.host, "" if inside(there.address, item.subnet) else item.gateway)
+                for there in neighbors
                 if (there.rail, there.family) == (rail.name, item.family)
             ]
             for kind, address, peer, via in others:
@@ -162,7 +162,7 @@ def _fix(target: Target) -> str:
         return "Compare the MTU of host, switch port and gateway interface; the switch needs the host's MTU or more."
     if target.check == "ping_gateway":
         return f"Look at link, VLAN and address of the switch's side: `ip neighbor show dev {target.interface}`."
-    return "Look at the routes between the leaves, and at the neighbour's own checks."
+    return "Look at the routes between the leaves, and at the neighbor's own checks."
 
 
 # The ICMP type of an echo reply, and where its settings are below /proc/sys.
@@ -197,23 +197,23 @@ def checks_of_rails(
     """Send echo requests from every rail, and return the checks of what answered.
 
     :param params: those of SPEC.
-    :param hosts: the neighbours with their rails.
+    :param hosts: the neighbors with their rails.
     :param wire: queries interfaces for these addresses, for silent gateways and isolated rails without a gateway. Of
         IPv6 no echo request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does,
         since the kernel takes what it has no route for to be on the link that the socket is bound to.
     :param tos: the planned TOS byte of RoCE's packets, in which echo requests travel too.
     """
-    want, neighbours = parse_want(params), neighbours_of(hosts)
+    want, neighbors = parse_want(params), neighbors_of(hosts)
     names = names_of(want)
-    targets = list(targets_of(want, names, neighbours, full_size=params["full_size"]))
-    crossing, meet = _across(want, params, names, neighbours)
+    targets = list(targets_of(want, names, neighbors, full_size=params["full_size"]))
+    crossing, meet = _across(want, params, names, neighbors)
     # What must not answer is not waited for as long as what should.
     sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"], tos)
     outcomes = sweep.run(params["count"])
     if crossing and not meet:
         outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"], tos).run()
     checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"], wire)
-    near = [target for target in targets if target.check == "ping_neighbour"]
+    near = [target for target in targets if target.check == "ping_neighbor"]
     alive = [target for target, outcome in zip(targets, outcomes) if target in near and outcome.answered]
     checks += tcp.checks_of(near, tcp.connect(alive))
     checks += not_sent(want, params, targets)
@@ -231,7 +231,7 @@ def checks_of_rails(
 
 
 def _across(
-    want: Want, params: dict[str, t.Any], names: t.Mapping[str, str], neighbours: list[Neighbour]
+    want: Want, params: dict[str, t.Any], names: t.Mapping[str, str], neighbors: list[Neighbor]
 ) -> tuple[list[Target], bool | None]:
     """Return the pairs of rails to ask, of one family, and whether they meet; no pair where nobody knows that.
 
@@ -244,7 +244,7 @@ def _across(
     pairs = [
         Target(CHECK, name, names[name], item.address, there.address, other=there.rail)
         for name, item in own
-        for there in neighbours
+        for there in neighbors
         if meet is not None and there.rail != name and there.family == item.family
     ]
     host = " ".join(item.address for _name, item in own)

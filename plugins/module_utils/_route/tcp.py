@@ -19,7 +19,7 @@ from .echo import SO_BINDTODEVICE
 if t.TYPE_CHECKING:
     from .echo import Target
 
-CHECK = "ping_neighbour_tcp"
+CHECK = "ping_neighbor_tcp"
 # RoCE's number: no program listens there for TCP. The kernel sends SYN after 0, 1 and 3 seconds.
 PORT, WAIT = 4791, 4.0
 FIX = "Look for a filter on the neighbor, the leaf's port and beyond; let it reject what it does not allow."

@@ -98,7 +98,7 @@ Wire = t.Callable[[t.Collection[tuple[str, str]]], t.Mapping[tuple[str, str], st
 """Asks the wire who has addresses, each at its interface: the hardware address of each that somebody answers for."""
 
 
-class Neighbour(t.NamedTuple):
+class Neighbor(t.NamedTuple):
     """An address of another host's rail; `zone` is empty where it is this host's."""
 
     host: str
@@ -108,13 +108,13 @@ class Neighbour(t.NamedTuple):
     address: str
 
 
-def neighbours_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbour]:
+def neighbors_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbor]:
     """Return the addresses of other hosts.
 
     :param hosts: `host`, `zone` where it is another one than this host's, and `rails`.
     """
     return [
-        Neighbour(host.get("host") or "", host.get("zone") or "", rail.get("name") or "", 6 if ":" in text else 4, text)
+        Neighbor(host.get("host") or "", host.get("zone") or "", rail.get("name") or "", 6 if ":" in text else 4, text)
         for host in hosts
         for rail in host.get("rails") or []
         for text in (item["address"].partition("/")[0] for item in rail.get("addresses") or [])

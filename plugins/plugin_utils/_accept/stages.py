@@ -20,10 +20,10 @@ PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
 
 STAGES = {
     "hosts": "the last verdict has nothing against the hosts",
-    "latency": "each host with its neighbours, rail by rail: read latency",
-    "bandwidth": "each host with its neighbours, rail by rail: write bandwidth",
+    "latency": "each host with its neighbors, rail by rail: read latency",
+    "bandwidth": "each host with its neighbors, rail by rail: write bandwidth",
     "gpu": "the same from GPU memory to GPU memory",
-    "node": "each host with its neighbours, all rails at once",
+    "node": "each host with its neighbors, all rails at once",
     "leaf": "all hosts of a leaf, all rails at once",
     "zone": "all hosts of a zone, all rails at once",
     "fabric": "all hosts, all rails at once",

@@ -105,7 +105,7 @@ def profiles(plan: FabricPlan) -> t.Mapping[str, tuple[Node, ...]]:
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}
 
 
-def labelled(plan: FabricPlan) -> dict[str, tuple[str, tuple[Node, ...]]]:
+def labeled(plan: FabricPlan) -> dict[str, tuple[str, tuple[Node, ...]]]:
     """Return the name profile and the nodes of each value of the node label.
 
     Virtual functions are made where a policy finds this label: a node without some rails has a value of its own.

@@ -11,7 +11,7 @@ from ...module_utils._fabric.facts import Facts, LabelGroup, OutRow
 from ...module_utils._fabric.labels import DECLARED, OUT_LABEL
 from ...module_utils._fabric.numbers import vlan_interface
 from .._fabric.model import FabricPlan
-from .._fabric.names import interfaces_of, labelled, leaf_label, node_label, profiles
+from .._fabric.names import interfaces_of, labeled, leaf_label, node_label, profiles
 from .blocks import rails_out
 from .configs import pod_networks
 from .nodes import ALL
@@ -78,7 +78,7 @@ def profile_label(plan: FabricPlan) -> str:
 def node_labels(plan: FabricPlan) -> list[LabelGroup]:
     """Return the labels of all nodes that have one, nodes with the same labels together."""
     label = profile_label(plan)
-    own = {node.name: {label: value} for value, row in labelled(plan).items() for node in row[1]} if label else {}
+    own = {node.name: {label: value} for value, row in labeled(plan).items() for node in row[1]} if label else {}
     out = {node.name: rails_out(plan.fabric, node) for node in plan.nodes if node.out}
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for labels, nodes in topology_labels(plan):

@@ -18,7 +18,7 @@ from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
 from ...module_utils._words import shortened
 from .._fabric.model import MAX_POOL, FabricPlan
-from .._fabric.names import Body, config_name, full_resource, interfaces_of, labelled, manifest, node_label, profiles
+from .._fabric.names import Body, config_name, full_resource, interfaces_of, labeled, manifest, node_label, profiles
 from . import nv_ipam
 from .configs import injection_order, multus_configs
 from .pools import name_problems, render_pools, reserved_ips
@@ -80,7 +80,7 @@ ADDRESSING = {
 
 
 def sriov_policies(plan: FabricPlan) -> list[Body]:
-    """Return the SriovNetworkNodePolicies: one a rail and name profile, for labelled nodes only.
+    """Return the SriovNetworkNodePolicies: one a rail and name profile, for labeled nodes only.
 
     Rules of SR-IOV operator 1.3.0, which the chart installs: InfiniBand needs isRdma, there is no rdmaMode.
     """
@@ -90,7 +90,7 @@ def sriov_policies(plan: FabricPlan) -> list[Body]:
     infiniband = fabric.network == "infiniband"
     made: list[Body] = []
     known = profiles(plan)
-    for value, (profile, nodes) in labelled(plan).items():
+    for value, (profile, nodes) in labeled(plan).items():
         out = nodes[0].out if value != profile else frozenset[int]()
         for rail in (rail for rail in fabric.rails if rail.index - 1 not in out):
             spec: Body = {
@@ -135,7 +135,7 @@ def node_resources(plan: FabricPlan) -> dict[str, dict[str, int]]:
     """Return how many of each resource a node offers, by name profile."""
     fabric, groups = plan.fabric, profiles(plan) if plan.fabric.attached.pods else {}
     if fabric.attached.own_device:
-        return {value: dict.fromkeys(fabric.resources, fabric.vfs) for value in (labelled(plan) if groups else ())}
+        return {value: dict.fromkeys(fabric.resources, fabric.vfs) for value in (labeled(plan) if groups else ())}
     entries = device_config(plan)["configList"]
     return {
         profile: {

@@ -33,7 +33,7 @@ DRAWN_ZONES = 12
 
 
 def _beside(name: str) -> str:
-    """Return a file of this folder without its licence, which ends with the first empty line."""
+    """Return a file of this folder without its license, which ends with the first empty line."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8").partition("\n\n")[2]
 
 
@@ -43,7 +43,7 @@ SCRIPT = _beside("page.js")
 
 
 def hue(rail: int, rails: int) -> int:
-    """Return a rail's colour as an angle between blue-green and pink: red and green say how a rail stands."""
+    """Return a rail's color as an angle between blue-green and pink: red and green say how a rail stands."""
     step = next(number for number in range(rails // 2, 0, -1) if math.gcd(number, rails) == 1) if rails > 1 else 1
     return 185 + (rail * step % max(rails, 1)) * 135 // max(rails - 1, 1)
 
@@ -159,9 +159,9 @@ def _drawn_row(report: PlanReport, index: int, row: range) -> str:
     for place, number in enumerate(row):
         x = (place + 0.5) * step
         port = shorten(nodes[0].interfaces[number] if nodes else plan.fabric.rails[number].interface, 16)
-        colour = hue(number, len(plan.fabric.rails))
+        color = hue(number, len(plan.fabric.rails))
         parts.append(
-            f'<rect class="port" style="--h:{colour}" x="{x - 6}" y="{top - 6}" width="12" height="12" '
+            f'<rect class="port" style="--h:{color}" x="{x - 6}" y="{top - 6}" width="12" height="12" '
             f'rx="2"/><text class="small" x="{x}" y="{top + 20}" text-anchor="middle">{e(port)}</text>'
         )
     label = f"Leaves and rails {zone.zone.name}".strip()
@@ -181,8 +181,8 @@ def _nets(report: PlanReport, zone: int, number: int) -> list[str]:
 def _drawn_rail(report: PlanReport, zone: int, number: int, x: float, step: float, leaf: bool) -> str:
     """Draw one rail: leaf, networks, link, name and state."""
     plan = report.plan
-    rail, colour = plan.fabric.rails[number], hue(number, len(plan.fabric.rails))
-    style = f'style="--h:{colour}"'
+    rail, color = plan.fabric.rails[number], hue(number, len(plan.fabric.rails))
+    style = f'style="--h:{color}"'
     limit = int((step - 20) / 6.8)
     parts = []
     nets = _nets(report, zone, number)

@@ -23,7 +23,7 @@ from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
 from .equal import differing, entries, equal, folded, places
 
-# How a rail stands: its sign, for people who cannot see the colours, and the styles of its link and its name.
+# How a rail stands: its sign, for people who cannot see the colors, and the styles of its link and its name.
 LOOKS = {
     "ok": ("✓", "stroke:var(--ok)", "fill:var(--ok)"),
     "few": ("▲", "stroke:var(--warn);stroke-dasharray:6 4", "fill:var(--warn);font-weight:700"),
@@ -174,7 +174,7 @@ def standings(verdict: Verdict, rails: t.Sequence[str]) -> tuple[Standing, ...]:
 
 _LEGEND = (
     " A solid green link is as planned on every host, a broken red one deviates on 5 % of the hosts or more, a broken "
-    "yellow one on fewer, a dotted grey one was not looked at on every host."
+    "yellow one on fewer, a dotted gray one was not looked at on every host."
 )
 
 

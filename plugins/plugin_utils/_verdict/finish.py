@@ -15,7 +15,7 @@ from ansible.utils.display import Display
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
-from .._arguments import colour
+from .._arguments import has_color
 from .._report.equal import SECTIONS, folded, places, section_of
 from .._report.verdict import with_verdict
 from . import files, merge, text
@@ -41,7 +41,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
         result["warnings"] = [warning]
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
-        display.display(text.picture(verdict, _name(args), colour=colour(), report=path))
+        display.display(text.picture(verdict, _name(args), color=has_color(), report=path))
     told = fix = ""
     if not verdict["hosts"]:
         told = f"No host of this play is in the plan {args['plan_dir']!r}."

@@ -20,7 +20,10 @@ from ...module_utils._route.ping import NO_ECHO, OWN_ECHO
 from .causes import missing_ports
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
-SILENCING = ("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rdma_", "route_", "traffic_")
+SILENCING = (
+    *("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rail_isolation"),
+    *("rdma_", "route_", "traffic_"),
+)
 
 
 def with_faults(verdict: Verdict) -> Verdict:
@@ -65,7 +68,7 @@ def with_faults(verdict: Verdict) -> Verdict:
         ends = ends_of(check)
         if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
             return None
-        bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith("ping_")}
+        bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith(("ping_", "rail_isolation"))}
         theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends)
         return ends[0] if theirs else None
 

@@ -22,7 +22,7 @@ from .intake import Answer
 DECLARATION, BROKEN, RAIL, BUSY = "declaration", "broken", "rail", "busy"
 """Stops the run; leaves the host out; leaves one rail of it out; puts the host off to a later run."""
 KINDS = {
-    "host_busy": BUSY,
+    "host_in_use": BUSY,
     "interface_lost": RAIL,
     **dict.fromkeys(
         (

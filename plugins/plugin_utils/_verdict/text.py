@@ -17,17 +17,17 @@ from .._report.table import md, md_table
 from .._report.verdict import utc
 from .merge import deviations, left_out, summary, untested
 
-# SGR codes (ECMA-48 8.3.117); the signs mean the same without colour.
-_COLOURS = {"green": "32", "red": "31", "yellow": "33", "grey": "90", "bold": "1"}
+# SGR codes (ECMA-48 8.3.117); the signs mean the same without color.
+_COLORS = {"green": "32", "red": "31", "yellow": "33", "gray": "90", "bold": "1"}
 _SIGNS = {
     "ok": ("●", "green"),
     "deviation": ("✗", "red"),
     "warning": ("▲", "yellow"),
-    "skipped": ("·", "grey"),
+    "skipped": ("·", "gray"),
     "unreachable": ("?", "yellow"),
     "error": ("!", "red"),
 }
-_STATUS_COLOURS = {"pass": "green", "deviation": "red", "error": "red", "incomplete": "yellow"}
+_STATUS_COLORS = {"pass": "green", "deviation": "red", "error": "red", "incomplete": "yellow"}
 _LOST = ("unreachable", "error", "not_verified")
 _ROWS = 40
 _LISTED = 20
@@ -106,13 +106,13 @@ def _listed(title: str, found: t.Sequence[Equal]) -> list[str]:
 
 
 class Painter:
-    """Colours text, or leaves it as it is."""
+    """Colors text, or leaves it as it is."""
 
-    def __init__(self, colour: bool) -> None:
-        self._colour = colour
+    def __init__(self, color: bool) -> None:
+        self._color = color
 
     def __call__(self, text: str, name: str) -> str:
-        return f"\033[{_COLOURS[name]}m{text}\033[0m" if self._colour else text
+        return f"\033[{_COLORS[name]}m{text}\033[0m" if self._color else text
 
     def sign(self, status: str) -> str:
         """Return the one-character picture of a rail's or host's status."""
@@ -178,15 +178,15 @@ def _reasons(verdict: Verdict, status: str, paint: Painter) -> t.Iterator[str]:
         yield ""
 
 
-def picture(verdict: Verdict, fabric: str, *, colour: bool = False, report: str = "") -> str:
+def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str = "") -> str:
     """Return the verdict as lines for a terminal: hosts by rails, where the fault is, every deviation with its fix.
 
     Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
 
-    :param colour: whether it has colours.
+    :param color: whether it has colors.
     :param report: the path of the page, for the last line, which says what was not done, too.
     """
-    paint = Painter(colour)
+    paint = Painter(color)
     rails, hosts = verdict["rails"], verdict["hosts"]
     when = f", checked {utc(verdict['time'])}" if verdict.get("time") else ""
     lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {_head(verdict)}{when}", "", *_rows(hosts, rails, paint)]
@@ -210,7 +210,7 @@ def picture(verdict: Verdict, fabric: str, *, colour: bool = False, report: str 
         what = _plain(f"{shortened(sorted(ids), 6)} on {folded(names, 4)}: {reason}")
         lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
     legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
-    status = paint(f" {verdict['status'].upper()} ", _STATUS_COLOURS[verdict["status"]])
+    status = paint(f" {verdict['status'].upper()} ", _STATUS_COLORS[verdict["status"]])
     lines += [f"  {legend}", "", f"  {status} {summary(verdict)}"]
     cluster = section_of(verdict, "cluster")
     rest = verdict["status"].upper()

@@ -21,7 +21,7 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbours
+from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbors
 from ansible_collections.railops.rdma.plugins.plugin_utils._role_options import (
     ASKED,
     AUDITED,
@@ -63,21 +63,21 @@ def plan(tmp_path):
     ("host", "same", "other"), [("node1", "node2", "node4"), ("node2", "node3", "node5"), ("node3", "node1", "node4")]
 )
 def test_paths_are_proven_to_the_next_host_and_to_another_zone(plan, host, same, other):
-    found = proving_neighbours(plan, host)
+    found = proving_neighbors(plan, host)
     assert [(item["host"], item.get("zone")) for item in found][:2] == [(same, None), (other, "su2")]
     # The third host of the zone; of two hosts in a zone, each has one witness.
     assert {item["host"] for item in found if not item.get("zone")} == {"node1", "node2", "node3"} - {host}
-    assert len(proving_neighbours(plan, "node4")) == 2
+    assert len(proving_neighbors(plan, "node4")) == 2
     assert found[0]["rails"] == [{"name": "rail1", "addresses": [{"address": f"192.0.2.{SEATS[same][1] + 2}"}]}]
 
 
-def test_the_module_gets_host_plan_mode_cables_and_neighbours(plan):
+def test_the_module_gets_host_plan_mode_cables_and_neighbors(plan):
     _result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"rdma_host": {"pin": True}}}, {"checks": []})
     settings = handed["args"]["settings"]
     assert (settings["rdma_netns"], settings["rdma_host"]) == ({"mode": "shared"}, {"pin": True})
     assert settings["cabling"]["cables"] == {"rail1": {"leaf": "leaf1", "port": None}}
     assert settings["cabling"]["zone"] == "su1"
-    assert [item["host"] for item in handed["args"]["neighbours"]] == ["node2", "node4", "node3"]
+    assert [item["host"] for item in handed["args"]["neighbors"]] == ["node2", "node4", "node3"]
 
 
 @pytest.mark.parametrize(("mode", "count"), [("shared", 512), ("exclusive", 1)])

@@ -62,7 +62,7 @@ def test_check_mode_predicts_and_writes_nothing(run, tmp_path):
     assert predicted["diff"] == run(diff=True)["diff"]
 
 
-def neighbour(**names):
+def neighbor(**names):
     def mend(info):
         info["lldp"]["ens1np0"] = {"is_switch": True, "switch": "leaf1", "port": "swp5", **names}
         return info
@@ -73,7 +73,7 @@ def neighbour(**names):
 def test_what_hosts_and_switches_say_is_unsafe_in_files_that_ansible_reads(run, tmp_path):
     def other(info):
         info["devices"][0]["ports"][0]["netdev"] = "ens99np0"
-        return neighbour()({**info, "lldp": {}})
+        return neighbor()({**info, "lldp": {}})
 
     run(node3=other)
     texts = {name: (tmp_path / "out" / name).read_text() for name in ("proposal.yml", "cables.yml")}
@@ -91,8 +91,8 @@ def test_what_hosts_and_switches_say_is_unsafe_in_files_that_ansible_reads(run, 
 @pytest.mark.parametrize(
     "name", [EVIL, "leaf\x1b[31m1", "leäf1", "leaf1\n", "x" * 101, ["leaf1"], "leaf1;reboot", "=1+1"]
 )
-def test_a_neighbours_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path, key, name):
-    result = run(node1=neighbour(), node2=neighbour(**{key: name}))
+def test_a_neighbors_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path, key, name):
+    result = run(node1=neighbor(), node2=neighbor(**{key: name}))
     (finding,) = [one for one in result["findings"] if one["kind"] == "cable left out"]
     assert (finding["host"], finding["rail"]) == ("node2", "rail1")
     assert finding["text"].isprintable()

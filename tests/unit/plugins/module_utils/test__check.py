@@ -120,7 +120,7 @@ def test_every_id_is_made_somewhere():
         found |= set(re.findall(r"[a-z_]+", path.read_text(encoding="utf-8")))
     # These are put together from two words.
     found |= {f"network_{part}" for part in ("addresses", "routes", "rules")}
-    found |= {f"ping_{kind}{size}" for kind in ("gateway", "neighbour") for size in ("", "_mtu")}
+    found |= {f"ping_{kind}{size}" for kind in ("gateway", "neighbor") for size in ("", "_mtu")}
     found |= {f"traffic_{kind}{end}" for kind in ("read_lat", "write_bw") for end in ("", "_server")}
     found |= {f"accept_{stage}" for stage in STAGES}
     assert sorted(set(IDS) - found) == []

@@ -36,17 +36,17 @@ def test_written_once_and_taken_back(tmp_path):
 
 
 def test_a_file_has_its_mode_and_its_context_and_leaves_nothing_beside_it(tmp_path):
-    labelled = []
+    labeled = []
 
     class Module:
         def set_default_selinux_context(self, path, changed):
-            labelled.append((path, os.stat(path).st_mode & 0o777))
+            labeled.append((path, os.stat(path).st_mode & 0o777))
 
     files = HostFiles(str(tmp_path), Module())
     files.put(FILE, "old\n", 0o600)
     files.put(FILE, "new\n")
     place = tmp_path / FILE.lstrip("/")
-    assert labelled == [(str(place), 0o600), (str(place), 0o644)]
+    assert labeled == [(str(place), 0o600), (str(place), 0o644)]
     assert [item.name for item in place.parent.iterdir()] == [place.name]
 
 

@@ -406,7 +406,7 @@ def test_a_rail_whose_card_cannot_be_told_stops_the_run_before_anything(machine,
     refused("rail rail8: this host has no interface ens8f0np0", cards=RAILS_ETH, rails=rails)
     assert not machine.cards.calls()
     looked = run_module(cards=RAILS_ETH, rails=rails, _ansible_check_mode=True)
-    assert [item["rail"] for item in looked["checks"] if item["id"] == "card_place"] == ["rail8"]
+    assert [item["rail"] for item in looked["checks"] if item["id"] == "card_present"] == ["rail8"]
 
 
 def test_the_other_port_of_a_rails_card_keeps_its_link_type(machine, run_module):

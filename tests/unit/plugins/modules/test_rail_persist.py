@@ -41,7 +41,7 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, root):
     assert second["changed"] is False
     found = {check["id"]: check["status"] for check in second["checks"]}
     # What netplan makes of the files of another root, nobody knows.
-    assert found == {"persist_file": "ok", "persist_wins": "skipped"}
+    assert found == {"persist_file": "ok", "persist_precedence": "skipped"}
     assert tree(root) == after
 
 

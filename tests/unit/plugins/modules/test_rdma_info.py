@@ -54,7 +54,7 @@ def test_with_pyverbs_the_devices_say_their_mtu(run_module, monkeypatch):
     assert bad == ["rdma_active_mtu"]
 
 
-def test_lldp_neighbours(run_module, tools):
+def test_lldp_neighbors(run_module, tools):
     recorded = Path(__file__).parents[2] / "data/lldpcli-1.0.16-json0.json"
     tools(f"while read -r line; do echo $line; done < {recorded}")
     assert run_module()["info"]["lldp"]["ens1np0"]["switch"] == "leaf1"

@@ -514,8 +514,8 @@ def lldpd(tmp_path, pfc="08,20", app="65,00,1A"):
 )
 def test_what_the_leaf_announces_is_compared_and_not_seen_is_never_green(run_module, tmp_path, pfc, app, status):
     result = run_module(_ansible_check_mode=True)
-    assert {check["status"] for check in of(result, "roce_leaf")} == {"skipped"}
+    assert {check["status"] for check in of(result, "roce_switch")} == {"skipped"}
     lldpd(tmp_path, pfc, app)
     result = run_module(_ansible_check_mode=True)
-    found = {check["rail"]: check["status"] for check in of(result, "roce_leaf")}
+    found = {check["rail"]: check["status"] for check in of(result, "roce_switch")}
     assert found == {"rail1": status} | {f"rail{number}": "skipped" for number in range(2, 9)}

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 from ansible.utils import color
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import colour
+from ansible_collections.railops.rdma.plugins.plugin_utils._arguments import has_color
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_colours_are_what_ansible_found_when_it_started(monkeypatch, found):
+def test_colors_are_what_ansible_found_when_it_started(monkeypatch, found):
     """A worker of ansible-core 2.19 has no terminal any more: what it could ask itself says no."""
     monkeypatch.setattr(color, "ANSIBLE_COLOR", found)
-    assert colour() is found
+    assert has_color() is found

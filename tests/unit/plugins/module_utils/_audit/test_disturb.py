@@ -76,15 +76,17 @@ REBOOT = {"reboot_reasons": [WHY]}
 @pytest.mark.parametrize(
     ("result", "said", "ids"),
     [
-        pytest.param(REBOOT, {}, ["host_busy"], id="a-reboot"),
+        pytest.param(REBOOT, {}, ["host_in_use"], id="a-reboot"),
         pytest.param(REBOOT, {"busy": "allow"}, [], id="allowed"),
         pytest.param(REBOOT, {"reboot": False}, [], id="the-reboot-is-not-allowed"),
         pytest.param(REBOOT, {"drain_command": ["scontrol"]}, [], id="its-scheduler-will-empty-it"),
         pytest.param(REBOOT, {"roles": ["rail_network"]}, [], id="the-role-does-not-run"),
         pytest.param({}, {}, [], id="nothing-would-change"),
         pytest.param({"failed": True}, {}, [], id="the-role-itself-will-say-it"),
-        pytest.param({"replaced": {"rdma-core": "2"}}, {"drain_command": ["x"]}, ["host_busy"], id="a-driver-at-once"),
-        pytest.param({}, {"rails": [{**RAIL, "mtu": 9000}]}, ["host_busy"], id="an-mtu"),
+        pytest.param(
+            {"replaced": {"rdma-core": "2"}}, {"drain_command": ["x"]}, ["host_in_use"], id="a-driver-at-once"
+        ),
+        pytest.param({}, {"rails": [{**RAIL, "mtu": 9000}]}, ["host_in_use"], id="an-mtu"),
         pytest.param({}, {"rails": [{**RAIL, "interface": "ens9np0"}]}, [], id="a-port-that-is-not-there"),
     ],
 )

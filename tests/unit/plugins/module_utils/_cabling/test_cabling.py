@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbour, parse_lldp
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbor, parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
@@ -30,7 +30,7 @@ def cable(number, switch=None, port="swp7", *, planned=None, is_switch=True):
         interface=f"ens{number}np0",
         leaf=f"su1-leaf{number}",
         port=planned or "",
-        seen=neighbour(switch=switch, port=port, is_switch=is_switch) if switch else None,
+        seen=neighbor(switch=switch, port=port, is_switch=is_switch) if switch else None,
         unseen="the leaf sends no LLDP.",
     )
 
@@ -84,7 +84,7 @@ def test_nothing_is_green_by_silence():
     assert [check["status"] for check in (*leaf, *port)] == ["skipped"] * 3
     assert leaf[0]["cause"] == "Not seen: the leaf sends no LLDP."
     assert leaf[1]["cause"] == "Not seen: nic swp7 is no switch by its own word (the NIC's own firmware?)."
-    (unplanned,) = judge([Cable("rail1", "ens1np0", seen=neighbour(switch="tor9"))], [])
+    (unplanned,) = judge([Cable("rail1", "ens1np0", seen=neighbor(switch="tor9"))], [])
     assert (unplanned["status"], unplanned["cause"]) == ("skipped", "The plan names no leaf.")
 
 
@@ -96,8 +96,8 @@ def test_ports():
     wrong = judged(cable(1, "su1-leaf1", "swp2", planned="swp1"))[1][0]
     assert (wrong["status"], wrong["planned"], wrong["observed"]) == ("deviation", "swp1", "swp2")
     shared = [
-        Cable("rail1", "ens1np0", "tor", "swp1", neighbour(switch="tor", port="swp2", is_switch=True)),
-        Cable("rail2", "ens2np0", "tor", "swp2", neighbour(switch="tor", port="swp1", is_switch=True)),
+        Cable("rail1", "ens1np0", "tor", "swp1", neighbor(switch="tor", port="swp2", is_switch=True)),
+        Cable("rail2", "ens2np0", "tor", "swp2", neighbor(switch="tor", port="swp1", is_switch=True)),
     ]
     _leaf, port = judged(*shared, leaves=[])
     assert port[0]["cause"] == "rail1 and rail2 are swapped at the leaf: tor swp2 and tor swp1."

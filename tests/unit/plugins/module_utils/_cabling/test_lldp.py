@@ -69,7 +69,7 @@ def test_a_frame_is_read_as_lldpd_reads_it():
     assert parse_frame(sent) == LEAF1
 
 
-def test_a_neighbour_without_name_is_its_chassis():
+def test_a_neighbor_without_name_is_its_chassis():
     found = parse_frame(frame(chassis=b"\x05\x01\xc0\x00\x02\xfa", port=b"\x03\x00\x00\x5e\x00\x53\x02"))
     assert (found["switch"], found["port"], found["is_switch"]) == ("192.0.2.250", "00:00:5e:00:53:02", False)
     named = recorded(chassis=[{"id": [{"type": "mac", "value": "00:00:5e:00:53:01"}]}])
@@ -85,7 +85,7 @@ def test_a_neighbour_without_name_is_its_chassis():
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_what_is_no_neighbour(broken):
+def test_what_is_no_neighbor(broken):
     assert parse_frame(broken) is None
 
 
@@ -96,7 +96,7 @@ def test_a_nics_own_agent_speaks_too():
     assert parse_lldp(json.dumps(data))["ens1np0"]["switch"] == "leaf1"
 
 
-def test_no_neighbour():
+def test_no_neighbor():
     # What lldpd 1.0.16 answers then.
     assert parse_lldp('{"lldp": [{}]}') == {}
 

@@ -73,7 +73,7 @@ def test_values(value, expected):
         ("Something new", "failed with exit code 3"),
     ],
 )
-def test_every_message_is_recognised_and_has_a_fix(said, meaning):
+def test_every_message_is_recognized_and_has_a_fix(said, meaning):
     error = failure(["mstconfig", "-d", "x", "q"], 3, f"\n-E- {said}\n", "0000:1b:00.0")
     assert meaning in error.problem
     assert error.fix

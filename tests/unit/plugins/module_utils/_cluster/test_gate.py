@@ -19,7 +19,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     GateMemory,
     GatePolicy,
     decide,
-    judgements,
+    judgments,
     max_unavailable_of,
     status_patch,
     taint_patch,
@@ -213,8 +213,8 @@ def test_what_a_verdict_says_of_nodes():
             "error": host("error"),
         }
     }
-    assert judgements(verdict, ["mode"]) == {"good": "", "bad": "rail1: mtu", "ignored": ""}
-    assert judgements(verdict)["bad"] == "rail1: mtu; host: mode"
+    assert judgments(verdict, ["mode"]) == {"good": "", "bad": "rail1: mtu", "ignored": ""}
+    assert judgments(verdict)["bad"] == "rail1: mtu; host: mode"
 
 
 WHOLE = {

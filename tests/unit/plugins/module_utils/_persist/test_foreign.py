@@ -206,8 +206,8 @@ def test_dhcp_is_in_the_way_where_it_has_given_an_address(judged, held, dynamic,
     address = {"family": "inet6" if ":" in local else "inet", "local": local, "prefixlen": int(length)}
     address |= {"dynamic": True} if dynamic else {}
     found = judged(DHCP, [link("ens1np0", addr_info=[address])])
-    assert found["persist_foreign", "ens1np0"][0] == status
-    assert (held in found["persist_foreign", "ens1np0"][1]) is (status == "deviation")
+    assert found["persist_existing", "ens1np0"][0] == status
+    assert (held in found["persist_existing", "ens1np0"][1]) is (status == "deviation")
 
 
 @pytest.mark.parametrize("adopt_ports", [[], ["ens1np0"]])
@@ -219,17 +219,17 @@ def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never
     found = judged(files, [link("ens1np0")], "networkmanager", adopt_ports=adopt_ports)
 
     cause = f"ens1np0: the initrd makes {path} at each boot, by 'ip=dhcp rd.neednet=1' on the kernel command line."
-    assert found == {("persist_wins", "ens1np0"): ("deviation", cause)}
+    assert found == {("persist_precedence", "ens1np0"): ("deviation", cause)}
 
 
 def test_a_rail_in_a_vlan_is_asked_for_its_port_and_for_the_vlan(judged):
     files = {f"{NETWORKS}/20-a.network": f"[Match]\nMACAddress={MAC}\n\n[Network]\nAddress=198.51.100.7/24\n"}
     found = judged(files, [link("ens1np0")], vlan=101)
     assert {key: status for key, (status, _cause) in found.items()} == {
-        ("persist_wins", "ens1np0"): "ok",
-        ("persist_foreign", "ens1np0"): "deviation",
-        ("persist_wins", "ens1np0.101"): "ok",
-        ("persist_foreign", "ens1np0.101"): "deviation",
+        ("persist_precedence", "ens1np0"): "ok",
+        ("persist_existing", "ens1np0"): "deviation",
+        ("persist_precedence", "ens1np0.101"): "ok",
+        ("persist_existing", "ens1np0.101"): "deviation",
     }
 
 
@@ -237,7 +237,7 @@ def test_a_card_that_still_has_another_name_is_known_by_its_place(judged, tmp_pa
     (tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens5").mkdir(parents=True)
     files = {f"{NETWORKS}/20-a.network": "[Match]\nName=ens5\n\n[Network]\nAddress=198.51.100.7/24\n"}
     found = judged(files, [link("ens5")], pci="0000:1a:00.0")
-    assert found["persist_foreign", "ens1np0"][0] == "deviation"
+    assert found["persist_existing", "ens1np0"][0] == "deviation"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_card_that_still_has_another_name_is_known_by_its_place(judged, tmp_pa
 def test_ifupdown_beside_another_manager_is_in_the_way(judged, text):
     more = {"/etc/network/site/a.cfg": "iface ens1np0 inet static\n"} if "source" in text else {}
     found = judged({"/etc/network/interfaces": f"iface lo inet loopback\n{text}", **more}, [link("ens1np0")])
-    assert "/etc/network/interfaces" in found["persist_foreign", "ens1np0"][1]
+    assert "/etc/network/interfaces" in found["persist_existing", "ens1np0"][1]
 
 
 RUN = "/run/systemd/network/10-netplan-ens1np0"

@@ -132,7 +132,7 @@ def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
     (tmp_path / BESIDE).write_text("[Link]\nMTUBytes=9000\n", encoding="utf-8")
     for check_mode in (True, False):
         gone = persist(tmp_path, {"state": "absent"}, check_mode=check_mode)
-        said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_foreign"]
+        said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_existing"]
         assert said == [f"/{BESIDE} stood beside a file of ours, which goes: from the next boot on nothing reads it."]
         # Nobody reads the checks of a teardown.
         assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == said

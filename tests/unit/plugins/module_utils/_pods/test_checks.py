@@ -155,14 +155,17 @@ def printed(**changes):
     ("outputs", "wanted", "cause"),
     [
         pytest.param({}, [], "", id="whole"),
-        pytest.param({"links": [OTHER]}, [("pod_nic", "rail1")], "no interface net1", id="no-nic"),
-        pytest.param({"links": [{**LINK, "flags": []}, OTHER]}, [("pod_nic", "rail1")], "is down", id="down"),
+        pytest.param({"links": [OTHER]}, [("pod_interface", "rail1")], "no interface net1", id="no-nic"),
+        pytest.param({"links": [{**LINK, "flags": []}, OTHER]}, [("pod_interface", "rail1")], "is down", id="down"),
         pytest.param(
-            {"links": [{**LINK, "flags": ["NO-CARRIER", "UP"]}, OTHER]}, [("pod_nic", "rail1")], "carrier", id="carrier"
+            {"links": [{**LINK, "flags": ["NO-CARRIER", "UP"]}, OTHER]},
+            [("pod_interface", "rail1")],
+            "carrier",
+            id="carrier",
         ),
-        pytest.param({"links": [{**LINK, "mtu": 1500}, OTHER]}, [("pod_nic", "rail1")], "another MTU", id="mtu"),
+        pytest.param({"links": [{**LINK, "mtu": 1500}, OTHER]}, [("pod_interface", "rail1")], "another MTU", id="mtu"),
         pytest.param(
-            {"links": [{**LINK, "addr_info": []}, OTHER]}, [("pod_nic", "rail1")], "is not on net1", id="bare"
+            {"links": [{**LINK, "addr_info": []}, OTHER]}, [("pod_interface", "rail1")], "is not on net1", id="bare"
         ),
         pytest.param({"rules4": []}, [("pod_rule", "rail1"), ("pod_rule", "rail2")], "no rule", id="no-rules"),
         pytest.param(
@@ -197,7 +200,7 @@ def printed(**changes):
         ),
         pytest.param({"rdma": []}, [("pod_rdma", None)], "0 active RDMA devices for 2 rails", id="no-device"),
         pytest.param(
-            {"rules4": "no json", "rdma": '{"a": 1}'}, [("pod_inside", None)] * 2, "printed no JSON", id="not-json"
+            {"rules4": "no json", "rdma": '{"a": 1}'}, [("pod_exec", None)] * 2, "printed no JSON", id="not-json"
         ),
     ],
 )
@@ -254,7 +257,7 @@ def test_where_devices_are_its_own_a_pod_sees_no_others():
     rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)]
     foreign = [*rows, {"ifname": "mlx5_9/1", "state": "ACTIVE"}]
     checks = looks_inside(node(kind="sriov"), pod(), printed(rdma=foreign))
-    assert bad(checks) == [("pod_rdma_foreign", None)]
+    assert bad(checks) == [("pod_rdma_isolation", None)]
     assert "exclusive" in "".join(check["fix"] for check in checks)
 
 
@@ -353,13 +356,13 @@ def test_a_node_with_other_names_has_the_network_of_its_profile():
 def test_a_pods_nonsense_is_its_nodes_deviation_and_no_end_of_the_run(name, text, kind):
     """M4: `flags: 5`, or 100,000 brackets, ended the checks of all pods."""
     checks = looks_inside(node(), pod(), printed(**{name: text}))
-    (odd,) = [check for check in checks if check["id"] == "pod_inside"]
+    (odd,) = [check for check in checks if check["id"] == "pod_exec"]
     assert (odd["status"], odd["node"]) == ("deviation", "node1")
     assert kind in odd["cause"]
     assert len(odd["cause"]) < 120
     assert odd["cause"].isprintable()
     others = looks_inside(node(), pod(), {key: value for key, value in printed().items() if key != name})
-    assert [check for check in checks if check["id"] != "pod_inside"] == others
+    assert [check for check in checks if check["id"] != "pod_exec"] == others
 
 
 ESCAPE = "\x1b]0;owned\x07\u202e\n\x9b"

@@ -43,8 +43,8 @@ def test_a_fleet_asks_every_pair_and_another_seed_asks_others():
     ("answers", "alive", "meet", "declared", "status", "words"),
     [
         ({AB: True, AC: True}, ALL, True, True, "ok", ""),
-        ({AB: True, AC: False}, ALL, True, True, "deviation", "a does not reach c of a neighbour"),
-        ({AB: True, AC: False}, ALL, True, False, "warning", "a does not reach c of a neighbour"),
+        ({AB: True, AC: False}, ALL, True, True, "deviation", "a does not reach c of a neighbor"),
+        ({AB: True, AC: False}, ALL, True, False, "warning", "a does not reach c of a neighbor"),
         ({AB: True, AC: False}, {("a", 4), ("b", 4)}, True, True, "ok", ""),
         ({AB: False, AC: False}, {("b", 4), ("c", 4)}, True, True, "skipped", "silence says nothing"),
         ({AB: False, AC: False}, ALL, False, True, "ok", ""),

@@ -29,7 +29,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     PathState,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbors_of, parse_want
 
 GOOD = Hop("ens1np0", "192.0.2.1")
 OURS = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
@@ -51,7 +51,7 @@ def want_of(**more):
 
 
 WANT = want_of()
-NEIGHBOUR = {
+NEIGHBOR = {
     "host": "node2",
     "zone": "su2",
     "rails": [
@@ -68,7 +68,7 @@ def host_of(rules=(), links=LINKS, held=HELD, routes=()):
     return Host(snapshot, names={name: name for name in links}, addresses=frozenset(held))
 
 
-NEAR = neighbours_of([NEIGHBOUR])
+NEAR = neighbors_of([NEIGHBOR])
 TARGETS = [item for item in targets_of(WANT, host_of(), NEAR) if item.rail == "rail1"]
 BEYOND = TARGETS[1]
 
@@ -84,7 +84,7 @@ def away(table=77, **more):
 
 
 def state_of(match=None, plain=None, *, rules=(OURS, MAIN), only=(), **host):
-    """A host on which the way to the neighbour is answered so, and the others are as planned.
+    """A host on which the way to the neighbor is answered so, and the others are as planned.
 
     An answer is a route, or an error's number; `only` are the flows that get it.
     """
@@ -104,7 +104,7 @@ def check(state, want=WANT):
     return checks_of(want, TARGETS, state)[0]
 
 
-def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_neighbours():
+def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_neighbors():
     assert [str(target) for target in TARGETS] == [
         "192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
         "192.0.2.66 via 192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",

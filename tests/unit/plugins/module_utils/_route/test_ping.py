@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     own_echo,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbours_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbors_of, parse_want
 from ansible_collections.railops.rdma.tests.unit import one_rail
 
 IPV6 = {"address": "2001:db8::2", "subnet": "2001:db8::/64"}
@@ -44,14 +44,14 @@ def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
     assert len(packet(family, 1, 1, 1, 4200)) + header == 4200
 
 
-def test_gateways_and_neighbours_of_the_same_rail_and_family_are_asked():
+def test_gateways_and_neighbors_of_the_same_rail_and_family_are_asked():
     addresses = [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]
     other = {"host": "node2", "rails": [{"name": "rail1", "addresses": addresses}]}
-    found = list(targets_of(WANT, names_of(WANT), neighbours_of([other])))
+    found = list(targets_of(WANT, names_of(WANT), neighbors_of([other])))
     assert [(target.check, target.source, target.address) for target in found] == [
         ("ping_gateway", "192.0.2.2", "192.0.2.1"),
-        ("ping_neighbour", "192.0.2.2", "192.0.2.34"),
-        ("ping_neighbour", "2001:db8::2", "2001:db8:2::2"),
+        ("ping_neighbor", "192.0.2.2", "192.0.2.34"),
+        ("ping_neighbor", "2001:db8::2", "2001:db8:2::2"),
     ]
     assert ["peers" in check for check in checks_of(found, [Outcome(knocks=1)] * 3)] == [False, True, True]
     assert checks_of(found[1:2], [Outcome(knocks=1)])[0]["peers"] == ["node2"]
@@ -69,9 +69,7 @@ def test_a_pci_address_is_turned_into_a_name(tmp_path):
     ("target", "says"),
     [
         pytest.param(Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), "VLAN", id="gateway"),
-        pytest.param(
-            Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.9"), "between the leaves", id="other"
-        ),
+        pytest.param(Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9"), "between the leaves", id="other"),
         pytest.param(Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200), "MTU", id="mtu"),
     ],
 )
@@ -84,7 +82,7 @@ def test_silence_is_a_deviation_with_its_fix(target, says):
 
 
 GATEWAY = Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200)
-HOST = Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="node2")
+HOST = Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="node2")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +103,8 @@ def test_loss_is_judged_between_hosts_and_told_of_gateways(target, received, lim
 
 
 LEAF, FULL = Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), GATEWAY
-BEYOND = Target("ping_neighbour", "rail1", "a", "192.0.2.2", "192.0.2.34", peer="node2", via="192.0.2.1")
-BEYOND_FULL = Target("ping_neighbour_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34", 4200, "node2", via="192.0.2.1")
+BEYOND = Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.34", peer="node2", via="192.0.2.1")
+BEYOND_FULL = Target("ping_neighbor_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34", 4200, "node2", via="192.0.2.1")
 
 
 @pytest.mark.parametrize(
@@ -132,13 +130,13 @@ def test_only_neighbors_outside_the_subnet_are_behind_the_gateway():
     rows = [
         {"host": "node2", "rails": [{"name": "rail1", "addresses": [{"address": f"192.0.2.{end}"}]}]} for end in (9, 34)
     ]
-    found = targets_of(WANT, names_of(WANT), neighbours_of(rows))
+    found = targets_of(WANT, names_of(WANT), neighbors_of(rows))
     assert [(target.address, target.via) for target in found][1:] == [("192.0.2.9", ""), ("192.0.2.34", "192.0.2.1")]
 
 
 def test_tcp_that_is_dropped_on_one_rail_is_a_deviation_and_on_all_a_warning():
     two, dead = (
-        Target("ping_neighbour", rail, "b", "192.0.2.66", "192.0.2.98", peer="node2") for rail in ("rail2", "rail3")
+        Target("ping_neighbor", rail, "b", "192.0.2.66", "192.0.2.98", peer="node2") for rail in ("rail2", "rail3")
     )
     for results, statuses in (
         ({BEYOND: "", two: ""}, ["ok", "ok", "skipped"]),
@@ -177,13 +175,13 @@ def test_a_host_that_swallows_echoes_says_so_itself(tmp_path, family, values, wr
 def test_what_is_off_is_told_by_name():
     names, other = (
         names_of(WANT),
-        neighbours_of([{"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.9"}]}]}]),
+        neighbors_of([{"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.9"}]}]}]),
     )
     off = not_sent(WANT, {"full_size": False, "cross_rail_pairs": 0}, list(targets_of(WANT, names, other)))
     assert [(check["id"], check["rail"]) for check in off] == [
         ("ping_gateway_mtu", "rail1"),
-        ("ping_neighbour_mtu", "rail1"),
-        ("ping_across", None),
+        ("ping_neighbor_mtu", "rail1"),
+        ("rail_isolation", None),
     ]
     assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not looked at")}
     both = {"full_size": True, "cross_rail_pairs": 2}

@@ -281,7 +281,7 @@ def test_macvlan_config(rendered):
     }
 
 
-def test_sriov_config_isolates_rdma_and_its_policy_selects_labelled_nodes(rendered):
+def test_sriov_config_isolates_rdma_and_its_policy_selects_labeled_nodes(rendered):
     plan, _files, objects = rendered("sriov-roce")
     config, policy = of(objects, "SpiderMultusConfig")[0], of(objects, "SriovNetworkNodePolicy")[0]
     assert config["spec"]["sriov"]["rdmaIsolation"] is True

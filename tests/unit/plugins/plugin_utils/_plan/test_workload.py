@@ -275,9 +275,9 @@ def test_labels_are_labels(sample):
         for key, value in labels.items():
             assert re.fullmatch(r"fabric\.railops\.io/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", key)
             assert re.fullmatch(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?", value)
-    labelled = [node for _labels, nodes in groups for node in nodes]
+    labeled = [node for _labels, nodes in groups for node in nodes]
     leaves = plan.fabric.zones[0].leaves
-    assert sorted(labelled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned or leaves else [])
+    assert sorted(labeled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned or leaves else [])
 
 
 def test_nodes_with_the_same_labels_are_together():

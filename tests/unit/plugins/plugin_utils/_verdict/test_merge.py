@@ -93,7 +93,7 @@ def test_the_picture_names_every_deviation_with_cause_and_fix():
     assert "cause: the address is missing" in text
     assert "fix:   Look at cable, transceiver and switch port." in text
     assert "\033" not in text
-    assert "\033[31m" in verdict_text.picture(verdict, "fabric", colour=True)
+    assert "\033[31m" in verdict_text.picture(verdict, "fabric", color=True)
 
 
 def test_the_last_line_says_what_was_not_done_and_where_the_report_is():

@@ -9,7 +9,7 @@ import random
 import sys
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgments
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 
 CX7 = "15b3:1021:15b3:0041"
@@ -180,4 +180,4 @@ def test_what_other_hosts_say_of_a_host_takes_no_job_off_it():
     made = merged(fleet)
     assert made["hosts"]["node1"]["rails"] == {"rail1": "deviation", "rail2": "skipped"}
     assert made["hosts"]["node1"]["status"] == made["hosts"]["node4"]["status"] == "deviation"
-    assert set(judgements(made).values()) == {""}
+    assert set(judgments(made).values()) == {""}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, warning
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgements
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgments
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import NO_ECHO
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import explain, with_places
@@ -39,18 +39,18 @@ def faults(made):
 
 
 CUT = {
-    "node1": [bad("ping_neighbour", "rail2", "node2")],
-    "node2": [bad("network_link"), bad("ping_gateway"), bad("ping_neighbour", "rail2", "node3")],
+    "node1": [bad("ping_neighbor", "rail2", "node2")],
+    "node2": [bad("network_link"), bad("ping_gateway"), bad("ping_neighbor", "rail2", "node3")],
 }
 
 
 def test_a_cut_rail_is_the_fault_of_its_own_node():
     made = verdict(**CUT)
-    assert faults(made) == {("node1", "ping_neighbour"): "node2"}
+    assert faults(made) == {("node1", "ping_neighbor"): "node2"}
     assert [(row["scope"], row["deviations"]) for row in explain(with_faults(made), {})] == [
         ({"node": "node2", "rail": "rail2"}, 4)
     ]
-    told = judgements(with_places(made, {}))
+    told = judgments(with_places(made, {}))
     assert {name: not against for name, against in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
 
 
@@ -60,15 +60,15 @@ def test_the_other_end_may_be_named_as_the_cluster_does():
 
 
 def test_a_host_without_a_result_is_at_fault():
-    made = verdict(lost=["node2"], node1=[bad("ping_neighbour", "rail2", "node2")])
-    assert faults(made) == {("node1", "ping_neighbour"): "node2"}
+    made = verdict(lost=["node2"], node1=[bad("ping_neighbor", "rail2", "node2")])
+    assert faults(made) == {("node1", "ping_neighbor"): "node2"}
 
 
 @pytest.mark.parametrize("check", ["fleet_firmware", "port_errors", "persist_file", "pcie_link"])
 def test_what_stops_no_packet_is_no_fault(check):
     """Neither does it put the other end in the wrong, nor keep it from being so."""
     assert faults(verdict(node1=CUT["node1"], node2=[bad(check)])) == {}
-    assert faults(verdict(**{**CUT, "node1": [*CUT["node1"], bad(check)]})) == {("node1", "ping_neighbour"): "node2"}
+    assert faults(verdict(**{**CUT, "node1": [*CUT["node1"], bad(check)]})) == {("node1", "ping_neighbor"): "node2"}
 
 
 def test_a_verdict_without_pairs_is_returned_as_it_is():
@@ -79,11 +79,11 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
 @pytest.mark.parametrize(
     "checks",
     [
-        pytest.param({"node1": [bad("ping_neighbour", "rail2", "node2")]}, id="nobody has another one"),
+        pytest.param({"node1": [bad("ping_neighbor", "rail2", "node2")]}, id="nobody has another one"),
         pytest.param({**CUT, "node1": [*CUT["node1"], bad("network_mtu")]}, id="both have one"),
         pytest.param({**CUT, "node2": [bad("network_link", "rail1")]}, id="it is on another rail"),
         pytest.param({**CUT, "node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="one end is sound"),
-        pytest.param({"node1": [bad("ping_neighbour", "rail2", "elsewhere")]}, id="the verdict does not have it"),
+        pytest.param({"node1": [bad("ping_neighbor", "rail2", "elsewhere")]}, id="the verdict does not have it"),
     ],
 )
 def test_what_nobody_knows_is_not_said(checks):
@@ -93,24 +93,24 @@ def test_what_nobody_knows_is_not_said(checks):
 @pytest.mark.parametrize(
     ("counts", "checks"),
     [
-        pytest.param(False, {"node1": [bad("ping_neighbour", "rail2", "node2")]}, id="one end"),
-        pytest.param(False, {"node1": [bad("ping_neighbour", "rail2", "elsewhere")]}, id="one end elsewhere"),
-        pytest.param(False, {"node1": [bad("ping_neighbour", f"rail{n}", f"node{n + 1}") for n in (1, 2)]}, id="rails"),
+        pytest.param(False, {"node1": [bad("ping_neighbor", "rail2", "node2")]}, id="one end"),
+        pytest.param(False, {"node1": [bad("ping_neighbor", "rail2", "elsewhere")]}, id="one end elsewhere"),
+        pytest.param(False, {"node1": [bad("ping_neighbor", f"rail{n}", f"node{n + 1}") for n in (1, 2)]}, id="rails"),
         pytest.param(True, {"node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="two ends"),
-        pytest.param(True, {"node1": [bad("ping_neighbour", "rail2", f"node{n}") for n in (2, 3)]}, id="one by one"),
+        pytest.param(True, {"node1": [bad("ping_neighbor", "rail2", f"node{n}") for n in (2, 3)]}, id="one by one"),
         pytest.param(
             True,
-            {f"node{a}": [bad("ping_neighbour", "rail2", f"node{b}")] for a, b in ((1, 2), (3, 1))},
+            {f"node{a}": [bad("ping_neighbor", "rail2", f"node{b}")] for a, b in ((1, 2), (3, 1))},
             id="one each way",
         ),
         pytest.param(
-            True, {"node1": [bad("network_mtu"), bad("ping_neighbour", "rail2", "node2")]}, id="its own finding"
+            True, {"node1": [bad("network_mtu"), bad("ping_neighbor", "rail2", "node2")]}, id="its own finding"
         ),
     ],
 )
 def test_a_node_is_judged_by_no_other_ends_word_alone(counts, checks):
     """A host that swallows echoes must not take its neighbor out of service (attack S5)."""
-    told = judgements(with_places(verdict(**checks), {}))
+    told = judgments(with_places(verdict(**checks), {}))
     assert bool(told["k8s-1"]) is counts
     assert not told["k8s-2"]
 
@@ -125,21 +125,21 @@ def test_a_verdict_that_is_judged_again_is_the_same():
 def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
     policed = warning("ping_gateway", "so", "3 of 10 lost", "lost", "look", rail="rail2")
     lossy = {
-        "node1": [bad("ping_neighbour", "rail2", "node2")],
-        "node2": [policed, bad("ping_neighbour", "rail2", "node3")],
+        "node1": [bad("ping_neighbor", "rail2", "node2")],
+        "node2": [policed, bad("ping_neighbor", "rail2", "node3")],
     }
-    assert faults(verdict(**lossy)) == {("node1", "ping_neighbour"): "node2"}
+    assert faults(verdict(**lossy)) == {("node1", "ping_neighbor"): "node2"}
     # A leaf that polices everybody tells nothing.
     assert faults(verdict(**{**lossy, "node1": [policed, *lossy["node1"]]})) == {}
 
 
 def test_a_gateway_that_answers_no_echo_does_not_put_its_host_in_the_wrong():
     silent = warning("ping_gateway", "so", NO_ECHO, "answers ARP alone", "nothing", rail="rail2")
-    assert faults(verdict(**{**CUT, "node1": [silent, *CUT["node1"]]})) == {("node1", "ping_neighbour"): "node2"}
+    assert faults(verdict(**{**CUT, "node1": [silent, *CUT["node1"]]})) == {("node1", "ping_neighbor"): "node2"}
 
 
 def test_a_host_that_drops_echoes_by_its_own_settings_is_at_fault():
     closed = deviation("network_echo", {}, {}, "it drops them", "allow them", family=4)
     made = verdict(node1=CUT["node1"], node3=CUT["node1"], node2=[closed])
-    assert faults(made) == {("node1", "ping_neighbour"): "node2", ("node3", "ping_neighbour"): "node2"}
+    assert faults(made) == {("node1", "ping_neighbor"): "node2", ("node3", "ping_neighbor"): "node2"}
     assert faults(verdict(node1=[bad("traffic_read_lat", "rail2", "node2")], node2=[closed])) == {}

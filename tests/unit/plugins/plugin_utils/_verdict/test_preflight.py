@@ -32,7 +32,7 @@ FULL = Trouble("run_full", None, "/run has no room.")
 NAME = Trouble("no_interface", "rail2", "rail2: This host has no interface.")
 LOST = Trouble("interface_lost", "rail2", "rail2: The interface is gone.")
 MOVE = Trouble("address_renumbered", "rail1", "It would be renumbered.")
-BUSY = Trouble("host_busy", None, "A job runs.", "Let it end.")
+BUSY = Trouble("host_in_use", None, "A job runs.", "Let it end.")
 
 
 def on(trouble, *numbers):
