@@ -8,7 +8,7 @@ import typing as t
 
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._qos.leaf import DECLARED, choose
-from ..module_utils._qos.plan import switch_values
+from ..module_utils._qos.policy import switch_values
 from ..module_utils._qos.run import SPEC
 from ..plugin_utils._arguments import arguments
 from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse_two_declarations, torn_options

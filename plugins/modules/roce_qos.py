@@ -12,8 +12,8 @@ version_added: 1.0.0
 description:
   - Sets trust, priority flow control, the DSCP map, the traffic class of RDMA connections and the values of congestion
     notifications on the fabric's interfaces, and on no other.
-  - Uses the kernel's own interfaces (DCB netlink, configfs, debugfs) where the driver has them, and the vendor's tool
-    and sysfs files where not.
+  - Uses iproute2's C(dcb), configfs and debugfs where the driver has them, and the vendor's C(mlnx_qos) and sysfs files
+    where not.
   - Reads back what it wrote. RV(switch) holds the same values for the switches.
   - The settings last by one systemd unit for each interface, bound to its device; nothing rewrites them in a loop.
   - On mlx5 a change of flow control takes the link down for a moment; RV(disruptions) says so before, in check mode.

@@ -91,6 +91,9 @@ NEEDS: dict[str, tuple[Package, ...]] = {
     "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", "what drivers tell it", few=True), *SYSTEMS),
     "unit": (
         VENV,
+        Package("iproute2", "dcb", "the real dcb on a kernel of the test", few=True),
+        Package("gcc", "cc", "leads the netlink of dcb to the test", few=True),
+        Package("libc6-dev", "/usr/include/stdlib.h", "what gcc builds with", few=True),
         Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
         Package("openssh-client", "ssh-keygen", "keys for the pods of an MPI program", few=True),
     ),

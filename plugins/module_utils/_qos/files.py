@@ -2,38 +2,44 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files that make RoCE settings last: a program, its settings, and one unit bound to each interface."""
+"""The files that make RoCE settings last: the record of earlier values, and one unit bound to each interface."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import typing as t
 
 from .._files import Change
 from .._programs import Machine
+from .device import RDMA_CM
 
-PROGRAM = "/usr/local/lib/railops-rdma/roce_qos.py"
+if t.TYPE_CHECKING:
+    from .backends import Operation
+    from .device import Nic
+
 SETTINGS = "/etc/railops-rdma/roce-qos.json"
 UNITS = "/etc/systemd/system"
-UNIT = f"{UNITS}/railops-roce-qos@.service"
 NOTE = "Written by the module railops.rdma.roce_qos: change the inventory instead."
+RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
 
 UNIT_TEXT = """\
 # {note}
 [Unit]
-Description=RoCE quality of service of %I (railops.rdma)
-BindsTo=sys-subsystem-net-devices-%i.device
-After=sys-subsystem-net-devices-%i.device sys-kernel-config.mount sys-kernel-debug.mount
+Description=RoCE quality of service of {interface} (railops.rdma)
+BindsTo={device}
+After={device} sys-kernel-config.mount sys-kernel-debug.mount
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
 TimeoutStartSec=90
 ExecStartPre=-/sbin/modprobe rdma_cm
-ExecStart={python} {program} {settings} %I
+{lines}
 
 [Install]
-WantedBy=sys-subsystem-net-devices-%i.device
+WantedBy={device}
 """
 
 
@@ -50,10 +56,25 @@ def escape(text: str) -> str:
     return "".join(found)
 
 
+def device_of(interface: str) -> str:
+    """Return the device unit of an interface."""
+    return f"sys-subsystem-net-devices-{escape(interface)}.device"
+
+
+def unit_of(interface: str) -> str:
+    """Return the unit that sets an interface."""
+    return f"{UNITS}/railops-roce-qos@{escape(interface)}.service"
+
+
 def link_of(interface: str) -> str:
     """Return the link by which an interface's device unit starts its settings."""
-    name = escape(interface)
-    return f"{UNITS}/sys-subsystem-net-devices-{name}.device.wants/railops-roce-qos@{name}.service"
+    return f"{UNITS}/{device_of(interface)}.wants/{unit_of(interface).rpartition('/')[2]}"
+
+
+def quoted(argv: t.Iterable[str]) -> str:
+    """Return a command as a unit has it (systemd.service(5), "Command lines")."""
+    words = (re.sub(r'([\\"])', r"\\\1", word).replace("%", "%%").replace("$", "$$") for word in argv)
+    return " ".join(word if re.fullmatch(r"[\w./:,=@+-]+", word) else f'"{word}"' for word in words)
 
 
 class QosFiles(Machine):
@@ -74,37 +95,61 @@ class QosFiles(Machine):
         both = {**self.settings(), **interfaces}
         self.apply(self.changes({SETTINGS: _text(both)} if both else {}, {}))
 
+    def unit_text(self, nic: Nic, operations: t.Iterable[Operation]) -> str:
+        """Return the unit that sets an interface that comes up with its driver's defaults.
+
+        The shell writes the kernel's files: SELinux keeps configfs and debugfs from systemd-tmpfiles.
+        """
+        lines, files = [], {}
+        for operation in operations:
+            if found := nic.files_of(operation):
+                files.update(found)
+                continue
+            # The firmware may keep DCBX: that alone is no failure.
+            may_fail = "-" if operation[0] == "dcbx" else ""
+            lines.append(may_fail + quoted(self._found(nic.backend.argv(nic.interface, *operation))))
+            if proof := nic.backend.proof(nic.interface, *operation):
+                check = f"{shlex.join(self._found(proof[0]))} | grep -qF {shlex.quote(proof[1])}"
+                lines.append(quoted(["/bin/sh", "-c", check]))
+        if files:
+            there = shlex.join([*nic.rdma.values(), *files])
+            homes = {path.partition("/ports/")[0]: None for path in files if path.startswith(RDMA_CM)}
+            make = f"mkdir -p {shlex.join(homes)} && " if homes else ""
+            wait = f"until {make}ls {there} >/dev/null; do sleep 1; done"
+            lines.append(quoted(["/usr/bin/timeout", str(RDMA_WAIT), "/bin/sh", "-c", wait]))
+            echoes = (f"echo {number} >{shlex.quote(path)}" for path, number in files.items())
+            lines += [quoted(["/bin/sh", "-c", echo]) for echo in echoes]
+        return UNIT_TEXT.format(
+            note=NOTE,
+            interface=nic.interface.replace("%", "%%"),
+            device=device_of(nic.interface).replace("%", "%%"),
+            lines="\n".join(f"ExecStart={line}" for line in lines),
+        )
+
     def wanted_changes(
-        self, interfaces: t.Mapping[str, t.Any], program: str, python: str, *, persist: bool = True
+        self, interfaces: t.Mapping[str, t.Any], units: t.Mapping[str, str | None], *, persist: bool = True
     ) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces.
 
         The settings file is also the record of what was there before: it is kept when nothing has to last.
 
         :param interfaces: settings by interface.
-        :param program: the text that sets them at boot.
-        :param python: the interpreter that runs it.
+        :param units: the text of the unit of each interface; None of one that has none.
         :param persist: whether they have to last.
         """
-        lasting = persist and bool(interfaces)
-        unit = UNIT_TEXT.format(note=NOTE, python=python, program=PROGRAM, settings=SETTINGS)
-        files = {
-            PROGRAM: program if lasting else None,
-            SETTINGS: _text(interfaces) if interfaces else None,
-            UNIT: unit if lasting else None,
-        }
-        links: dict[str, str | None] = dict.fromkeys(self._our_links())
-        links.update({link_of(name): UNIT for name in interfaces if lasting})
-        return self.changes(files, links)
+        files: dict[str, str | None] = dict.fromkeys(self._ours(UNITS))
+        folders = [f"{UNITS}/{name}" for name in self.names(UNITS) if name.endswith(".device.wants")]
+        links: dict[str, str | None] = {link: None for folder in folders for link in self._ours(folder)}
+        if persist:
+            files.update({unit_of(name): text for name, text in units.items()})
+            links.update({link_of(name): unit_of(name) for name, text in units.items() if text})
+        return self.changes({**files, SETTINGS: _text(interfaces) if interfaces else None}, links)
 
-    def _our_links(self) -> list[str]:
-        return [
-            f"{UNITS}/{folder}/{name}"
-            for folder in self.names(UNITS)
-            if folder.startswith("sys-subsystem-net-devices-") and folder.endswith(".device.wants")
-            for name in self.names(f"{UNITS}/{folder}")
-            if name.startswith("railops-roce-qos@")
-        ]
+    def _found(self, argv: list[str]) -> list[str]:
+        return [self.tool(argv[0]) or argv[0], *argv[1:]]
+
+    def _ours(self, folder: str) -> list[str]:
+        return [f"{folder}/{name}" for name in self.names(folder) if name.startswith("railops-roce-qos@")]
 
 
 def _text(interfaces: t.Mapping[str, t.Any]) -> str:

@@ -14,7 +14,7 @@ import typing as t
 
 from .._check import Check, compared, skipped, warning
 from .._errors import InputError, Problem
-from .plan import OPTIONS, QosPolicy, make_policy
+from .policy import OPTIONS, QosPolicy, make_policy
 
 if t.TYPE_CHECKING:
     from .plan import State

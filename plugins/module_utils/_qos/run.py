@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-import sys
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -20,11 +18,12 @@ from .._files import Sysfs
 from .._module import rails_spec
 from .._ports import ports_of
 from .._untouchable import read_untouchable
-from . import device
 from . import plan as planning
-from .device import Nic, QosError
-from .files import SETTINGS, QosFiles
+from .backends import BACKENDS, QosError
+from .device import Nic
+from .files import SETTINGS, QosFiles, unit_of
 from .leaf import AWAY, DECLARED, NOWHERE, choose, foreign, leaf_check, undeclared_check
+from .policy import OPTIONS, switch_values, warnings_of
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -34,8 +33,8 @@ SPEC = {
     "out_of_service": {"type": "list", "elements": "dict"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    **planning.OPTIONS,
-    "backend": {"type": "str", "choices": ["auto", *device.BACKENDS], "default": "auto"},
+    **OPTIONS,
+    "backend": {"type": "str", "choices": ["auto", *BACKENDS], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "persist": {"type": "bool", "default": True},
     "replace": {"type": "bool", "default": False},
@@ -79,7 +78,7 @@ class QosRun:
 
     def read(self) -> None:
         """Read every interface and plan it."""
-        self.nics = {name: nic for name, nic in self.nics.items() if nic.exists}
+        self.nics = {name: nic for name, nic in self.nics.items() if nic.exists(f"/sys/class/net/{name}")}
         if missing := [name for name in self.rails if name not in self.nics]:
             ports = ports_of()
             unknown = [name for name in missing if ports.get(self.rails[name], ("",))[0] != name]
@@ -151,16 +150,13 @@ class QosRun:
         if self.source != DECLARED:
             return {name: entry for name, entry in self.recorded.items() if name in self.rails or name in self.kept}
         found = dict(self.kept)
-        options = {name: self.params[name] for name in planning.OPTIONS if self.params[name] is not None}
+        options = {name: self.params[name] for name in OPTIONS if self.params[name] is not None}
         for name in self.rails:
             plan = self.plans[name]
             if not plan.boot:
                 continue
             old = self.recorded.get(name, {})
             found[name] = {
-                "backend": self.values[name]["backend"] or "auto",
-                "rdma": bool(self.values[name]["rdma"]),
-                "operations": [list(operation) for operation in plan.boot],
                 "original": old.get("original")
                 or {key: value for key, value in plan.before.items() if value is not None},
                 "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
@@ -265,9 +261,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             }
             for name, plan in run.plans.items()
         },
-        "switch": {}
-        if run.source == NOWHERE or run.params["network"] != "roce"
-        else planning.switch_values(run.policy),
+        "switch": {} if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
         "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
         "notes": notes,
         "reboot_required": False,
@@ -283,14 +277,19 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     doing = QosRun(module, Sysfs(), QosFiles(module=module), Nic)
     doing.refuse_untouchable()
     doing.read()
-    changes = doing.files.wanted_changes(
-        doing.settings(), inspect.getsource(device), sys.executable, persist=module.params["persist"]
-    )
+    settings = doing.settings()
+    units = {
+        name: doing.files.unit_text(doing.nics[name], doing.plans[name].boot)
+        if name in doing.plans
+        else doing.files.read(unit_of(name))
+        for name in settings
+    }
+    changes = doing.files.wanted_changes(settings, units, persist=module.params["persist"])
     if not module.check_mode:
         doing.write()
         doing.files.apply(changes)
         if any(change.path != SETTINGS for change in changes):
             # A host without a running systemd (a container, an image build) reads the units when it boots.
             doing.files.run(["systemctl", "daemon-reload"])
-    warnings = [*doing.warnings, *(planning.warnings_of(doing.policy) if doing.source != AWAY else [])]
+    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.source != AWAY else [])]
     return {**report(doing, changes), "warnings": warnings}

@@ -4,119 +4,36 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import runpy
-import struct
+import shlex
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+from ansible_collections.railops.rdma.plugins.module_utils._qos import backends
 from ansible_collections.railops.rdma.plugins.module_utils._qos import run as work
 from ansible_collections.railops.rdma.tests.unit import machines
+from ansible_collections.railops.rdma.tests.unit.dcb_double import FRESH_ETS, DcbDouble
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
 STORAGE = "ens20f0np0"
-PROGRAM = "usr/local/lib/railops-rdma/roce_qos.py"
 SETTINGS = "etc/railops-rdma/roce-qos.json"
-UNIT = "etc/systemd/system/railops-roce-qos@.service"
+UNIT = "etc/systemd/system/railops-roce-qos@{0}.service"
 LINK = "etc/systemd/system/sys-subsystem-net-devices-{0}.device.wants/railops-roce-qos@{0}.service"
 
 
-def ets_of(wanted):
-    """Return the struct ieee_ets of classes, shares and algorithms, as the kernel answers."""
-    classes, share, algorithm = bytes(wanted[:8]), bytes(wanted[8:16]), bytes(wanted[16:])
-    return bytes([0, 8, 0]) + share + share + algorithm + classes + bytes(24)
-
-
-def attributes(data):
-    """Split netlink attributes."""
-    while data:
-        size, kind = struct.unpack_from("=HH", data)
-        yield kind, data[4:size]
-        data = data[size + -size % 4 :]
+FRESH = [*range(8), *[0] * 8, *FRESH_ETS[16:]]
 
 
 def numbered(found):
     return {int(key) if key.isdigit() else key: value for key, value in found.items()}
-
-
-class FakeMlx5:
-    """DCB of mlx5: only the DSCP selector, set replaces, the map decides on trust, changing PFC flaps the link."""
-
-    def __init__(self):
-        self.ports = {}
-        self.writes = []
-        self.flaps = []
-        self.keeps_dcbx = False
-        self.overridden = False
-        self.broken = None  # the interface, and what cannot be done there
-
-    def _answer(self, *what):
-        if what == self.broken:
-            raise OSError(errno.EIO, "Input/output error")
-
-    def port(self, interface):
-        return self.ports.setdefault(interface, {"pfc": 0, "dscp": {}, "dcbx": 0x0A})
-
-    def get(self, interface):
-        port = self.port(interface)
-        return {
-            "pfc": port["pfc"],
-            "pfc_cap": 8,
-            "delay": port.get("delay", 7),
-            "dscp": sorted(port["dscp"].items()),
-            "dcbx": port["dcbx"],
-            "ets": port.get("ets"),
-        }
-
-    def set(self, interface, payload, command=20):
-        """Take a message of DCB; numbers are those of include/uapi/linux/dcbnl.h."""
-        ((_ieee, nested),) = attributes(payload)
-        ((kind, data),) = attributes(nested)
-        if kind == 2:  # PFC
-            self.set_pfc(interface, data[1], *struct.unpack_from("=H", data, 4))
-        elif kind == 1:  # ETS
-            self.set_ets(interface, data)
-        else:
-            ((_app, entry),) = attributes(data)
-            _selector, priority, dscp = struct.unpack("=BBH", entry)
-            {20: self.set_app, 27: self.del_app}[command](interface, dscp, priority)
-
-    def set_pfc(self, interface, enabled, delay):
-        self._answer(interface, "pfc")
-        self.writes.append((interface, "pfc", enabled))
-        if delay != 7:
-            self.port(interface)["delay"] = delay
-        if self.port(interface)["pfc"] != enabled:
-            self.flaps.append(interface)
-        if not self.overridden:
-            self.port(interface)["pfc"] = enabled
-
-    def set_ets(self, interface, data):
-        self.writes.append((interface, "ets", data))
-        self.port(interface)["ets"] = data
-
-    def set_app(self, interface, dscp, priority):
-        self.writes.append((interface, "set", dscp, priority))
-        self.port(interface)["dscp"][dscp] = priority
-
-    def del_app(self, interface, dscp, priority):
-        self._answer(interface, "del")
-        self.writes.append((interface, "del", dscp, priority))
-        if self.port(interface)["dscp"].get(dscp) != priority:
-            raise OSError(errno.ENOENT, "No such file or directory")
-        del self.port(interface)["dscp"][dscp]
-
-    def set_dcbx(self, interface, mode):
-        if self.keeps_dcbx:
-            raise OSError(errno.EPERM, "the device keeps DCBX to itself")
-        self.port(interface)["dcbx"] = mode
 
 
 MLNX_QOS = (Path(__file__).parents[2] / "fixtures/programs/mlnx_qos").read_text(encoding="utf-8")
@@ -135,19 +52,23 @@ def rdma_cm(root):
 
 
 @pytest.fixture
-def dcb():
-    return FakeMlx5()
+def dcb(tmp_path):
+    double = DcbDouble()
+    end = double.install(tmp_path / "bin")
+    yield double
+    end()
 
 
 @pytest.fixture
 def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
-    (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     install(tmp_path / "bin", plain("eno1"))
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     machines.stand_for_the_host(monkeypatch, root)
     nic = work.Nic
-    monkeypatch.setattr(work, "Nic", lambda name, backend: nic(name, backend, str(root), dcb))
+    monkeypatch.setattr(work, "Nic", lambda name, backend: nic(name, backend, str(root)))
+    netlink = SimpleNamespace(socket=dcb.connect, AF_UNSPEC=0, AF_NETLINK=16, SOCK_RAW=3)
+    monkeypatch.setattr(backends, "socket", netlink)
     return {"rails": RAILS, "priority": 5, "dscp": 40}
 
 
@@ -171,7 +92,7 @@ def test_check_mode_predicts_and_writes_nothing(run_module, dcb, root):
     real = run_module(_ansible_diff=True)
     assert predicted["diff"] == real["diff"]
     assert predicted["changes"] == real["changes"]
-    before = {"trust": "pcp", "pfc": [], "dscp_map": {}, "dcbx": "firmware", "traffic_class": 0}
+    before = {"trust": "pcp", "pfc": [], "dscp_map": {}, "dcbx": "firmware", "traffic_class": 0, "ets": FRESH}
     assert predicted["interfaces"]["ens1np0"]["before"] == before
     assert predicted["disruptions"]["ens1np0"] == ["the link goes down for a moment when flow control changes"]
 
@@ -180,7 +101,7 @@ def test_absent_undoes_present(run_module, dcb, root):
     run_module()
     assert run_module(state="absent")["changed"] is True
     assert dcb.port("ens1np0") == {"pfc": 0, "dscp": {}, "dcbx": 0}
-    for path in (PROGRAM, SETTINGS, UNIT, LINK.format("ens1np0")):
+    for path in (SETTINGS, UNIT.format("ens1np0"), LINK.format("ens1np0")):
         assert not os.path.lexists(root / path)
     assert run_module(state="absent")["changed"] is False
 
@@ -221,13 +142,9 @@ def test_guides_defect_a_missing_traffic_class_file_was_fatal(run_module, root):
 
 
 @pytest.fixture
-def no_dcb(dcb, monkeypatch):
+def no_dcb(dcb):
     """Give the interfaces a driver without flow control."""
-
-    def refuse(interface):
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    monkeypatch.setattr(dcb, "get", refuse)
+    dcb.absent = True
 
 
 def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
@@ -297,6 +214,12 @@ def test_guides_defect_nothing_was_read_back(refused, dcb):
     assert refused("did not keep", fix="DCBX")["differences"]["pfc"]["wanted"] == [5]
 
 
+def test_a_refused_flow_control_is_noticed(refused, dcb):
+    dcb.broken = ("ens2np0", "pfc")
+    refused("ens2np0", "taken back, on all interfaces")
+    assert dcb.port("ens1np0")["pfc"] == dcb.port("ens2np0")["pfc"] == 0
+
+
 def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb):
     dcb.keeps_dcbx = True
     assert run_module().get("failed") is None
@@ -364,7 +287,7 @@ def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, refu
 def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_module, refused, root, dcb, before):
     for number in range(1, 9):
         dcb.ports[f"ens{number}np0"] = json.loads(json.dumps(before), object_hook=numbered)
-    dcb.broken = ("ens8np0", "pfc")
+    dcb.broken = ("ens8np0", "set")
     failed = refused("ens8np0", "taken back, on all interfaces", fix="[qos_refused]", replace=True)
     assert "Input/output error" in failed["msg"]
     for number in range(1, 8):
@@ -380,7 +303,7 @@ def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_modul
 
 def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):
     run_module(persist=False)
-    assert not (root / UNIT).exists()
+    assert not (root / UNIT.format("ens1np0")).exists()
     assert not os.path.lexists(root / LINK.format("ens1np0"))
     assert run_module(persist=False)["changed"] is False
     run_module(state="absent")
@@ -394,21 +317,50 @@ def test_what_we_never_set_is_not_taken_back(run_module, dcb):
     assert dcb.port("ens1np0")["pfc"] == 8
 
 
-def test_more_paused_priorities_than_the_nic_has(run_module, dcb, monkeypatch):
-    get = dcb.get
-    monkeypatch.setattr(dcb, "get", lambda interface: {**get(interface), "pfc_cap": 1})
+def test_more_paused_priorities_than_the_nic_has(run_module, dcb):
+    dcb.pfc_cap = 1
     assert "pfc_priorities" in run_module(pfc_priorities=[3, 5])["fix"]
 
 
-def test_the_installed_program_sets_a_nic_that_comes_up_anew(run_module, dcb, root, monkeypatch):
-    run_module()
+def start(root, interface):
+    """Run the lines of a unit as systemd does, up to the first that fails; return its exit status."""
+    text = (root / UNIT.format(interface)).read_text().replace("/sys/", f"{root}/sys/").replace("out 60", "out 1")
+    for line in text.splitlines():
+        if line.startswith("ExecStart="):
+            may_fail, command = line[10:11] == "-", line[10:].lstrip("-")
+            done = subprocess.run(
+                shlex.split(command.replace("%%", "%").replace("$$", "$")), check=False, env={"PATH": "/usr/bin:/bin"}
+            )
+            if done.returncode and not may_fail:
+                return done.returncode
+    return 0
+
+
+def test_the_unit_sets_a_nic_that_comes_up_with_defaults(run_module, dcb, root):
+    traffic_class = root / "sys/kernel/config/rdma_cm/mlx5_2/ports/1/default_roce_tos"
+    run_module(ets_bandwidth=60)
     dcb.ports.clear()
-    program = runpy.run_path(str(root / PROGRAM))
-    nic = program["Nic"]
-    monkeypatch.setitem(program["main"].__globals__, "Nic", lambda name, backend: nic(name, backend, str(root), dcb))
-    assert program["main"]([str(root / SETTINGS), "ens3np0"]) == 0
-    assert dcb.port("ens3np0") == {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 9}
-    assert program["main"]([str(root / SETTINGS), "eno1"]) == 0
+    traffic_class.write_text("0\n")
+    assert start(root, "ens3np0") == 0
+    port = dcb.port("ens3np0")
+    assert (port["pfc"], port["dscp"], port["dcbx"]) == (32, {40: 5, 48: 6}, 9)
+    assert port["ets"][8:16] == [40, 0, 0, 0, 0, 60, 0, 0]
+    assert traffic_class.read_text() == "162\n"
+    assert start(root, "ens3np0") == 0
+    assert not [line for line in run_module(ets_bandwidth=60)["changes"] if line.startswith("ens3np0")]
+
+
+def test_the_unit_fails_where_a_setting_fails(run_module, dcb, root):
+    run_module()
+    dcb.keeps_dcbx = True
+    assert start(root, "ens3np0") == 0, "the firmware may keep DCBX"
+    dcb.ports.clear()
+    dcb.broken = ("ens3np0", "pfc")
+    assert start(root, "ens3np0") != 0
+    dcb.broken = None
+    device = next((root / "sys/class/net/ens3np0/device/infiniband").iterdir())
+    device.rename(device.with_name("mlx5_9"))
+    assert start(root, "ens3np0") == 124, "the RDMA device of the record is not there"
 
 
 # Lossless RoCE asks first
@@ -470,19 +422,28 @@ def test_the_same_priority_set_by_others_is_taken_over(run_module, dcb):
     assert run_module()["changed"] is True
 
 
-def test_a_share_of_the_bandwidth(run_module, dcb, root):
-    for rail in RAILS:
-        dcb.port(rail["interface"])["ets"] = ets_of([*range(8), *[0] * 16])
+def test_a_share_of_the_bandwidth(run_module, dcb):
     predicted = run_module(ets_bandwidth=60, _ansible_check_mode=True, _ansible_diff=True)
     real = run_module(ets_bandwidth=60, _ansible_diff=True)
     assert predicted["diff"] == real["diff"]
-    wanted = [0, 0, 0, 0, 0, 5, 6, 0, 40, 0, 0, 0, 0, 60, 0, 0, 2, 0, 0, 0, 0, 2, 0, 0]
-    assert ("ens1np0", "ets", ets_of(wanted)) in dcb.writes
+    algorithms = ["ets", "strict", "strict", "strict", "strict", "ets", "strict", "strict"]
+    wanted = [0, 0, 0, 0, 0, 5, 6, 0, 40, 0, 0, 0, 0, 60, 0, 0, *algorithms]
+    assert ("ens1np0", "ets", wanted) in dcb.writes
     assert {check["status"] for check in of(run_module(ets_bandwidth=60), "roce_ets")} == {"ok"}
     assert "60 percent of the bandwidth for priority 5 (ETS)" in real["switch"]["text"]
     assert of(run_module(), "roce_ets") == []
     run_module(state="absent")
-    assert dcb.port("ens1np0")["ets"] == ets_of([*range(8), *[0] * 16])
+    assert dcb.port("ens1np0")["ets"] == FRESH
+
+
+def test_without_dcb_ets_is_left_alone_and_the_package_is_named(run_module, refused, mlnx_qos, tmp_path):
+    machines.program(tmp_path / "bin/dcb", "exit 127")
+    result = run_module(rails=RAILS[:1], ets_bandwidth=60)
+    assert not [line for line in result["changes"] if " ets " in line]
+    (check,) = of(result, "roce_ets")
+    assert (check["status"], "install iproute2 5.12 or later" in check["cause"]) == ("skipped", True)
+    (tmp_path / "bin/mlnx_qos").unlink()
+    refused("dcb is not installed: install iproute2 5.12 or later", rails=RAILS[:1])
 
 
 def test_a_share_that_cannot_be_is_refused(run_module):

@@ -7,11 +7,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import (
+from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import differences, plan_nic
+from ansible_collections.railops.rdma.plugins.module_utils._qos.policy import (
     QosPolicy,
-    differences,
     make_policy,
-    plan_nic,
     switch_values,
     warnings_of,
 )
