@@ -152,7 +152,15 @@ def _first(spans: list[tuple[int, int]], count: int | None) -> list[tuple[int, i
     return taken
 
 
-def check_pods_per_node(files: dict[str, str], *, reserved: list[str], pods_per_node: int | None) -> list[str]:
+def _ends(low: int, high: int, ends: t.Mapping[str, int] | None) -> list[tuple[int, int]]:
+    """Return the spans that are reserved at both ends of the usable addresses, which may be empty."""
+    first, last = (ends or {}).get("first", 0), (ends or {}).get("last", 0)
+    return [span for span in ((low, low + first - 1), (high - last + 1, high)) if span[0] <= span[1]]
+
+
+def check_pods_per_node(
+    files: dict[str, str], *, reserved: list[str], pods_per_node: int | None, ends: t.Mapping[str, int] | None = None
+) -> list[str]:
     """Where CIDRPools give pods their addresses: each node has exactly the plan's, by docs/guides/fabric.md.
 
     In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
@@ -172,7 +180,9 @@ def check_pods_per_node(files: dict[str, str], *, reserved: list[str], pods_per_
                 subnet = IPNetwork(one["subnet"])
                 taken = [(int(IPAddress(one["gateway"])),) * 2] if one["gateway"] else []
                 size = min(subnet.size, size4 or subnet.size)
-                free = _without([(subnet.first + 1, subnet.first + size - 2)], taken)
+                usable = (subnet.first + 1, subnet.first + size - 2)
+                taken += _ends(*usable, ends)
+                free = _without([usable], taken)
                 node = free[0][0]
                 pods = _first(_without(free, [(node, node)]), pods_per_node or (None if size4 else 28))
                 if subnet.version == 6 and subnet.size > nv_ipam.MOST_WALKED:
@@ -184,8 +194,18 @@ def check_pods_per_node(files: dict[str, str], *, reserved: list[str], pods_per_
     return [*wrong, *(f"{key} is nobody's" for key in have)]
 
 
-def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: list[str]) -> list[str]:
-    """Return what is wrong with a plan, as sentences."""
+def check(
+    files: dict[str, str],
+    *,
+    mode: str,
+    reserved: list[str],
+    foreign: list[str],
+    ends: t.Mapping[str, int] | None = None,
+) -> list[str]:
+    """Return what is wrong with a plan, as sentences.
+
+    :param ends: how many usable addresses are reserved at each end of a subnet.
+    """
     host_plans = [json.loads(text) for path, text in files.items() if path.startswith("hosts/")]
     pools = pools_of(files)
     hosts: list[IPAddress] = []
@@ -214,6 +234,7 @@ def check(files: dict[str, str], *, mode: str, reserved: list[str], foreign: lis
     handed = _handed_out(hosts, pools)
     wrong += _check_disjoint(hosts, gateways, pools, handed)
     wrong += _check_avoided(handed, subnets, reserved, foreign)
+    wrong += _check_ends(handed, subnets, ends)
     wrong += _check_partition(subnets, pools, mode)
     wrong += _check_aggregates(files, subnets, mode)
     wrong += _check_prefixes(host_plans, subnets, files)
@@ -263,6 +284,18 @@ def _check_avoided(handed, subnets, reserved, foreign) -> list[str]:
     for text in foreign:
         if any(net in IPNetwork(text) or IPNetwork(text) in net for net in set(subnets.values())):
             wrong.append(f"foreign network {text} is used")
+    return wrong
+
+
+def _check_ends(handed, subnets, ends) -> list[str]:
+    """The first and the last usable addresses of each subnet, as many as reserved, belong to no node and no pod."""
+    wrong = []
+    for net in set(subnets.values()):
+        low, high = (net.first, net.last) if net.size == 2 else (net.first + 1, net.last - 1)
+        for begin, end in _ends(low, high, ends):
+            span = IPSet(IPRange(IPAddress(begin, net.version), IPAddress(end, net.version)))
+            if taken := handed & span:
+                wrong.append(f"reserved ends of {net} are handed out: {list(taken.iter_cidrs())[:3]}")
     return wrong
 
 

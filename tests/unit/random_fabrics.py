@@ -85,6 +85,7 @@ def fabrics(draw):
         "gateway": draw(st.sampled_from(["first", "first", "last", "none", 2, 5, -2, -4])),
         "host_addresses": draw(st.sampled_from(["start", "end"])),
         "pods_per_node": draw(st.sampled_from([None, None, None, 1, 2])),
+        "reserved_per_subnet": draw(st.sampled_from([None, None, {"first": 3, "last": 0}, {"first": 1, "last": 2}])),
         "existing_networks": ["192.168.0.0/16", "fd99::/32"],
     }
     explicit = mode == "shared" and draw(st.booleans())

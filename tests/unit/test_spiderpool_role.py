@@ -261,6 +261,7 @@ def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path:
     "settings",
     [
         {"spiderpool_install_cni": "auto"},
+        {"spiderpool_values": {"plugins": {"installCNI": False}}},
         {"fabric_ipam": "nv-ipam"},
         {"fabric_attachment": "none"},
         {"cluster_components": {"spiderpool": "adopt"}},
@@ -268,11 +269,12 @@ def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path:
     ],
 )
 def test_no_plugin_is_copied_where_this_run_replaces_none(tmp_path: Path, settings: Json) -> None:
-    applied = []
-    for more in ({}, settings):
-        include, known = cni_play(tmp_path, **more)
-        applied.append(all(value("{{ " + row + " }}", **{**known, **include["vars"]}) for row in include["when"]))
-    assert applied == [True, False]
+    # The Helm value wins over the option.
+    more = {"spiderpool_install_cni": "auto", "spiderpool_values": {"plugins": {"installCNI": True}}}
+    for given, copied in (({}, True), (settings, False), (more, True)):
+        include, known = cni_play(tmp_path, **given)
+        applied = [value("{{ " + row + " }}", **{**known, **include["vars"]}) for row in include["when"]]
+        assert all(applied) is copied
 
 
 def test_a_teardown_that_finds_no_release_restores_what_an_earlier_one_left() -> None:
@@ -419,6 +421,33 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
     folder = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
     whole = {"install": install, "needs": needs, "programs": folder}
     assert {key: value(asked[key], **known) for key in whole} == whole
+
+
+WEBHOOKS = "sriov.operatorConfig."
+
+
+@pytest.mark.parametrize(
+    ("device", "given", "extra"),
+    [
+        ("", {}, {}),
+        ("sriov", {}, {"enableOperatorWebhook": 5732}),
+        (
+            "ib-sriov",
+            {"spiderpool_values": {"sriov": {"operatorConfig": {"enableInjector": True}}}},
+            {"enableInjector": 5731, "enableOperatorWebhook": 5732},
+        ),
+        ("sriov", {"spiderpool_values": {"sriov": {"operatorConfig": {"enableOperatorWebhook": False}}}}, {}),
+        ("sriov", {"cluster_components": {"sriov_operator": "adopt"}}, {}),
+    ],
+)
+def test_host_ports_of_the_sriov_operator_are_those_of_its_webhooks(device: str, given: Json, extra: Json) -> None:
+    (play, *_rest) = content("playbooks/preflight.yml")
+    tasks = {task["name"]: task for task in play["tasks"]}
+    asked = tasks["Ask each host what is in the way"]["railops.rdma.rail_audit"]["settings"]["cni"]
+    known = {**play["vars"], "hostvars": {"localhost": given}, "__site_cluster": {"there": True}}
+    ports = value(asked["ports"], **{**known, "__site_own_device": device})
+    assert {name[len(WEBHOOKS) :]: port for name, port in ports.items() if name.startswith(WEBHOOKS)} == extra
+    assert ports["spiderpoolAgent.httpPort"] == 5710
 
 
 def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: Path) -> None:

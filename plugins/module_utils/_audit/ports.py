@@ -55,7 +55,7 @@ def port_checks(ports: t.Mapping[str, t.Any], files: HostFiles) -> list[Check]:
         if all(name.startswith(OWN) for name in names):
             continue
         cause = f"Spiderpool needs TCP port {port}, and {', '.join(names)} listens there"
-        fix = f"Stop that program, or set another port in spiderpool_values: {option}."
+        fix = f"Stop that program, or change this Helm value in spiderpool_values: {option}."
         make = deviation if option.startswith(AGENT) else warning
         checks.append(make("host_port", port, names, cause, fix))
     return checks

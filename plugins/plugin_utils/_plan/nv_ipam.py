@@ -120,6 +120,11 @@ def files(plan: FabricPlan) -> dict[str, str]:
 
 def problems(plan: FabricPlan) -> t.Iterator[Problem]:
     """Give pools that the API would not take, or not with the status that they will have."""
+    last = (plan.fabric.reserved_per_subnet or {"last": 0})["last"]
+    if last and (lengths := _lengths_without_end(plan)):
+        text = f"nv-ipam cannot keep the last {last} addresses of IPv6 subnets of /{lengths[0]} from pods."
+        fix = "Set last to 0, or a longer IPv6 fabric_node_prefix. [nv_ipam_last]"
+        yield Problem("fabric_reserved_per_subnet", text, fix)
     for pool in cidr_pools(plan):
         name = pool["metadata"]["name"]
         if (index := pool["spec"].get("gatewayIndex", 0)) > MOST_INDEX:
@@ -136,11 +141,15 @@ def problems(plan: FabricPlan) -> t.Iterator[Problem]:
             yield Problem("fabric_ipam", text, fix)
 
 
+def _lengths_without_end(plan: FabricPlan) -> list[int]:
+    """Return the lengths of the subnets whose pods get each address behind the node's."""
+    rest_is_pods = plan.fabric.backend.rest_is_pods
+    return sorted({one.subnet_length for one in plan.blocks if rest_is_pods(one.family, one.subnet_length)})
+
+
 def warnings(plan: FabricPlan) -> list[str]:
     """Return what these pools cannot say."""
-    rest_is_pods = plan.fabric.backend.rest_is_pods
-    lengths = {one.subnet_length for one in plan.blocks if rest_is_pods(one.family, one.subnet_length)}
     return [
         f"In IPv6 subnets of /{length} pods have every address behind the node's: nv-ipam cannot keep any from them."
-        for length in sorted(lengths)
+        for length in _lengths_without_end(plan)
     ]

@@ -141,7 +141,8 @@ def test_who_listens_on_a_host_port_of_spiderpool_is_named_with_the_option(monke
         ("deviation", 5710, ["beehive (pid 77)"]),
         ("warning", 5722, ["a process that /proc does not show"]),
     ]
-    assert checks[0]["fix"] == "Stop that program, or set another port in spiderpool_values: spiderpoolAgent.httpPort."
+    fix = "Stop that program, or change this Helm value in spiderpool_values: spiderpoolAgent.httpPort."
+    assert checks[0]["fix"] == fix
     assert preflight.look_at_ports(request_of()) == ([], {}), "without a cluster there is no Spiderpool"
 
 

@@ -156,12 +156,9 @@ def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case, length):
 
 def wrong_of(made, raw):
     """What the checker, which knows nothing of the planner, and the CRDs say of a plan."""
-    wrong = plan_checker.check(
-        made.files, mode=raw["mode"], reserved=raw.get("reserved", []), foreign=raw.get("existing_networks", [])
-    )
-    wrong += plan_checker.check_pods_per_node(
-        made.files, reserved=raw.get("reserved", []), pods_per_node=raw.get("pods_per_node")
-    )
+    kept = {"reserved": raw.get("reserved", []), "ends": raw.get("reserved_per_subnet")}
+    wrong = plan_checker.check(made.files, mode=raw["mode"], foreign=raw.get("existing_networks", []), **kept)
+    wrong += plan_checker.check_pods_per_node(made.files, pods_per_node=raw.get("pods_per_node"), **kept)
     if CRDS.is_dir():
         wrong += [text for obj in [*objects(made, "cidrpools"), *objects(made, "networks")] for text in server()(obj)]
     return wrong

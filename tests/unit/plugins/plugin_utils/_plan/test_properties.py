@@ -41,9 +41,10 @@ def planned(raw, nodes, lock=None):
 
 
 def wrong_of(made, raw):
+    kept = {"reserved": raw["reserved"], "ends": raw["reserved_per_subnet"], "foreign": raw["existing_networks"]}
     names = [rail.name for rail in made.plan.fabric.rails]
     return [
-        *plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=raw["existing_networks"]),
+        *plan_checker.check(made.files, mode=raw["mode"], **kept),
         *plan_checker.check_out_of_service(made.files, raw, names),
     ]
 
