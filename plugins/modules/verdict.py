@@ -97,6 +97,12 @@ options:
     description: Why the plan could not be compared with the inventory.
     type: str
     default: ""
+  history:
+    description:
+      - How many verdicts C(history.json) keeps, each with its time, status and causes. C(report.html) shows which
+        causes are new since the last of them.
+    type: int
+    default: 10
   fail:
     description: Fail when the verdict is V(deviation) or V(error); with O(folders) also when it is V(incomplete).
     type: bool

@@ -65,6 +65,7 @@ PLAYBOOKS: dict[str, Spec] = {
     "audit_gate_ignore": {"type": "list", "elements": "str"},
     "audit_limits": {"type": "dict"},
     "audit_port_gbits": {"type": "float"},
+    "audit_keep": {"type": "int"},
     "audit_lldp_listen": {"type": "int"},
     **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
     "discover_dir": {"type": "path"},

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 

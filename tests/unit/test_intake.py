@@ -32,7 +32,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule impor
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import slot, with_verdict
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import DATA, with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
@@ -129,8 +129,7 @@ RESULT = st.fixed_dictionaries(
     {"checks": ROWS_OF_CHECKS, "facts": st.one_of(FACTS, FACTS, WEIRD)},
     optional={"node": near("n1", None), "plan_digest": near("d"), "error": near(None, "boom"), "schema": near(1, 2)},
 )
-SLOTS = ("style", "chip", "findings", "legend", "only", "data", "when", "rail0", "sign0", "rail1", "sign1")
-PAGE = "".join(map(slot, SLOTS))
+PAGE = DATA.format("verdict", "null")
 
 
 def printable(text):

@@ -2,11 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the report says, as plain data: counted once, shown by `markdown` as Markdown and as HTML.
-
-The HTML's table of nodes gets the blocks' offsets, not every address: a page for 10,000 nodes stays below a megabyte,
-and the browser does the same arithmetic as `Block` (a test compares the two).
-"""
+"""What the report shows, as plain data: counted once, shown by `markdown` as text and by the page's script."""
 
 from __future__ import annotations
 
@@ -14,7 +10,9 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass
 
-from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone, address_text
+from ...module_utils._fabric.labels import DECLARED
+from ...module_utils._words import count
+from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone, address_text, range_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
@@ -181,7 +179,7 @@ RAIL_TITLES = (
     "Leaf",
     "Network",
     "First gateway",
-    "Pods a node",
+    "Pods per node",
 )
 
 
@@ -203,49 +201,99 @@ def rail_table(report: PlanReport) -> tuple[list[str], list[list[str]]]:
     return used_columns(titles, rail_rows(report))
 
 
-# --- the table of nodes -----------------------------------------------------------------------------------------------
+# --- the page's data --------------------------------------------------------------------------------------------------
+
+WITH_PODS = 1_000
+"""Above this many nodes the page has each node's own addresses, and neither gateways nor the pods' ranges."""
 
 
-def _block_data(block: Block) -> dict[str, t.Any]:
-    """Return a block for the browser; numbers as text, because an IPv6 address does not fit a JavaScript number."""
+def _addresses(node: Node, blocks: t.Sequence[t.Sequence[Block]], pods: bool) -> list[list[str]]:
+    """Return a text per rail and family: the node's address, its gateway and its pods' addresses, `|` between them."""
 
-    def spans(ranges: t.Iterable[tuple[int, int]]) -> list[list[str]]:
-        return [[str(low), str(high)] for low, high in ranges]
+    def text(block: Block) -> str:
+        host, gateway = block.host(node.slot), block.gateway(node.slot)
+        own = "" if host is None else f"{address_text(block.family, host)}/{block.subnet_length}"
+        if not pods:
+            return own
+        ranges = ", ".join(range_text(block.family, span) for span in block.pods(node.slot))
+        return f"{own}|{'' if gateway is None else address_text(block.family, gateway)}|{ranges}"
 
-    made: dict[str, t.Any] = {
-        "z": block.zone,
-        "r": block.rail,
-        "f": block.family,
-        "b": str(block.aggregate.network),
-        "e": str(block.aggregate.last),
-        "l": block.subnet_length,
-        "n": int(block.per_node),
-        "g": None if block.gateway_offset is None else str(block.gateway_offset),
-        "h": spans(block.host_offsets),
-        "p": spans(block.pod_offsets),
-    }
-    if block.cuts:
-        made["c"] = {
-            str(slot): [None if cut.host is None else str(cut.host), spans(cut.pods)]
-            for slot, cut in block.cuts.items()
-        }
-    return made
+    return [[text(block) for block in rail] for rail in blocks]
 
 
-def table_data(report: PlanReport) -> dict[str, t.Any]:
-    """Return what the browser needs for the table of nodes and its search."""
+def _nodes(report: PlanReport) -> t.Iterator[list[t.Any]]:
+    """Yield name, zone, slot, profile, addresses and own cables of each node."""
     plan = report.plan
-    names = list(report.profiles)
     profile = {nodes[0].interfaces: index for index, nodes in enumerate(report.profiles.values()) if nodes}
+    blocks: dict[int, list[list[Block]]] = {}
+    for block in plan.blocks:
+        blocks.setdefault(block.zone, [[] for _rail in plan.fabric.rails])[block.rail].append(block)
+    for node in plan.nodes:
+        addresses = _addresses(node, blocks.get(node.zone, ()), len(plan.nodes) <= WITH_PODS)
+        yield [node.name, node.zone, node.slot, profile[node.interfaces], addresses, node.cables]
+
+
+def _tiles(report: PlanReport) -> t.Iterator[tuple[int, str]]:
+    yield len(report.plan.nodes), f"of {report.slots:,} slots are nodes"
+    yield report.free, "more nodes still fit" if report.free != 1 else "more node still fits"
+    if report.retired:
+        yield report.retired, "retired slots"
+    if len(report.zones) > 1:
+        yield len(report.zones), "zones"
+    yield len(report.plan.fabric.rails), "rails"
+    if report.plan.fabric.pod_addresses:
+        yield report.pods, "pod addresses per node and rail"
+        yield report.pools, "pools in the cluster"
+
+
+def _space(item: SupernetFacts) -> dict[str, t.Any]:
+    """Return a supernet as a bar: where the rails' networks are in it, in percent of its width."""
+    share = f"{item.used:.1%}" if item.used >= 0.001 else "less than 0.1%"
+    more = f"; room for {count(item.more, 'more rail')} of this size" if item.more else ""
+    zone = f" ({item.zone})" if item.zone else ""
+    parts = [
+        (
+            round(100 * (first - item.prefix.network) / item.prefix.size, 3),
+            round(100 * (last - first + 1) / item.prefix.size, 3),
+            range_text(item.prefix.family, (first, last)),
+        )
+        for _rail, first, last in item.parts
+    ]
+    return {"prefix": str(item.prefix), "text": f"{zone}: {share} is assigned to rails{more}", "parts": parts}
+
+
+def page_data(report: PlanReport) -> dict[str, t.Any]:
+    """Return all that the page shows of the plan; every text of it is shown as text."""
+    plan, profiles = report.plan, report.profiles
+    titles, rows = rail_table(report)
+    nets = ", ".join(str(prefix) for prefix in report.rdma)
     return {
+        "name": plan.fabric.name,
+        "subtitle": subtitle(plan),
         "rails": [rail.name for rail in plan.fabric.rails],
-        "zones": [zone.name for zone in plan.fabric.zones],
-        "families": list(plan.fabric.families),
-        "profiles": [
-            {"name": name, "interfaces": list(report.profiles[name][0].interfaces) if report.profiles[name] else []}
-            for name in names
+        "tiles": list(_tiles(report)),
+        "warnings": plan.warnings,
+        "zones": [
+            {
+                "name": zone.zone.name,
+                "group": zone.zone.group,
+                "supernets": [str(prefix) for prefix in zone.zone.supernets],
+                "leaves": [zone.zone.leaf(rail) for rail in range(len(plan.fabric.rails))],
+                "slots": [zone.used, zone.retired, zone.free, zone.zone.max_nodes],
+            }
+            for zone in report.zones
         ],
-        "blocks": [_block_data(block) for block in plan.blocks],
-        "nodes": [[node.name, node.zone, node.slot, profile[node.interfaces]] for node in plan.nodes],
-        "retired": [[gone.name, gone.zone, gone.slot] for gone in plan.retired],
+        "table": {"titles": titles, "rows": rows, "code": CODE_TITLES},
+        "routes": f"Traffic to {nets} leaves through the rail of its source address." if nets else "",
+        "space": [_space(item) for item in report.supernets],
+        "growth": "Slots are reserved from day one"
+        + (": a subnet can never change in Spiderpool" if plan.fabric.pod_addresses else "")
+        + ". Growth only fills free slots.",
+        "profiles": [
+            {"name": name, "nodes": len(nodes), "interfaces": nodes[0].interfaces if nodes else ()}
+            for name, nodes in profiles.items()
+        ],
+        "declared": list(profiles) == [DECLARED],
+        "pods": plan.fabric.pod_addresses,
+        "nodes": list(_nodes(report)),
     }

@@ -13,11 +13,14 @@ import json
 import os
 import tempfile
 import typing as t
+from numbers import Real
 
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._intake import FILE, parsed
+from ...module_utils._intake import FILE, fitting, parsed
 
-VERDICT, SECTIONS_FILE = "verdict.json", "sections.json"
+VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
+_CAUSE = {"id": str, "sentence": str, "hosts": [str], "rails": [str]}
+_RECORDS = {"verdicts": [{"time": Real, "status": str, "hosts": int, "causes": [_CAUSE]}]}
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 
 
@@ -77,6 +80,15 @@ def read_json(path: str) -> dict[str, t.Any]:
 def read_verdict(verify_dir: str) -> Verdict | None:
     """Return the last verdict; None when it is not there or broken."""
     return t.cast("Verdict", read_json(os.path.join(verify_dir, VERDICT))) or None
+
+
+def read_history(verify_dir: str) -> list[dict[str, t.Any]]:
+    """Return what is kept of the last verdicts, the newest first; empty when it is not there or broken."""
+    try:
+        found = fitting(read_json(os.path.join(verify_dir, HISTORY)), _RECORDS, "it")
+    except ValueError:
+        return []
+    return t.cast("list[dict[str, t.Any]]", found["verdicts"])
 
 
 def read_result(path: str) -> dict[str, t.Any]:

@@ -17,7 +17,8 @@ from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import shortened
 from .._arguments import has_color
 from .._report.equal import SECTIONS, folded, places, section_of
-from .._report.verdict import with_verdict
+from .._report.html import with_verdict
+from .._report.verdict import record
 from . import files, merge, text
 from .metrics import metrics
 
@@ -28,14 +29,16 @@ _PLACES = 3
 def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
     """Write the files, show the picture, and fail when something is not as planned.
 
-    :param args: `plan_dir`, `verify_dir`, `show` and `fail`.
+    :param args: `plan_dir`, `verify_dir`, `history`, `show` and `fail`.
     :return: the result of the task.
     """
     verdict["time"] = round(time.time(), 3)
-    page, warning = _page(args["plan_dir"], verdict)
+    history = files.read_history(args["verify_dir"])
+    page, warning = _page(args["plan_dir"], verdict, history)
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
+    texts[files.HISTORY] = files.json_lines({"verdicts": [record(verdict), *history][: args["history"]]}, 2) + "\n"
     result = written(args, verdict, texts)
     if warning:
         result["warnings"] = [warning]
@@ -52,12 +55,14 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     return result | {"failed": True, "msg": f"{told} {fix}", "fix": fix} if args["fail"] and told else result
 
 
-def _page(plan_dir: str, verdict: Verdict) -> tuple[str | None, str | None]:
+def _page(
+    plan_dir: str, verdict: Verdict, history: t.Sequence[t.Mapping[str, t.Any]] = ()
+) -> tuple[str | None, str | None]:
     """Return the plan's page with the verdict in it, or why there is none: a verdict without its page is a verdict."""
     path = os.path.join(plan_dir, "report.html")
     try:
         with open(path, encoding="utf-8") as file:
-            return with_verdict(file.read(), verdict), None
+            return with_verdict(file.read(), verdict, history), None
     except (OSError, ValueError, RdmaError) as exc:
         return None, f"The HTML report was not written, since {path!r} cannot be used: {exc}"
 

@@ -27,8 +27,16 @@ FULL = {"attachment": "none", "node_prefix": 31, "gateway": "last"}
 
 
 def shown(path, text):
-    """What a person reads of a file: of the page everything but its style and script."""
-    return re.sub(r"<(script|style).*?</\1>", "", text, flags=re.DOTALL) if path == "report.html" else text
+    """Return what a person reads of a file: of the page the texts of its data."""
+
+    def texts(value):
+        if isinstance(value, (dict, list)):
+            return [line for item in (value.values() if isinstance(value, dict) else value) for line in texts(item)]
+        return [str(value)]
+
+    if path != "report.html":
+        return text
+    return "\n".join(texts(json.loads(re.search(r'id="data">(.*?)</script>', text)[1])))
 
 
 def words_of_pods(files):

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.action import verify_result
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import findings
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import verdict_data
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
@@ -54,7 +54,12 @@ def fleet(*results):
 def outputs(verdict):
     """Return every output that a person reads."""
     texts = [verdict_text.picture(verdict, "fabric"), verdict_text.markdown(verdict, "fabric")]
-    return [*texts, str(findings(verdict)), metrics(verdict, "fabric", 1.0), files.json_lines(verdict, 2)]
+    return [
+        *texts,
+        json.dumps(verdict_data(verdict, ()), ensure_ascii=False),
+        metrics(verdict, "fabric", 1.0),
+        files.json_lines(verdict, 2),
+    ]
 
 
 def assert_outputs_printable(verdict):
