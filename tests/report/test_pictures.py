@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 FOLDER = runner.LOGS / "report"
 FORMS = [
     (f"{size}-{scheme}", width, scheme)
-    for size, width in (("wide", 1280), ("narrow", 375))
+    for size, width in (("wide", 1280), ("narrow", 375), ("desk", 1920))
     for scheme in ("light", "dark")
 ]
 WHEN = 1_795_447_833
@@ -119,10 +119,13 @@ def browser(tmp_path_factory):
 
 # What does not scroll sideways sticks out.
 STICKS_OUT = """document.documentElement.scrollWidth > innerWidth ? ["the page"]
-: [...document.querySelectorAll("h1, h2, h3, p, li")].filter((item) => item.scrollWidth > item.clientWidth + 1)
+: [...document.querySelectorAll("h1, h2, h3, p, li, pre, summary")]
+.filter((item) => item.scrollWidth > item.clientWidth + 1)
 .map((item) => item.textContent)"""
-CARDS = """[...document.querySelectorAll(".card.deviation")].map((card) => [card.querySelector("p").innerText,
-card.querySelector(".fix").innerText, card.getBoundingClientRect().bottom])"""
+CARDS = """[...document.querySelectorAll(".card.bad")].map((card) => [card.querySelector("h3").innerText,
+card.querySelector("pre, .fix").innerText, card.getBoundingClientRect().bottom])"""
+BANNER = """(() => { const found = document.querySelector(".banner");
+return [found.innerText, found.getBoundingClientRect().bottom]; })()"""
 
 
 def printed(browser, name):
@@ -146,7 +149,7 @@ def test_nothing_sticks_out(browser, pages, name):
         assert browser.value(STICKS_OUT) == [], form
     text = printed(browser, name)
     assert ("More than 300 are not printed" in text) is (name in ("fleet-plan", "fleet-verdict"))
-    assert ("172.17.1.34" in text) is name.startswith("demo"), "the table of nodes"
+    assert ("172.17.1.34" in text) is (name == "demo-plan"), "the table of nodes"
     assert ("node4711" in text) is (name == "fleet-filtered")
 
 
@@ -158,4 +161,7 @@ def test_cause_and_command_are_at_the_top(browser, pages):
         cards = browser.value(CARDS)
         assert {fix for _cause, fix, _bottom in cards} == fixes
         assert all(cause for cause, _fix, _bottom in cards)
+        text, bottom = browser.value(BANNER)
+        assert "Cause: " + cards[0][0] in text
+        assert bottom < 320
         assert max(bottom for _cause, _fix, bottom in cards) < end

@@ -215,7 +215,7 @@ CHOICES = {
     # Compared with the host plan by the action in front of cluster_nodes, which every drain begins with.
     "rdma_host_node_name",
     *("upgrade_pause", "upgrade_max_unavailable"),
-    *("verify_fail", "verify_require", "verify_show"),
+    *("verify_fail", "verify_keep", "verify_require", "verify_show"),
 }
 MAGIC = {"groups", "hostvars", "inventory_hostname", "item", "omit", "role_path", "playbook_dir", "lookup", "dict"}
 Task = tuple[str, str, Json]
