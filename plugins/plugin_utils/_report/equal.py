@@ -191,14 +191,5 @@ def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
 
 
 def places(verdict: Verdict) -> list[str]:
-    """Return what explains the deviations, a line each: `leaf3: all 6 deviations (network_link, ping_gateway)`."""
-    rows = verdict.get("explained") or []
-    total = sum(row["deviations"] for row in rows)
-    return [_row_text(row, total) for row in rows]
-
-
-def _row_text(row: t.Mapping[str, t.Any], total: int) -> str:
-    count = row["deviations"]
-    share = f"all {count:,}" if count == total > 1 else f"{count:,} of {total:,}"
-    noun = "deviation" if total == 1 else "deviations"
-    return f"{' '.join(row['scope'].values())}: {share} {noun} ({', '.join(row['checks'])})"
+    """Return the sentences of the causes."""
+    return [card["sentence"] for card in verdict.get("causes") or ()]
