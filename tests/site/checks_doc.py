@@ -43,7 +43,7 @@ def page() -> str:
     found = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
     soon = "".join(f"| {name} | {means} |\n" for name, means in found["soon"].items())
     rows = "".join(
-        f"| <a id=\"{name}\"></a>`{name}` | {row['ok']} | {found['costs'][row['costs']]} | {row['soon']} |\n"
+        f'| <a id="{name}"></a>`{name}` | {row["ok"]} | {found["costs"][row["costs"]]} | {row["soon"]} |\n'
         for name, row in found["checks"].items()
     )
     return HEAD + soon + COLUMNS + rows

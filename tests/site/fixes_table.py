@@ -75,11 +75,7 @@ def texts(node: ast.expr) -> list[str]:
 def sentences(node: ast.AST) -> t.Iterator[str]:
     """Yield the sentences below a node of the code."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "by_role" and node.args:
-        yield (
-            eval(ast.unparse(node), {"by_role": by_role})
-            if isinstance(node.args[0], ast.Constant)
-            else ""
-        )
+        yield (eval(ast.unparse(node), {"by_role": by_role}) if isinstance(node.args[0], ast.Constant) else "")
     if isinstance(node, (ast.JoinedStr, ast.Constant)):
         for text in texts(node):
             form = PIECE if "\0" in text else SENTENCE

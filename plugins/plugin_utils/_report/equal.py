@@ -188,8 +188,3 @@ def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
     """Yield hosts and sections by name."""
     yield from verdict["hosts"].items()
     yield from ((name, section_of(verdict, name)) for name in SECTIONS)
-
-
-def places(verdict: Verdict) -> list[str]:
-    """Return the sentences of the causes."""
-    return [card["sentence"] for card in verdict.get("causes") or ()]

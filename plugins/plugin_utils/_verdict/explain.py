@@ -74,7 +74,9 @@ class _Results:
         return max(0, (self._rails if rails else self._hosts)[scope] - bad - unseen)
 
 
-def _cover(fleet: _Results, bad: t.Collection[Cell], unseen: set[Cell], *, rails: bool) -> t.Iterator[tuple[Cell, Scope]]:
+def _cover(
+    fleet: _Results, bad: t.Collection[Cell], unseen: set[Cell], *, rails: bool
+) -> t.Iterator[tuple[Cell, Scope]]:
     """Yield the bad cells of one check, each with the scope that explains it."""
     members: dict[Scope, set[Cell]] = {}
     for cell in bad:

@@ -83,7 +83,7 @@ class Repair(t.NamedTuple):
 
 
 COMPLETE = Repair("hosts", "", "none")
-"""The playbook hosts without tags, for a host that has nothing of the plan. A host reboots only where it asks for it."""
+"""The playbook hosts without tags, for a host that has nothing of the plan."""
 
 
 def repair_of(check: t.Mapping[str, t.Any]) -> Repair:

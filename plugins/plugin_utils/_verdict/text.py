@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import os
 import typing as t
+from itertools import takewhile
 
 from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
 from ...module_utils._intake import shown
 from ...module_utils._words import count, shortened
-from .._report.equal import SECTIONS, Equal, differing, entries, equal, folded, section_of
+from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc
 from .cards import commands_of
@@ -61,7 +61,9 @@ def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
     if not found:
         return ""
     text = f"{found['run']:,} of {count(found['planned'], 'check')} ran"
-    rows = [f"{shortened(row['checks'], 2)} ({row['reason'].partition(':')[0]})" for row in verdict.get("skipped") or ()]
+    rows = [
+        f"{shortened(row['checks'], 2)} ({row['reason'].partition(':')[0]})" for row in verdict.get("skipped") or ()
+    ]
     return _plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
 
 
@@ -148,13 +150,16 @@ def _labels(rails: t.Sequence[str], width: int) -> list[str]:
     """Return the heads of the columns: rails, or where they are too wide what differs in their names."""
     if width + 7 + sum(max(2, len(rail)) + 2 for rail in rails) <= _WIDTH:
         return [f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails]
-    same = len(os.path.commonprefix(list(rails)))
+    same = len(list(takewhile(lambda letters: len({*letters}) == 1, zip(*rails, strict=False))))
     short = [rail[same:] or rail[-1:] for rail in rails]
     return [f"{name:<{max(map(len, short)) + 1}}" for name in short]
 
 
 def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], paint: Painter) -> t.Iterator[str]:
-    """Yield the hosts by rails; of a large fleet those that do not pass. Hosts without a result are one row a reason."""
+    """Yield the hosts by rails, of a large fleet those that do not pass.
+
+    Hosts without a result are one row per reason.
+    """
     fine = [name for name, entry in hosts.items() if entry["status"] == "pass" and "affected" not in entry["counts"]]
     if len(fine) == len(hosts) > _ROWS:
         yield f"  {paint.sign('ok')} {len(hosts):,} x {len(rails)} rails as planned"

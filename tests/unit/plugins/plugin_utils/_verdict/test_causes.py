@@ -74,7 +74,9 @@ def test_of_a_node_without_a_result_the_cluster_tells():
 
 def test_equal_causes_are_one_card_with_one_command():
     rows = {
-        f"node{n}": [deviation("network_rules", [f"1000{n}: from 10.0.0.{n} lookup 1"], [], "missing", ROLE, rail="rail1")]
+        f"node{n}": [
+            deviation("network_rules", [f"1000{n}: from 10.0.0.{n} lookup 1"], [], "missing", ROLE, rail="rail1")
+        ]
         for n in (1, 2, 3)
     }
     (card,) = judged(**rows, node4=[])["causes"]
@@ -96,7 +98,9 @@ def test_a_host_chooses_no_command():
     """A fix counts only where the table allows its tags for the check."""
     for tags, row in HOSTS.items():
         allowed = {**bad("network_rules"), "id": row.checks[0], "fix": by_role(tags)}
-        assert repair_of(allowed).command(["node1"]) == f"ansible-playbook railops.rdma.hosts --tags {tags} --limit node1"
+        assert (
+            repair_of(allowed).command(["node1"]) == f"ansible-playbook railops.rdma.hosts --tags {tags} --limit node1"
+        )
     for fix in (by_role("rdma_host,reboot"), by_role("rail_network id"), "Run the playbook railops.rdma.teardown."):
         assert repair_of({**bad("network_rules"), "fix": fix}).command(["node1"]) == ""
 
