@@ -28,7 +28,7 @@ bench: ## Measure all rows of docs/project/performance.md on a quiet machine, an
 lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour to an hour)
 	@python3 tests/demo/lab_demo.py
 
-lab-test: ## The full matrix of guests, into docs/project/test-evidence.md, and the tests of a stranger's machine (root; some hours; resumes)
+lab-test: ## The full matrix of guests, into the test evidence, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 	@python3 tests/tools/check.py long bare-tests
 

@@ -30,7 +30,7 @@ BESIDE = REAL and os.environ.get("RAILOPS_TEST_PLAYED")
 pytestmark = pytest.mark.skipif(not BESIDE, reason="needs a real API with played nodes: make test CHECK=api")
 
 Json = dict[str, t.Any]
-PAGE = Path(__file__).resolve().parents[2] / "docs/guides/jobs.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/guides/gate.md"
 TAINT = "fabric.railops.io/rails"
 ZONES = [
     {"name": zone, "group": zone, "supernets": [f"172.{20 + number}.0.0/16"], "leaves": [f"{zone}-l1", f"{zone}-l2"]}

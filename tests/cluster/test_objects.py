@@ -194,7 +194,7 @@ def take_over(live: Live, rows: list[Json], manager: str) -> None:
 
 
 class TestGitOps:
-    """What docs/reference/objects.md says of who owns which fields."""
+    """Who owns which fields, by docs/guides/gitops.md."""
 
     def test_applied_by_others_and_then_by_us_changes_nothing(self, objects: Run, live: Live, fabric: str) -> None:
         wanted = fabric_of(fabric, (1, 2), 2)

@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 COMMANDS = ("console", "sh")
 LANGUAGES = (*COMMANDS, "text", "yaml")
 # They are made from the code.
-GENERATED = ("docs/reference/errors.md", "docs/reference/checks.md")
+GENERATED = ("docs/reference/errors.md", "docs/reference/checks.md", "docs/project/test-evidence.md")
 SHELL_WORDS = ("for", "while", "if", "case")
 HERE_DOCUMENT = "<<'END'"
 # Programs whose `code` within a sentence is a command too.

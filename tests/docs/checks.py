@@ -23,7 +23,7 @@ from ansible.parsing.splitter import parse_kv
 from blocks import CHECKOUT, HERE_DOCUMENT, split
 
 # Files that a command before makes.
-MADE = ("discover/fabric/proposal.yml", "discover/fabric/cables.yml")
+MADE = ("hosts.ini", "discover/fabric/proposal.yml", "discover/fabric/cables.yml")
 # Where the pages' checkout is.
 OWN_CHECKOUTS = ("$HOME/rdma/", "~/rdma/")
 
@@ -35,7 +35,6 @@ class Context:
         self.copies: dict[str, str] = {}
         self.values: dict[str, str] = {}
         self.files = set(files)
-        self.own_inventory = False  # an ansible.cfg that the page writes names it
 
     def expand(self, text: str) -> str:
         """Put the page's own shell variables in, and take note of new ones."""
@@ -81,7 +80,9 @@ def parsed(cli: t.Any, words: list[str]) -> argparse.Namespace | str:
 def hosts_missing(pattern: str, sources: t.Sequence[str] | None, context: Context) -> list[str]:
     """Say which parts of a host pattern match nobody."""
     examples = [source for source in sources or [] if source not in MADE and not source.startswith("$")]
-    manager = known.inventory(str(context.path(examples[0]).relative_to(CHECKOUT)) if examples else "inventory/demo")
+    manager = known.inventory(
+        str(context.path(examples[0]).relative_to(CHECKOUT)) if examples else "inventory/exclusive"
+    )
     parts = [part for part in pattern.split(",") if part not in ("HOST", "localhost")]
     return [f"{part} is in no example inventory" for part in parts if not manager.get_hosts(part)]
 
@@ -92,8 +93,6 @@ def playbook(words: list[str], context: Context) -> list[str]:
     if isinstance(args, str):
         return [args]
     problems = missing_inventories(args.inventory, context)
-    if not args.inventory and not context.own_inventory:
-        problems.append("it names no inventory")
     for name in args.args:
         short = name.removeprefix(known.NAMESPACE).removeprefix("playbooks/").removesuffix(".yml")
         if name in context.files:
@@ -201,11 +200,9 @@ def galaxy(words: list[str], context: Context) -> list[str]:
 
 
 def written(text: str, context: Context) -> list[str]:
-    """Check a file that a page writes in place: YAML that the collection takes, or settings that name the inventory."""
+    """Check a file that a page writes in place: YAML that the collection takes."""
     first, *body = text.splitlines()[:-1]
     name, inner = first.split()[2], "\n".join(body)
-    if name == "ansible.cfg":
-        context.own_inventory = bool(re.search(r"^inventory = \S", inner, re.MULTILINE))
     if name.endswith(".yml"):
         return known.wrong_values(yaml.safe_load(inner), known.variables(), name)
     return []

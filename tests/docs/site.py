@@ -34,7 +34,9 @@ PLUGINS = "docs/plugins"
 # antsibull-docs writes of each plugin where Galaxy has the collection; it is not there.
 NOTE = re.compile(r"\.\. Collection note\n.*?(?=\.\. version_added)", re.DOTALL)
 # Labels of Ansible's own documentation, which is not asked for them.
-FOREIGN = re.compile(r":ref:`([^`<]+?)\s*<(?!ansible_collections\.railops)[^`>]+>`")
+FOREIGN = re.compile(
+    r":ref:`(?!ansible_collections\.railops)([^`<]+?)(?:\s*<(?!ansible_collections\.railops)[^`>]+>)?`"
+)
 STYLE = "td, th { min-width: 6rem; } .table-wrapper { overflow-x: auto; } img { max-width: 100%; }\n"
 
 
@@ -65,8 +67,9 @@ def plugins(folder: Path, programs: Path) -> list[str]:
         (folder / f"{name}.rst").unlink(missing_ok=True)
     for page in folder.glob("*.rst"):
         text = page.read_text(encoding="utf-8").replace(":orphan:\n", "")
+        text = re.sub(r"\.\. contents::\n( +:.*\n)+", "", text)
         page.write_text(FOREIGN.sub(r"\1", NOTE.sub("", text)), encoding="utf-8")
-    kinds = ("role", "module", "filter")
+    kinds = ("role", "module", "callback", "filter")
     return [page.stem for kind in kinds for page in sorted(folder.glob(f"*_{kind}.rst"))]
 
 

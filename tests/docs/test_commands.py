@@ -25,11 +25,11 @@ COMMANDS = [command for page in PAGES for command in page.commands()]
 SILENT_SSH = "#!/bin/sh\nexit 255\n"
 UNREACHABLE = 4
 TIMEOUT = 300  # seconds
-PLAN = r"ansible-playbook -i inventory/exclusive railops\.rdma\.plan"
+PLAN = r"ansible-playbook railops\.rdma\.plan"
 # What is run in a copy of the example inventories, and what is run in an empty home.
 HERE = (
     PLAN + r"( --check)?( --diff)?( -e fabric_plan_locked=true)?",
-    r"ansible-playbook -i inventory/exclusive railops\.rdma\.audit --limit node\d",
+    r"ansible-playbook railops\.rdma\.audit --limit node\d",
     r"git diff plan/",
     r"cd plan/fabric && sha256sum .*",
     r"python3 -c 'import json; print\(.*",
@@ -90,6 +90,7 @@ class Administrator:
         self.folder = folder
         self.done: dict[str, str] = {}
         self.run("cp -r $CHECKOUT/inventory . && git init -q . && ln -s $CHECKOUT/tests tests")
+        self.run("sed 's#^.defaults.#&\\ninventory = inventory/exclusive#' inventory/ansible.cfg > ansible.cfg")
         ssh = folder / "silent-ssh"
         ssh.write_text(SILENT_SSH, encoding="utf-8")
         ssh.chmod(0o755)

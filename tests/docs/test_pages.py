@@ -168,7 +168,9 @@ def test_every_page_is_in_the_index():
     assert pages - set(re.findall(r"\]\(([^)#]+)\)", text)) == set()
 
 
-@pytest.mark.parametrize("program", ["site/checks_doc.py", "site/errors_doc.py", "site/fixes_table.py"])
+@pytest.mark.parametrize(
+    "program", ["site/checks_doc.py", "site/errors_doc.py", "site/fixes_table.py", "docs/evidence_doc.py"]
+)
 def test_what_a_program_makes_of_the_code_is_as_the_code_has_it(program):
     """Run the program after a message, or tests/site/checks.yml was changed."""
     argv = [sys.executable, str(CHECKOUT / "tests" / program), "--check"]

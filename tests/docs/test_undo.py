@@ -20,7 +20,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock import par
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 
 PAGE = "docs/guides/changes.md"
-PLAN = "ansible-playbook -i inventory/exclusive railops.rdma.plan"
+PLAN = "ansible-playbook railops.rdma.plan"
 SWITCH = " -e fabric_allow_renumber=true"
 RAILS = Path("inventory/exclusive/group_vars/all/fabric.yml")
 GIT = "git config user.name docs && git config user.email docs@example.invalid && "

@@ -370,7 +370,7 @@ def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod)
 
 
 def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, own_files):
-    """The commands of docs/concepts/host-network.md."""
+    """The commands of docs/troubleshooting/console.md."""
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 60})
     (armed,) = own_files.glob("run/timers/*/*/armed")
@@ -446,7 +446,7 @@ def test_check_mode_arms_no_timer(host):
 
 @pytest.mark.parametrize("rebooted", [False, True])
 def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
-    guide = Path(__file__).parents[2] / "docs/concepts/host-network.md"
+    guide = Path(__file__).parents[2] / "docs/troubleshooting/console.md"
     begin = "for family in"
     script = begin + guide.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
     host.apply(want_of(0, RAILS))

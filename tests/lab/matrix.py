@@ -5,7 +5,7 @@
 """The full matrix on guests: each case has its own lab and limit. The results are in the test evidence.
 
 matrix.py                 run all cases and write the result; those that passed on the same files are not run again
-matrix.py CASE ...        run these, and keep the results that docs/project/test-evidence.md has of the others
+matrix.py CASE ...        run these, and keep the results of the others
 matrix.py --list          name them
 """
 
@@ -30,11 +30,10 @@ import env
 import host_cases
 from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 
-STATUS = CHECKOUT / "docs/project/test-evidence.md"
+RESULTS = Path(__file__).with_name("results.json")
 PASSED = CHECKOUT / "tests/output/matrix/passed.json"
 # What lab.py ends with when packages or programs cannot be had.
 NOT_HERE = 77
-BEGIN, END = "<!-- lab-test begin -->", "<!-- lab-test end -->"
 
 
 CASES = (
@@ -76,13 +75,11 @@ class Result:
     detail: str
     day: str
 
-    def row(self) -> str:
-        """Return the row of the table."""
-        word = self.status if self.status == "passed" else f"**{self.status}**"
-        # What is committed names no place of one machine.
-        detail = self.detail.replace(f"{CHECKOUT}/", "").replace(str(Path.home()), "~")
-        detail = detail.replace("|", "/").replace("\n", " ")
-        return f"| {self.case.name} | {self.case.shows} | {word} | {self.seconds:.0f} s | {self.day} | {detail} |"
+    def row(self) -> dict[str, str | int]:
+        """Return the result as data; it names no place of one machine."""
+        detail = self.detail.replace(f"{CHECKOUT}/", "").replace(str(Path.home()), "~").replace("|", "/")
+        row = {"case": self.case.name, "shows": self.case.shows, "result": self.status, "seconds": round(self.seconds)}
+        return {**row, "date": self.day, "detail": " ".join(detail.split())}
 
 
 def today() -> str:
@@ -123,16 +120,13 @@ def build_image(*words: str) -> str:
     return "" if done.returncode == 0 else done.stderr.strip()
 
 
-def write_status(results: list[Result]) -> None:
-    """Put the results between the markers of docs/project/test-evidence.md; rows of cases that did not run stay."""
-    text = STATUS.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    old, tail = rest.split(END)
-    rows = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+def write_results(results: list[Result]) -> None:
+    """Put the results into results.json; those of cases that did not run stay."""
+    rows = {row["case"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
     rows |= {result.case.name: result.row() for result in results}
-    lines = ["| case | shows | result | time | date | what was seen |", "| --- | --- | --- | --- | --- | --- |"]
-    lines += [rows[case.name] for case in CASES if case.name in rows]
-    STATUS.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}", encoding="utf-8")
+    kept = [rows[case.name] for case in CASES if case.name in rows]
+    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    subprocess.run([sys.executable, str(CHECKOUT / "tests/docs/evidence_doc.py")], check=True)
 
 
 def passed() -> dict[str, str]:
@@ -155,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--no-write", action="store_true", help="leave docs/project/test-evidence.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave results.json and the test evidence as they are")
     parser.add_argument(
         "--rails", type=int, default=8, choices=range(3, 9), help="fewer for a slow machine (default 8)"
     )
@@ -175,8 +169,8 @@ def main() -> None:
     wanted = {case.cluster for case in chosen}
     why_not = {node: build_image(*(["--cluster"] if node else [])) for node in wanted}
     results = []
-    # The page is written here.
-    now = f"{env.contents(but='docs/project/test-evidence.md')} {args.rails} rails"
+    written = ("tests/lab/results.json", "docs/project/test-evidence.md")
+    now = f"{env.contents(but=written)} {args.rails} rails"
     for case in chosen:
         if not args.cases and passed().get(case.name) == now:
             print(f"{case.name}: passed on the same files; `matrix.py {case.name}` runs it again")
@@ -190,7 +184,7 @@ def main() -> None:
         if results[-1].status == "passed":
             PASSED.write_text(json.dumps({**passed(), case.name: now}), encoding="utf-8")
         if not args.no_write:
-            write_status(results)
+            write_results(results)
     if any(result.status == "failed" for result in results):
         sys.exit(1)
     return None

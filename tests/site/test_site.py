@@ -245,7 +245,7 @@ def test_a_limited_run_leaves_the_others_alone(fleet, site):
 
 
 def test_one_node_leaves_and_comes_back(fleet, site, before):
-    """As docs/guides/changes.md says it, and nobody else notices."""
+    """As docs/guides/nodes.md says it, and nobody else notices."""
     planned = {host: fleet.dump(host) for host in HOSTS}
     fleet.play("teardown", "--limit", "node3")
     assert fleet.dump("node3")["rules"] == before["node3"]["rules"]

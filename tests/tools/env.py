@@ -328,11 +328,11 @@ def files(*paths: str) -> list[str]:
     return sorted({name for name in listed.split("\0") if name and (CHECKOUT / name).exists()})
 
 
-def contents(*paths: str, but: str = "") -> str:
-    """Return the digest of names and contents of those files, without one of them."""
+def contents(*paths: str, but: t.Collection[str] = ()) -> str:
+    """Return the digest of names and contents of those files, without some of them."""
     found = hashlib.sha256()
     for name in files(*paths):
-        if name != but and (CHECKOUT / name).is_file():
+        if name not in but and (CHECKOUT / name).is_file():
             found.update(f"{name}\0".encode() + (CHECKOUT / name).read_bytes())
     return found.hexdigest()[:12]
 
