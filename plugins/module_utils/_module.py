@@ -25,6 +25,11 @@ def rails_spec(**more: str) -> dict[str, t.Any]:
     return {"type": "list", "elements": "dict", "options": rail}
 
 
+def run_room(work: t.Callable[..., dict[str, t.Any]], spec: dict[str, t.Any], **more: t.Any) -> None:
+    """Run a module whose work audits do in check mode: it takes the module, its options and `check_mode`."""
+    run_module(lambda module: work(module, module.params, check_mode=module.check_mode), spec, **more)
+
+
 def run_module(
     work: t.Callable[[AnsibleModule], dict[str, t.Any]],
     spec: dict[str, t.Any],

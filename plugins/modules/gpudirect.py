@@ -106,12 +106,12 @@ checks:
 """
 
 from ..module_utils._gpudirect.run import SPEC, run
-from ..module_utils._module import run_module
+from ..module_utils._module import run_room
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC)
+    run_room(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -196,14 +196,14 @@ confirmed:
   sample: true
 """
 
-from ..module_utils._module import run_module
+from ..module_utils._module import run_room
 from ..module_utils._route.options import SPEC
 from ..module_utils._route.run import run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC)
+    run_room(run, SPEC)
 
 
 if __name__ == "__main__":

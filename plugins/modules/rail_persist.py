@@ -139,13 +139,13 @@ checks:
       fix: ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)
 """
 
-from ..module_utils._module import run_module
+from ..module_utils._module import run_room
 from ..module_utils._persist.run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC)
+    run_room(run, SPEC)
 
 
 if __name__ == "__main__":

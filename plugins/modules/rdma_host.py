@@ -194,13 +194,13 @@ checks:
       fix: ""
 """
 
-from ..module_utils._module import run_module
+from ..module_utils._module import run_room
 from ..module_utils._rdma.host_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC)
+    run_room(run, SPEC)
 
 
 if __name__ == "__main__":

@@ -232,13 +232,13 @@ checks:
       fix: ""
 """
 
-from ..module_utils._module import run_module
+from ..module_utils._module import run_room
 from ..module_utils._rdma.info_run import SPEC, run
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC, required_by={"rails": "network"})
+    run_room(run, SPEC, required_by={"rails": "network"})
 
 
 if __name__ == "__main__":

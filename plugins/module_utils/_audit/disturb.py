@@ -27,7 +27,7 @@ from .._rdma import busy, host_run
 from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
-from .groups import OWN, Checks, Facts, Request, RoleModule, options_of, plays
+from .groups import OWN, Checks, Facts, Request, compare, plays
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
@@ -55,7 +55,7 @@ def look_at_drift(request: Request) -> tuple[Checks, Facts]:
         if not plays(request, role) or (name == "rail_persist" and not persist):
             continue
         try:
-            result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
+            result = compare(name, door, request)
         except RdmaError:
             found.append(role)
             continue
@@ -106,7 +106,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         if not plays(request, role):
             continue
         try:
-            result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
+            result = compare(name, door, request)
         except RdmaError:
             continue  # the role says it itself
         reboots += result.get("reboot_reasons") or ()

@@ -20,7 +20,7 @@ from .._cabling import look as cabling
 from .._card import run as card_run
 from .._check import Check, ok, skipped, warning
 from .._driver import run as driver_run
-from .._errors import InputError, Problem, RdmaError
+from .._errors import InputError, Problem
 from .._fabric.neighbors import SOFT, thresholds
 from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
@@ -65,22 +65,6 @@ class Request:
         return self.params.get("settings") or {}
 
 
-class RoleModule:
-    """The audit's module as one of the roles' modules sees it: with its own parameters, and in check mode."""
-
-    def __init__(self, module: AnsibleModule, params: dict[str, t.Any]) -> None:
-        self._module = module
-        self.params = params
-        self.check_mode = True
-
-    def __getattr__(self, name: str) -> t.Any:
-        return getattr(self._module, name)
-
-    def fail_json(self, msg: str, **facts: t.Any) -> t.NoReturn:
-        """Fail this part alone."""
-        raise RdmaError(msg, facts.get("fix") or "")
-
-
 def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: str = "") -> dict[str, t.Any]:
     """Return a module's options: its own of the settings, the host plan's where it takes them, and its defaults.
 
@@ -114,6 +98,15 @@ def plays(request: Request, role: str) -> bool:
     return not role or roles is None or role in roles
 
 
+def compare(name: str, door: t.Any, request: Request) -> dict[str, t.Any]:
+    """Return what a role's module reports in check mode.
+
+    :param door: of its room: `run` and `SPEC`.
+    """
+    found: dict[str, t.Any] = door.run(request.module, options_of(name, door.SPEC, request), check_mode=True)
+    return found
+
+
 def of_module(name: str, door: t.Any, *facts: str) -> Look:
     """Return the look that a role's module takes in check mode.
 
@@ -122,7 +115,7 @@ def of_module(name: str, door: t.Any, *facts: str) -> Look:
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        result = door.run(RoleModule(request.module, options_of(name, door.SPEC, request)))
+        result = compare(name, door, request)
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
 

@@ -45,30 +45,30 @@ SPEC = {
 }
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the selected cards to what they shall be and describe what happened."""
     machine = Machine(module=module)
-    prefixes = module.params["rdma_prefixes"] or []
+    prefixes = params["rdma_prefixes"] or []
     cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
-    by_rails = any(item["select"] in (RAILS, OTHERS) for item in module.params["cards"])
-    if by_rails and module.params["rails"] is None:
+    by_rails = any(item["select"] in (RAILS, OTHERS) for item in params["cards"])
+    if by_rails and params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
-    rails = tuple(place_rails(machine, module.params["rails"] or [])) if by_rails else ()
+    rails = tuple(place_rails(machine, params["rails"] or [])) if by_rails else ()
     problems = unplaced(rails, cards)
-    if problems and not module.check_mode:
+    if problems and not check_mode:
         raise InputError(problems)
     unknown = [
         deviation("card_present", "a card", None, item.problem, item.fix, rail=item.place.partition(" ")[2])
         for item in problems
     ]
-    out = {rail.address for rail in place_rails(machine, module.params["out_of_service"] or [])}
+    out = {rail.address for rail in place_rails(machine, params["out_of_service"] or [])}
     out -= {address for card in cards for rail in rails if rail.address in card.addresses for address in card.addresses}
     apart = {card.name for card in cards if not out.isdisjoint(card.addresses)}
-    wishes = choose(module.params["cards"], cards, rails)
+    wishes = choose(params["cards"], cards, rails)
     wishes = {name: wish for name, wish in wishes.items() if name not in apart}
     host = LinkTypeHost(machine)
     before = list(host.plan(cards, wishes))
-    if module.check_mode:
+    if check_mode:
         after = [predicted(plan) for plan in before]
     else:
         after = [host.apply(plan) for plan in before]
@@ -82,7 +82,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
         "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
-        "checks": [*checks(before if module.check_mode else after), *unknown],
+        "checks": [*checks(before if check_mode else after), *unknown],
         "problems": [asdict(problem) for problem in problems],
         "warnings": [
             f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix
@@ -90,7 +90,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "before": _shown(before),
         "after": _shown(after),
     }
-    if not module.check_mode:
+    if not check_mode:
         _raise_failures(after, result)
     return result
 

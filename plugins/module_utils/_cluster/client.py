@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Talk to a Kubernetes API through the official dynamic client: pages, server-side apply, deletes, bounded retries.
+"""On the controller: the Kubernetes API by the official dynamic client: pages, server-side apply, deletes, retries.
 
 It decides nothing about objects. What the API refuses becomes an RdmaError with a fix, or a FieldConflict.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell a cluster's nodes what the verdict says of them, and keep jobs off broken ones: the door of kubernetes_gate."""
+"""On the controller: label nodes and keep jobs off broken ones by the verdict: the door of kubernetes_gate."""
 
 from __future__ import annotations
 

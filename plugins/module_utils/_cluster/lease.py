@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run at a time on a fabric: a Lease in the cluster, which a process of the run renews and gives back at its end.
+"""On the controller: one run at a time on a fabric, by a Lease that a process of the run renews and releases.
 
 The process ends with the run, however that ends; a lease that nobody renewed for 60 s is free. Without a cluster that
 answers, the hosts keep other runs away (`_hold`), and the process tells later runs on this controller who still lives.

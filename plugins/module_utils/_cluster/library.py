@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is taken of the official Python client: configuration, transport, the dynamic client and its resources.
+"""On the controller: what is used of the official Python client: configuration, transport, the dynamic client.
 
 With the options of every module that speaks to a cluster, which say where its API is and who we are.
 

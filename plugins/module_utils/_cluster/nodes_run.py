@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Label the nodes of a fabric, and compare what they offer with the plan: the door of cluster_nodes."""
+"""On the controller: label nodes, and compare what they offer with the plan: the door of cluster_nodes."""
 
 from __future__ import annotations
 

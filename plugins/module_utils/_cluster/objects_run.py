@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bring many objects of a cluster to what a plan or a list says: the door of cluster_objects."""
+"""On the controller: bring many objects of a cluster to what a plan or a list says: the door of cluster_objects."""
 
 from __future__ import annotations
 

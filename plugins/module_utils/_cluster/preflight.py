@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuse what cannot work, before the first write: permissions, namespaces, and one object of each shape as a trial."""
+"""On the controller: refuse before the first write: permissions, namespaces, one object of each shape as a trial."""
 
 from __future__ import annotations
 

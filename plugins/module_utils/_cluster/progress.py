@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Say how far it is, how long it will take, and when nothing moves any more."""
+"""On the controller: say how far it is, how long it will take, and when nothing moves any more."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carry a plan out: look first, check what can be known before the first write, then write with several threads."""
+"""On the controller: carry a plan out: read, check what can be known before the first write, then write in threads."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at a cluster before anything is installed: ground, parts, CRDs. The door of cluster_components_info."""
+"""On the controller: read a cluster before an installation: the door of cluster_components_info."""
 
 from __future__ import annotations
 

@@ -76,26 +76,26 @@ def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> 
         packages.install(rest, plan.pinned, refresh=refresh, older=bool(plan.replaced), keep=want.source != "doca")
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
     machine = Machine(module=module)
-    want = Want(**{item.name: module.params[item.name] for item in fields(Want)})
+    want = Want(**{item.name: params[item.name] for item in fields(Want)})
     before = read_host(machine, want)
-    if want.source == "container" and not module.check_mode:
-        end = time.monotonic() + module.params["container_timeout"]
+    if want.source == "container" and not check_mode:
+        end = time.monotonic() + params["container_timeout"]
         while not before.container_ready:
             if time.monotonic() >= end:
                 seen = "is there, its file .driver-ready is not" if before.container else "is empty or missing"
                 raise RdmaError(
-                    f"The driver container of this host was not ready within {module.params['container_timeout']} s: "
+                    f"The driver container of this host was not ready within {params['container_timeout']} s: "
                     f"its folder /run/mellanox/drivers {seen}.",
                     planning.CONTAINER_FIX,
                 )
-            time.sleep(min(POLL_SECONDS, module.params["container_timeout"]))
+            time.sleep(min(POLL_SECONDS, params["container_timeout"]))
             before = read_host(machine, want)
     plan = planning.make_plan(want, before)
     after = before
-    if plan.changed and not module.check_mode:
+    if plan.changed and not check_mode:
         apply(module, plan, want, Packages(before.family, machine))
         after = read_host(machine, want)
         if left := [name for name in plan.packages if name not in after.installed]:

@@ -125,15 +125,15 @@ def apply(machine: Machine, plan: Plan) -> None:
         )
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    params, machine = module.params, Machine(module=module)
+    machine = Machine(module=module)
     tree = read_pci(machine)
     recorded = recorded_bits(machine)
     host = read_host(machine, tree, recorded)
     plan = make_plan(params, tree, host, recorded)
     lacking = any(note.endswith(NO_SETPCI) for note in plan.notes) or (bool(recorded) and not host.setpci)
-    if lacking and not module.check_mode:
+    if lacking and not check_mode:
         fix = "Install the package pciutils (role rdma_driver does). [pciutils_missing]"
         raise RdmaError(f"Access control of bridges cannot be changed: {NO_SETPCI}", fix)
     writes = machine.changes(wanted_files(plan, host, recorded), {LINK: UNIT if plan.bridges else None})
@@ -142,7 +142,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     ]
     changes += ["load nvidia_peermem"] if plan.load_peermem else []
     changes += [f"{'remove' if item.content is None else 'write'} {item.path}" for item in writes]
-    if not module.check_mode:
+    if not check_mode:
         # The record of the old bits must be there before they are gone.
         machine.apply([item for item in writes if item.content is not None])
         apply(machine, plan)

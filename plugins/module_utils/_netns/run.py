@@ -53,14 +53,13 @@ def _shown(state: State) -> dict[str, object]:
     return {"current": state.current, "persistent": state.persistent, OWNED_FILE: state.file}
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
-    params = module.params
     present = params["state"] == "present"
     want = Want(params["mode"] if present else None, params["live"], present and not params["mode"])
     host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
-    if module.check_mode:
+    if check_mode:
         blocked = [asdict(plan.blocker)] if plan.blocker else []
         return {**_result(plan, plan.before), "problems": blocked}
     if plan.blocker is not None:

@@ -212,16 +212,16 @@ def refuse_untouchable(want: Want, host: Host) -> None:
         raise InputError(problems)
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the files to what the parameters want; what is in the way may be reported instead, for verifying."""
-    host = Host(module.params["root"], module)
-    report = module.check_mode and module.params["on_problem"] == "report"
+    host = Host(params["root"], module)
+    report = check_mode and params["on_problem"] == "report"
     try:
-        want = asked(module.params)
+        want = asked(params)
         refuse_untouchable(want, host)
-        manager, stage = module.params["manager"], module.params["stage"]
+        manager, stage = params["manager"], params["stage"]
         more = {"report": report, "stage": stage, "whole": module._verbosity > 0}
-        return converge(want, host, manager, check_mode=module.check_mode, **more)
+        return converge(want, host, manager, check_mode=check_mode, **more)
     except RdmaError as exc:
         if not report:
             raise

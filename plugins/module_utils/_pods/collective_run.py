@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs an MPI program over pods and returns what it printed; what it made is gone afterwards, whatever happened."""
+"""On the controller: run an MPI program over pods, return its output, and remove its objects in any case."""
 
 from __future__ import annotations
 

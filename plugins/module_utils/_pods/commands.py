@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands inside of pods, by the API's exec. It decides nothing."""
+"""On the controller: commands inside of pods, by the API's exec. It decides nothing."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks into the pods of the test application and measures the latency between them.
+"""On the controller: looks into the pods of the test application and measures the latency between them.
 
 What the answers mean is decided in checks, inside, latency and place. Nothing is made in the cluster.
 """

@@ -48,10 +48,18 @@ FIND = "Look with the playbook railops.rdma.discover what the host has, and corr
 class QosRun:
     """One run over all interfaces of the host: read, plan, then write."""
 
-    def __init__(self, module: AnsibleModule, sysfs: Sysfs, files: QosFiles, nic: t.Callable[..., Nic]) -> None:
-        self.params = params = module.params
+    def __init__(
+        self,
+        params: dict[str, t.Any],
+        sysfs: Sysfs,
+        files: QosFiles,
+        nic: t.Callable[..., Nic],
+        *,
+        check_mode: bool,
+    ) -> None:
+        self.params = params
         # A preview comes before drivers and names: what is not there yet is reported, and no reason to stop.
-        self.check_mode = module.check_mode
+        self.check_mode = check_mode
         self.warnings: list[str] = []
         self.missing: list[tuple[str, str]] = []
         self.recorded = files.settings()
@@ -272,9 +280,9 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     }
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    doing = QosRun(module, Sysfs(), QosFiles(module=module), Nic)
+    doing = QosRun(params, Sysfs(), QosFiles(module=module), Nic, check_mode=check_mode)
     doing.refuse_untouchable()
     doing.read()
     settings = doing.settings()
@@ -284,8 +292,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         else doing.files.read(unit_of(name))
         for name in settings
     }
-    changes = doing.files.wanted_changes(settings, units, persist=module.params["persist"])
-    if not module.check_mode:
+    changes = doing.files.wanted_changes(settings, units, persist=params["persist"])
+    if not check_mode:
         doing.write()
         doing.files.apply(changes)
         if any(change.path != SETTINGS for change in changes):

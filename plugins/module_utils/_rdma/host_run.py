@@ -76,18 +76,17 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
     }
 
 
-def _roles(module: AnsibleModule, machine: Machine) -> dict[str, str]:
+def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
     kept = read_untouchable(machine)
-    others = standing(kept, module.params["rdma_prefixes"] or (), module.params["adopt_ports"])
+    others = standing(kept, params["rdma_prefixes"] or (), params["adopt_ports"])
     return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to what the parameters want.
 
     :raises InputError: for what is no name of a kernel module.
     """
-    params = module.params
     for index, name in enumerate(params["modules"] or ()):
         if not MODULE_NAME.fullmatch(name):
             problem = f"{name[:40]!r} is no name of a kernel module: letters, digits, '_' and '-'."
@@ -103,5 +102,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     out = frozenset(rail["name"] for rail in params["out_of_service"] or [] if present)
     want = Want(**own, rails=rails, present=present, out=out)
     machine = Machine(module=module)
-    host = Host(machine, lambda: _roles(module, machine))
-    return converge(want, host, check_mode=module.check_mode)
+    host = Host(machine, lambda: _roles(params, machine))
+    return converge(want, host, check_mode=check_mode)

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ansible.module_utils.basic import AnsibleModule
 
 from .._cabling.look import ask_lldpd
@@ -28,9 +30,9 @@ SPEC = {
 }
 
 
-def run(module: AnsibleModule) -> dict[str, object]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read everything and compare it with the rails."""
-    params, sysfs = module.params, Sysfs()
+    sysfs = Sysfs()
     info = read_info(sysfs, gids=params["gids"], part_numbers=params["part_numbers"])
     answers, missing = verbs.read()
     merge_verbs(info, answers)

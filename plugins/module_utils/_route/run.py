@@ -123,9 +123,8 @@ def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     return {"changed": False, "before": empty, "after": empty, "checks": checks, "token": "", "diff": []}
 
 
-def run(module: AnsibleModule) -> dict[str, t.Any]:
+def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Do what the parameters say; what is in the way may be reported instead, for verifying."""
-    params = module.params
     try:
         if problem := pyroute2_problem():
             check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
@@ -134,13 +133,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             token = undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}
         elif params["confirm"]:
-            made = keep(params, check_mode=module.check_mode)
+            made = keep(params, check_mode=check_mode)
         else:
             want, kept, timeout = asked(params), read_untouchable(Sysfs()), params["confirm_timeout"]
-            report = module.check_mode and params["on_problem"] == "report"
-            made = converge(want, kept, check_mode=module.check_mode, timeout=timeout, report=report)
+            report = check_mode and params["on_problem"] == "report"
+            made = converge(want, kept, check_mode=check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.
-        if params["state"] == "absent" and not module.check_mode and not made.get("token"):
+        if params["state"] == "absent" and not check_mode and not made.get("token"):
             note(frozenset(), {})
             drop()
         return made
@@ -148,7 +147,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):
             checks = [in_the_way("network_preflight", item) for item in exc.problems]
-        if checks is None or not module.check_mode or params["on_problem"] != "report":
+        if checks is None or not check_mode or params["on_problem"] != "report":
             raise
         problems = exc.facts.get("problems") or [{"place": "host", "problem": exc.problem, "fix": exc.fix}]
         return {**reported(checks), "problems": problems, "library_missing": "library_missing" in exc.facts}

@@ -27,8 +27,8 @@ class Door:
         self.result = result
         self.asked = 0
 
-    def run(self, module):
-        assert module.check_mode is True
+    def run(self, _module, _options, *, check_mode):
+        assert check_mode is True
         self.asked += 1
         if self.result.get("failed"):
             raise RdmaError("There is no tool.", "Install it.")

@@ -55,8 +55,8 @@ def test_settings_that_do_not_fit_name_the_module():
 def test_a_part_runs_in_check_mode_whatever_the_task_does():
     seen = {}
 
-    def work(module):
-        seen.update(check=module.check_mode, depth=module.params["depth"])
+    def work(_module, options, *, check_mode):
+        seen.update(check=check_mode, depth=options["depth"])
         return {"changed": True, "checks": [{"id": "x_y"}], "warnings": ["careful"], "driver": "mlx5"}
 
     request, door = request_of(), SimpleNamespace(run=work, SPEC=SPEC)
