@@ -32,7 +32,8 @@ from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._report.equal import SECTIONS
 from ..plugin_utils._verdict import files, merge
-from ..plugin_utils._verdict.explain import HostPlace, place_of, with_places
+from ..plugin_utils._verdict.causes import UNSEEN
+from ..plugin_utils._verdict.explain import HostPlace, place_of, with_causes
 from ..plugin_utils._verdict.finish import finish, written
 from ..plugin_utils._verdict.intake import NOT_VERIFIED
 from ..plugin_utils._verdict.parts import (
@@ -49,8 +50,6 @@ from ..plugin_utils._verdict.parts import (
 from ..plugin_utils._verdict.require import unknown
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
-# What stands for the plan or the cluster where a run did not look at it.
-UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
 display = Display()
 
 
@@ -100,7 +99,7 @@ class ActionModule(FabricAction):
             return written(args, verdict, {})
         if merging:
             verdict["parts"] = [part.folder for part in parts]
-        result = finish(args, with_places(verdict, self._places), display)
+        result = finish(args, with_causes(verdict, self._places, len(plan.get("nodes") or ())), display)
         return self._forgotten(args, verdict, result) if merging else result
 
     @staticmethod

@@ -20,17 +20,6 @@ OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # What is observed where somebody has switched a check off.
 NOT_LOOKED_AT = "not looked at"
 
-# What a role costs the work on a host, by its tag in the playbook hosts.
-COSTS = {
-    "rdma_driver": "a reboot follows where it changes packages",
-    "nic_mode": "a reboot follows",
-    "rdma_host": "a reboot only where the preview names one",
-    "reboot": "drains and reboots",
-    "gpudirect": "no reboot",
-    "rail_network": "no reboot, no drain",
-    "lossless_roce": "no reboot; a port may pause for a moment",
-}
-
 
 class Check(t.TypedDict, total=False):
     """One comparison, as modules return it and verdicts keep it.
@@ -47,7 +36,9 @@ class Check(t.TypedDict, total=False):
     object: what it is about beside rail and node: a card, a file, an object of the cluster.
     peers: hosts or nodes at the other end of what failed, where a failure may be theirs.
     values: of a verdict: what is in the places of the fix's sentences, by type.
-    fault: of a verdict: the other end, where the fault lies there.
+    attributed_to: of a verdict: the host at fault, where that is another one; None where it is not decided which.
+    caused_by: of a verdict: the ID of the check that explains this one, on the same rail or the host at fault.
+    command, impact: of a verdict: the line to paste, where one repairs it, and what the repair disturbs.
     unconfirmed: of a verdict: it is made of the word of other hosts, or of one other end, and keeps no job off a node.
     """
 
@@ -63,17 +54,16 @@ class Check(t.TypedDict, total=False):
     object: str
     peers: list[str]
     values: dict[str, list[str]]
-    fault: str
+    attributed_to: str | None
+    caused_by: str
+    command: str
+    impact: str
     unconfirmed: bool
 
 
-def by_role(role: str, cost: str = "") -> str:
-    """Return the fix that a role makes: its command, and what it costs.
-
-    :param role: a tag of the playbook hosts.
-    :param cost: what it costs here, where that is not what it costs everywhere.
-    """
-    return f"ansible-playbook railops.rdma.hosts --tags {role} --limit HOST ({cost or COSTS[role]})"
+def by_role(tags: str) -> str:
+    """Return the fix that the playbook hosts makes with these tags. The verdict makes its command from it."""
+    return f"Run the playbook railops.rdma.hosts with the tag{'s' if ',' in tags else ''} {tags}."
 
 
 def _made(

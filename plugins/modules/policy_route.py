@@ -172,7 +172,7 @@ checks:
       planned: 4200
       observed: 1500
       cause: ens1np0 has an MTU of 1500
-      fix: ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)
+      fix: Run the playbook railops.rdma.hosts with the tag rail_network.
 problems:
   description: What the module would refuse, each with C(place), C(problem) and C(fix).
   returned: failure, and with O(on_problem=report) where something is in the way

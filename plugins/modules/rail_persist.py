@@ -136,7 +136,7 @@ checks:
       planned: /etc/netplan/90-railops-ens1np0.yaml
       observed: missing
       cause: the file is missing
-      fix: ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)
+      fix: Run the playbook railops.rdma.hosts with the tag rail_network.
 """
 
 from ..module_utils._module import run_room

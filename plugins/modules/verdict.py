@@ -155,7 +155,13 @@ summary:
   description: The verdict as one sentence.
   returned: always
   type: str
-  sample: "Verdict pass: hosts: 3 pass; cluster: skipped; 0 deviations."
+  sample: "Verdict pass: hosts: 3 pass; 0 deviations."
+attributed:
+  description: The hosts that a deviation or an error is attributed to.
+  returned: with a verdict
+  type: list
+  elements: str
+  sample: []
 not_verified:
   description: The hosts of the plan that no run had.
   returned: with O(folders)

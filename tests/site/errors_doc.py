@@ -168,8 +168,13 @@ def document() -> str:
     words = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))["words"]
     lines, known = first(found)
     lines.insert(0, HEAD)
+    seen: set[str] = set()
     for title in [*(area for area, _starts in AREAS), "Elsewhere"]:
-        if rows := rows_of((row for row in found.get(title, ()) if not known(row[0])), words):
+        rows = [
+            row for row in rows_of((row for row in found.get(title, ()) if not known(row[0])), words) if row not in seen
+        ]
+        seen.update(rows)
+        if rows:
             lines += [f"## {title}", "", "| id | it says | do |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 

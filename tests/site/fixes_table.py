@@ -24,7 +24,7 @@ from made import main
 
 sys.path.insert(0, str(CHECKOUT / "plugins"))
 
-from module_utils._check import COSTS, by_role
+from module_utils._check import by_role
 
 PLUGINS = CHECKOUT / "plugins"
 TABLE = PLUGINS / "plugin_utils/_verdict/fixes.txt"
@@ -75,11 +75,7 @@ def texts(node: ast.expr) -> list[str]:
 def sentences(node: ast.AST) -> t.Iterator[str]:
     """Yield the sentences below a node of the code."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "by_role" and node.args:
-        yield (
-            eval(ast.unparse(node), {"by_role": by_role, "COSTS": COSTS})
-            if isinstance(node.args[0], ast.Constant)
-            else ""
-        )
+        yield (eval(ast.unparse(node), {"by_role": by_role}) if isinstance(node.args[0], ast.Constant) else "")
     if isinstance(node, (ast.JoinedStr, ast.Constant)):
         for text in texts(node):
             form = PIECE if "\0" in text else SENTENCE

@@ -35,7 +35,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import DATA, with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import compared
@@ -101,7 +101,7 @@ CHECK = st.fixed_dictionaries(
         "peers": near(["node1"], ["node3", "n"]),
         "object": near("x"),
         "node": near("node1", "n9"),
-        "fault": near("node1"),
+        "attributed_to": near("node1"),
         "unconfirmed": near(True),
     },
 )
@@ -159,7 +159,7 @@ def test_results_of_hosts(results, nodes):
     of_nodes = answer_in(nodes).checks
     verdict = merge.merge("d", rows, {"gone": None, "sound": "s"}, rails=RAILS, nodes=of_nodes, require=["network"])
     assert verdict["hosts"]["sound"]["status"] == "pass"
-    outputs(with_places(verdict, {}))
+    outputs(with_causes(verdict, {}))
     for row in rows:
         answer = answer_in([row, {"results": [row]}], RAILS)
         compared(answer.facts)
@@ -202,7 +202,7 @@ def test_parts_of_a_verdict(parts, results):
             unknown=["gone"],
             **{name: merge.seen_section(*together(found, name)) for name in ("plan", "cluster") if found},
         )
-    outputs(with_places(verdict, {}))
+    outputs(with_causes(verdict, {}))
     gate.judgments(verdict)
 
 

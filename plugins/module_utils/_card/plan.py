@@ -224,7 +224,7 @@ def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
         good = plan.step is Step.DONE
         fix = {
             Step.WRITE: by_role("nic_mode"),
-            Step.PENDING: f"{by_role('reboot')}; or reset the card when it is idle",
+            Step.PENDING: f"{by_role('reboot')} Or reset the card when it is idle.",
             Step.FAILED: plan.fix,
         }.get(plan.step, "")
         if plan.power_cycle or plan.step is Step.POWER_CYCLE:

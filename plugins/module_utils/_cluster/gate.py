@@ -150,8 +150,8 @@ def judgments(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, st
             continue
         parts: dict[str, dict[str, None]] = {}
         for check in entry["checks"]:
-            # Where the fault is the other end's, that node is judged for it. No node is judged by the word of another.
-            counts = not (check.get("fault") or check.get("unconfirmed"))
+            # A check that is attributed to another node, or to neither end, counts against no node.
+            counts = "attributed_to" not in check and not check.get("unconfirmed")
             if check["status"] == "deviation" and check["id"] not in ignored and counts:
                 parts.setdefault(check["rail"] or "host", {})[check["id"]] = None
         message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())

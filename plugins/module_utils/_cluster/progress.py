@@ -10,7 +10,6 @@ import time
 import typing as t
 
 _PROGRESS_SECONDS = 10.0
-# Objects per second below which the webhook is taken for what is slow, and pools from which on their number matters.
 # Objects from which on a run is announced.
 _MANY_OBJECTS = 200
 

@@ -151,14 +151,43 @@ class Entry(_Section):
     error: t.NotRequired[str]
 
 
-class Explained(t.TypedDict):
-    """Deviations that one place explains."""
+class Cause(t.TypedDict):
+    """A cause of deviations, on one or many hosts and rails."""
 
-    scope: dict[str, str]
-    """The place: node, leaf, rail, zone, fabric or part, with its name."""
-    deviations: int
-    checks: dict[str, int]
-    """Deviations by check."""
+    sentence: str
+    check: str
+    """The ID of the check that shows it; `host_result` for a host without a result."""
+    status: str
+    """deviation or warning."""
+    hosts: list[str]
+    """Those that it is attributed to; both ends where that is not decided."""
+    rails: list[str]
+    affected: list[str]
+    """Other hosts whose checks show it."""
+    checks: int
+    """How many checks are this cause, and how many others follow from it."""
+    follows: int
+    fix: str
+    command: t.NotRequired[str]
+    """The line to paste, where one repairs it."""
+    impact: str
+    """What the repair disturbs: none, rail_restart, drain, reboot, physical."""
+    runbook: str
+    leaf: t.NotRequired[str]
+    """The leaf that explains it on these hosts."""
+    undecided: t.NotRequired[bool]
+    """Whether either end may be at fault."""
+
+
+class Coverage(t.TypedDict):
+    """How many checks were planned and run."""
+
+    planned: int
+    run: int
+    by_option: int
+    """Skipped because an option says so."""
+    skipped: int
+    """Skipped for another reason."""
 
 
 class Skipped(t.TypedDict):
@@ -179,8 +208,9 @@ class Verdict(t.TypedDict):
     hosts: dict[str, Entry]
     plan: Section
     cluster: Section
-    explained: t.NotRequired[list[Explained]]
-    """The deviations by what they have in common, what explains most first."""
+    causes: t.NotRequired[list[Cause]]
+    """What explains the deviations and warnings, the first cause first."""
+    coverage: t.NotRequired[Coverage]
     skipped: t.NotRequired[list[Skipped]]
     parts: t.NotRequired[list[str]]
     """The folders that it was merged from."""

@@ -15,7 +15,7 @@ import re
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import COSTS, Check, by_role, compared
+from .._check import Check, by_role, compared
 from .._errors import Problem
 
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
@@ -37,7 +37,7 @@ class Support(enum.Enum):
     ABSENT = "absent"
 
 
-LIVE_FIX = by_role("rdma_host", "at once, no reboot")
+LIVE_FIX = by_role("rdma_host")
 # What the mode in force reads as where the kernel has none to tell.
 WITHOUT_MODE = {
     Support.LOADED: "unknown",
@@ -308,7 +308,7 @@ def checks(plan: Plan, observed: State) -> list[Check]:
     if plan.want.keep:
         return []
     blocker = plan.blocker
-    fix = blocker.fix if blocker else by_role("rdma_host,reboot", COSTS["reboot"])
+    fix = blocker.fix if blocker else by_role("rdma_host,reboot")
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
     by_hand = (

@@ -15,7 +15,7 @@ from dataclasses import replace
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.model import KINDS, Snapshot, as_data, from_data
-from .._route.retained import BOOT
+from .._route.retained import MANAGED_STATE
 from .._route.wanted import exclusion_rules
 from .model import HEADER, PUBLIC, File
 from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
@@ -62,8 +62,10 @@ class Apart:
                 file = made.get(path, File(path, HEADER, PUBLIC))
                 rows = sorted({*file.text[len(HEADER) :].splitlines(keepends=True), *lines}, key=_setting)
                 made[path] = replace(file, text=HEADER + "".join(rows))
-        if BOOT in made and BOOT in have:
-            made[BOOT] = replace(made[BOOT], text=self._boot(made[BOOT].text, have[BOOT]))
+        if MANAGED_STATE in made and MANAGED_STATE in have:
+            made[MANAGED_STATE] = replace(
+                made[MANAGED_STATE], text=self._boot(made[MANAGED_STATE].text, have[MANAGED_STATE])
+            )
         return tuple(made[path] for path in sorted(made))
 
     def _names(self, line: str) -> bool:

@@ -16,7 +16,7 @@ import typing as t
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.model import KINDS, PROTOCOL, PROTOCOL_NAME, Address, Snapshot, as_data
-from .._route.retained import BOOT
+from .._route.retained import MANAGED_STATE
 from .._route.wanted import exclusion_rules, rail_routes, rail_rule
 from .model import HEADER, PUBLIC, File, Manager
 from .netplan import Netplan
@@ -42,7 +42,7 @@ PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOC
 # Everything that any version of this module has written: what is not wanted of it goes.
 OWNED = tuple(row for manager in MANAGERS.values() for row in manager.owned)
 BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.beside))
-SINGLE = {SYSCTL_FILE, IPOIB_FILE, BOOT, *(file.path for file in BESIDE)}
+SINGLE = {SYSCTL_FILE, IPOIB_FILE, MANAGED_STATE, *(file.path for file in BESIDE)}
 
 
 def manager_of(host: Rooted) -> str:
@@ -86,7 +86,7 @@ def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...
         addresses = [Address(interface, item.family, item.address, item.length) for item in rail.addresses]
         for part, more in zip(KINDS, (addresses, routes, rules)):
             named[part].update(more)
-    files.append(File(BOOT, json.dumps(as_data(Snapshot({}, **named, sysctls={}))) + "\n", PUBLIC))
+    files.append(File(MANAGED_STATE, json.dumps(as_data(Snapshot({}, **named, sysctls={}))) + "\n", PUBLIC))
     connected = [names[rail.name] for rail in want.rails if infiniband and rail.ipoib_mode == "connected"]
     if connected and manager != "networkmanager":
         keys = ("KERNEL", "ENV{ID_NET_NAME}")

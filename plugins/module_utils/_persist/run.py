@@ -15,6 +15,7 @@ from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in
 from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
 from .._route.options import RAILS
+from .._route.retained import MANAGED_STATE
 from .._route.want import Want, asked, named, untouchable_problem
 from .._untouchable import read_untouchable
 from . import sysctl
@@ -95,10 +96,15 @@ def converge(
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         with contextlib.ExitStack() as undo:
-            host.swap([file.path for file in write], remove, undo)
+            # The list of managed objects appears before the files, and changes or is removed after them: a killed run
+            # leaves no file that neither the list nor the plan covers.
+            new = sorted((file.path for file in write), key=lambda path: path != MANAGED_STATE)
+            last = {MANAGED_STATE} if host.exists(MANAGED_STATE) else set()
+            host.swap([path for path in new if path not in last], [path for path in remove if path not in last], undo)
             for path, target in moves.items():
                 host.move(path, target)
                 undo.callback(host.move, target, path)
+            host.swap(last.intersection(new), last.intersection(remove), undo)
             for name, one in MANAGERS.items():
                 # With another manager the rails are still wanted, and this one would take their addresses along.
                 gone = remove if not files or manager == name else []

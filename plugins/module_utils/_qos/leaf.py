@@ -25,8 +25,8 @@ DECLARED, RECORDED, NOWHERE, AWAY = "declared", "recorded", "nowhere", "away"
 USUAL = {"priority": 5, "dscp": 40}
 
 DECLARE = (
-    "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26, "
-    "Spiderpool's 5 and 40), and plan again; or set lossless_roce_priority and lossless_roce_dscp"
+    "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26), "
+    "and plan again; or set lossless_roce_priority and lossless_roce_dscp"
 )
 ECT = 3  # the two ECN bits of a traffic class
 

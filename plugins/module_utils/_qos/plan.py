@@ -225,5 +225,5 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
             yield skipped(name, f"{interface} does not offer this setting{why}.", rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
-            mend = f"{by_role('lossless_roce')}; see who else writes them (lldpad, firmware DCBX, a script)."
+            mend = f"{by_role('lossless_roce')} See who else writes them (lldpad, firmware DCBX, a script)."
             yield compared(name, planned, observed, cause, mend, rail=rail)

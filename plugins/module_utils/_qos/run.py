@@ -42,7 +42,7 @@ SPEC = {
 }
 
 
-FIND = "Look with the playbook railops.rdma.discover what the host has, and correct fabric_interfaces. [no_interface]"
+FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
 
 
 class QosRun:

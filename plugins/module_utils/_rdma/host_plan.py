@@ -13,7 +13,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
-from .._check import COSTS, Check, by_role, compared, deviation
+from .._check import Check, by_role, compared, deviation
 from .._errors import Problem
 from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, IPOIB_HEADER
 from .host_model import Have, LinkFile, Netdev, Rail, Want
@@ -170,7 +170,7 @@ def _names(plan: Plan) -> dict[str, str]:
         else:
             cause = f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts"
             plan.reboot_reasons.append(cause)
-            fix = by_role("rdma_host,reboot", COSTS["reboot"])
+            fix = by_role("rdma_host,reboot")
         plan.checks.append(compared("rdma_name", rail.interface, observed, cause, fix, rail=rail.name))
     return files
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
 from .model import KINDS, Host, Link, Snapshot, as_good, link_of, missing, of_all, port_of
-from .want import IPOIB_GROUP, UNKNOWN
+from .want import IPOIB_GROUP, NO_INTERFACE
 from .wanted import exclusion_rules
 
 if t.TYPE_CHECKING:
@@ -65,7 +65,7 @@ def gone(rail: WantRail, host: Host) -> Check:
     """Return the check of a rail that has no interface: the only one of that rail."""
     cause = f"this host has no interface {rail.asked!r}."
     known = missing(rail, host, known=True)
-    return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else UNKNOWN)
+    return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else NO_INTERFACE)
 
 
 def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:

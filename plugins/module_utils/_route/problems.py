@@ -15,7 +15,7 @@ from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DAT
 from .._words import shortened
 from . import model
 from .own import Mine, in_metrics
-from .want import UNKNOWN, Want, WantRail, untouchable_problem
+from .want import NO_INTERFACE, Want, WantRail, untouchable_problem
 from .wanted import covers, inside, wanted
 
 MOST_NAMES = 5
@@ -81,7 +81,7 @@ def _rail_problems(
     if link is None:
         text = f"this host has no interface {rail.asked!r}."
         if want.present and rail.name not in want.lost:
-            yield Problem("interface", text, UNKNOWN)
+            yield Problem("interface", text, NO_INTERFACE)
         return
     if seen.setdefault(link.name, rail.name) != rail.name:
         text = f"{rail.asked!r} is {link.name}, which is {seen[link.name]} already."

@@ -19,9 +19,9 @@ from .model import Snapshot, from_data
 
 ROOT = "/"
 # Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
-NOTE = "/var/lib/railops-rdma/stood-before.json"
+ORIGINAL_STATE = "/var/lib/railops-rdma/original-state.json"
 # The addresses, routes and rules of the rails' files for the next boot, whichever tool manages the network.
-BOOT = "/var/lib/railops-rdma/boot.json"
+MANAGED_STATE = "/var/lib/railops-rdma/managed-state.json"
 
 
 def read_retained(files: HostFiles | None = None) -> Snapshot:
@@ -30,7 +30,7 @@ def read_retained(files: HostFiles | None = None) -> Snapshot:
     :raises RdmaError: when the file may not be read.
     """
     try:
-        return from_data(json.loads((files or HostFiles(ROOT)).read(BOOT) or ""))
+        return from_data(json.loads((files or HostFiles(ROOT)).read(MANAGED_STATE) or ""))
     except (ValueError, LookupError, TypeError, AttributeError):
         return Snapshot({}, frozenset(), frozenset(), frozenset(), {})
 
@@ -38,7 +38,7 @@ def read_retained(files: HostFiles | None = None) -> Snapshot:
 def read_noted() -> frozenset[tuple[str, str]]:
     """Return the interface and address of what stood on the rails before us."""
     try:
-        return frozenset((row[0], row[1]) for row in json.loads(HostFiles(ROOT).read(NOTE) or "[]"))
+        return frozenset((row[0], row[1]) for row in json.loads(HostFiles(ROOT).read(ORIGINAL_STATE) or "[]"))
     except (ValueError, LookupError, TypeError):
         return frozenset()
 
@@ -52,6 +52,6 @@ def note(stood: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str,
     """Write down what stood on the rails before us, and the port of each rail; nothing leaves no file."""
     files = HostFiles(ROOT)
     if stood != read_noted():
-        files.put(NOTE, json.dumps(sorted(stood)) + "\n" if stood else None)
+        files.put(ORIGINAL_STATE, json.dumps(sorted(stood)) + "\n" if stood else None)
     if ports != read_ports():
         files.put(PORTS, json.dumps(ports, sort_keys=True) + "\n" if ports else None)

@@ -18,7 +18,7 @@ IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
     " what the group has as fabric_mtu. [ipoib_group]"
 )
-UNKNOWN = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
+NO_INTERFACE = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
 INTERFACE = re.compile(r"^[^\s/]{1,127}$")
 

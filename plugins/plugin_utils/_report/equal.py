@@ -188,17 +188,3 @@ def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
     """Yield hosts and sections by name."""
     yield from verdict["hosts"].items()
     yield from ((name, section_of(verdict, name)) for name in SECTIONS)
-
-
-def places(verdict: Verdict) -> list[str]:
-    """Return what explains the deviations, a line each: `leaf3: all 6 deviations (network_link, ping_gateway)`."""
-    rows = verdict.get("explained") or []
-    total = sum(row["deviations"] for row in rows)
-    return [_row_text(row, total) for row in rows]
-
-
-def _row_text(row: t.Mapping[str, t.Any], total: int) -> str:
-    count = row["deviations"]
-    share = f"all {count:,}" if count == total > 1 else f"{count:,} of {total:,}"
-    noun = "deviation" if total == 1 else "deviations"
-    return f"{' '.join(row['scope'].values())}: {share} {noun} ({', '.join(row['checks'])})"

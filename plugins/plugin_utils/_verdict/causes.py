@@ -2,59 +2,212 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says why a node offers too little of a rail's resource, where only the host can know it. Pure.
-
-What the cluster knows, cluster_nodes has said already.
-"""
+"""Which deviation of a rail is the cause of which others, and one card for each cause. Pure."""
 
 from __future__ import annotations
 
 import typing as t
+from dataclasses import dataclass, field
+from functools import lru_cache
 
-from ...module_utils._check import DEVIATION, WARNING, Check, skipped
-from ...module_utils._cluster.nodes import RESOURCES
+from ...module_utils._check import DEVIATION, SKIPPED, WARNING, Check, deviation, skipped
+from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._words import natural
+from .._report.equal import entries
+from .repairs import COMPLETE, Repair, repair_of
 
-NO_PORT = "Caused by network_link: the rail has no port."
-# The host's checks that explain why the plugin finds nothing, the first cause first.
-HOST_CHECKS = (
-    "rdma_device",
-    "rdma_device_files",
-    "rdma_link_layer",
-    "network_link",
-    "rdma_port_state",
-    "rdma_modules",
-    "rdma_netns_current",
+HOST_RESULT = "host_result"
+UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
+"""The check that stands for a section without a result."""
+
+# The beginnings of IDs, the first cause first: link, address, rules and routes, device, then pings and rates.
+ORDER = (
+    HOST_RESULT,
+    *("card_", "nic_", "network_link", "cable_", "port_speed", "rdma_rename", "rdma_name", "network_mtu"),
+    *("network_addresses", "address_", "network_sysctls", "network_exclusion_rule", "network_rules", "network_routes"),
+    *("network_existing", "network_echo", "network_neighbors", "network_", "route_path"),
+    *("driver_", "rdma_modules", "rdma_netns_", "rdma_device", "rdma_link_layer", "rdma_port_state", "rdma_", "roce_"),
+    *(
+        "plan_",
+        "cluster_api",
+        "object_",
+        "pool_",
+        "ping_gateway_mtu",
+        "ping_gateway",
+        "ping_neighb",
+        "ping_",
+        "rail_",
+        "port_",
+        "pcie_",
+        "traffic_",
+    ),
+    *("node_in_cluster", "node_", "pod_running", "pod_network", "pod_", "accept_", "persist_", "fleet_"),
 )
+_WIRE = ("ping_", "rail_isolation", "traffic_")
+_PODS = ("node_resources", "node_sriov", "pod_")
+_WAY = ("route_path", *_WIRE)
+EXPLAINS: dict[str, tuple[str, ...]] = {
+    "nic_link_type": ("network_link", "rdma_", *_WIRE, *_PODS),
+    "rdma_name": ("network_", "rdma_", "roce_", *_WAY, *_PODS),
+    "network_link": (
+        *("cable_", "network_addresses", "network_routes", "network_neighbors", "port_", "roce_switch", "fleet_speed"),
+        *("rdma_active_mtu", "rdma_port_state", "rdma_subnet_manager", *_WAY, *_PODS),
+    ),
+    "cable_leaf": ("cable_port", "roce_switch", *_WIRE),
+    "network_mtu": (
+        "rdma_mtu",
+        "rdma_active_mtu",
+        "ping_gateway_mtu",
+        "ping_neighbor_mtu",
+        "traffic_",
+        "pod_interface",
+    ),
+    "network_addresses": ("network_routes", "address_", *_WAY, *_PODS),
+    "address_duplicate": ("network_addresses", *_WAY),
+    "network_sysctls": ("network_neighbors", *_WAY),
+    "network_exclusion_rule": ("rail_isolation", "route_path"),
+    "network_rules": _WAY,
+    "network_routes": _WAY,
+    "network_existing_routes": _WAY,
+    "network_echo": ("ping_",),
+    "route_path": _WIRE,
+    "driver_": ("rdma_", "roce_", "traffic_", *_PODS),
+    "rdma_modules": ("rdma_", "traffic_", *_PODS),
+    "rdma_netns_current": ("rdma_device", "traffic_", *_PODS),
+    "rdma_device": ("rdma_", "roce_", "traffic_", *_PODS),
+    "rdma_link_layer": ("rdma_", "traffic_", *_PODS),
+    "rdma_port_state": ("rdma_active_mtu", "rdma_subnet_manager", *_WIRE, *_PODS),
+    "rdma_subnet_manager": ("rdma_port_state", *_WIRE, *_PODS),
+    "cluster_api": ("object_", "pool_", *_PODS),
+    "object_state": _PODS,
+    "ping_gateway": ("ping_gateway_mtu", "ping_neighb", "rail_isolation", "traffic_", "pod_ping", "pod_read"),
+    "ping_gateway_mtu": ("ping_neighbor_mtu", "traffic_"),
+    "ping_neighbor": ("ping_neighb", "rail_isolation", "traffic_", "pod_ping", "pod_read"),
+    "ping_neighbor_mtu": ("traffic_",),
+    "ping_neighbor_tcp": ("traffic_",),
+    "node_in_cluster": _PODS,
+    "node_sriov": _PODS,
+    "node_resources": ("pod_",),
+    "pod_running": ("pod_",),
+    "pod_network": ("pod_",),
+}
+"""The beginnings of the IDs that a deviation explains on the same rail. Counters and files explain nothing."""
 
 
-def with_host(check: Check, own: t.Iterable[t.Mapping[str, t.Any]]) -> Check:
-    """Return a check of a short resource with the cause that the host's own checks found, if they found one.
+@dataclass(eq=False)
+class Found:
+    """A deviation or a warning, where it was made, and what it follows from."""
 
-    :param own: the host's checks.
-    """
-    if check.get("id") != RESOURCES or check.get("status") != DEVIATION:
-        return check
-    bad = [row for row in own if row.get("status") == DEVIATION and row.get("rail") in (check.get("rail"), None)]
-    why = next((row for name in HOST_CHECKS for row in bad if row.get("id") == name), None)
-    return {**check, "cause": f"{why['id']}: {why.get('cause')}", "fix": str(why.get("fix") or "")} if why else check
+    host: str
+    """The host, or the section of the verdict, that made it."""
+    places: tuple[str, ...]
+    """The host or section that it is attributed to; both ends where that is not decided."""
+    check: Check
+    root: Found | None = None
+    repair: Repair = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.repair = repair_of(self.check)
+
+    @property
+    def status(self) -> str:
+        """DEVIATION or WARNING."""
+        return self.check["status"]
+
+    @property
+    def others(self) -> list[str]:
+        """The other ends of a test."""
+        return [end for end in (self.host, *self.check.get("peers", ())) if (end,) != self.places]
 
 
-def missing_ports(checks: t.Iterable[t.Mapping[str, t.Any]]) -> set[str | None]:
-    """Return the rails of a host that have no port."""
-    wanted = ("network_link", DEVIATION, "missing")
-    return {check["rail"] for check in checks if (check["id"], check["status"], check["observed"]) == wanted}
+@lru_cache(maxsize=1024)
+def rank(name: str) -> int:
+    """Return where a check's ID is in the order of causes."""
+    return next((number for number, start in enumerate(ORDER) if name.startswith(start)), len(ORDER))
 
 
-def below_missing_port(checks: t.Iterable[Check]) -> list[Check]:
-    """Return the checks of a host, without what deviates on a rail because its port is missing: that one is counted."""
-    checks = list(checks)
-    gone = missing_ports(checks)
-    return [
-        skipped(check["id"], NO_PORT, "", check["planned"], check["observed"], rail=check["rail"])
-        if check["rail"] in gone and check["id"] != "network_link" and check["status"] in (DEVIATION, WARNING)
-        else check
-        for check in checks
-    ]
+@lru_cache(maxsize=1024)
+def _explained(name: str) -> tuple[str, ...]:
+    start = max((start for start in EXPLAINS if name.startswith(start)), key=len, default="")
+    return EXPLAINS.get(start, ())
+
+
+def _lost(name: str, error: str) -> Check:
+    """Return why there is no result of a host or a section, as the first of its checks."""
+    return deviation(UNSEEN.get(name, HOST_RESULT), "a result", "none", error, "")
+
+
+def _explains(cause: Check, check: Check) -> bool:
+    if cause["status"] == WARNING:
+        return False
+    name, follows = cause["id"], check["id"]
+    if name == HOST_RESULT:
+        return True
+    if name == follows:
+        return bool(check.get("peers"))
+    if name == "network_link" and cause["observed"] == "missing":
+        return rank(follows) > rank(name)
+    if name == "object_state" and not str(cause["observed"]).startswith(("not there", "another one")):
+        return False
+    return follows.startswith(_explained(name))
+
+
+def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:
+    """Return whether a host has no address, rule or route of the plan on any of its rails."""
+    empty = {
+        (item.check["id"], item.check["rail"])
+        for item in found
+        if item.status == DEVIATION and item.check["observed"] == [] and item.check["planned"]
+    }
+    parts = ("network_addresses", "network_rules", "network_routes")
+    return bool(rails) and all((part, rail) in empty for part in parts for rail in rails)
+
+
+def found_in(verdict: Verdict) -> list[Found]:
+    """Return all deviations and warnings, each with the one that it follows from."""
+    hosts = verdict["hosts"]
+    by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
+    found: list[Found] = []
+    cells: dict[tuple[str, ...], dict[str | None, list[Found]]] = {}
+    for name, entry in entries(verdict):
+        lost = [_lost(name, entry["error"])] if entry.get("error") else []
+        for check in [*lost, *entry["checks"]]:
+            if check["status"] not in (DEVIATION, WARNING):
+                continue
+            at = check.get("attributed_to", name)
+            ends = [peer if peer in hosts else by_node.get(peer, peer) for peer in check.get("peers", ())]
+            places = (at,) if at is not None else tuple(sorted({name, *ends}, key=natural))
+            found.append(Found(name, places, check))
+            cells.setdefault(places, {}).setdefault(check["rail"], []).append(found[-1])
+    above = _rooted([], cells.get(("cluster",), {}).pop(None, []))
+    for places, by_rail in cells.items():
+        host = hosts.get(places[0])
+        own = [item for items in by_rail.values() for item in items]
+        rails = [rail for rail, status in host["rails"].items() if status != SKIPPED] if host else []
+        bare = len(places) == 1 and _not_configured(own, rails)
+        if bare:
+            first = [item for item in own if item.check["id"] == "network_addresses"]
+            for item in own:
+                if item not in first and (item.repair.playbook or _explains(first[0].check, item.check)):
+                    item.root = first[0]
+            for item in first:
+                item.repair = COMPLETE
+            own = [item for item in own if item.root is None and item not in first]
+            by_rail = {rail: [item for item in own if item.check["rail"] == rail] for rail in by_rail}
+        whole = _rooted(above, by_rail.pop(None, []))
+        for items in by_rail.values():
+            _rooted(whole, items)
+    return found
+
+
+def _rooted(seen: t.Sequence[Found], items: t.Iterable[Found]) -> list[Found]:
+    """Give each its root, and return all of them, the first cause first."""
+    before = list(seen)
+    for item in sorted(items, key=lambda item: (rank(item.check["id"]), (item.host,) == item.places)):
+        cause = next((one for one in before if _explains(one.check, item.check)), None)
+        item.root = (cause.root or cause) if cause else None
+        before.append(item)
+    return before
 
 
 def short_names(names: t.Iterable[str | None]) -> frozenset[str]:

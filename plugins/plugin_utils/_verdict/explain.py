@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says where the fault is: the smallest things (node, leaf, rail, zone) that explain a verdict's deviations. Pure.
+"""Completes a verdict: attribution, causes, coverage; and finds the leaves that explain deviations. Pure.
 
-Each check is looked at by itself: a leaf's fault and a wrong setting everywhere have different checks. Its results lie
-on rails of hosts, or on hosts. A node, leaf, rail or zone explains them when more of its own results are bad than good,
-and the one that explains most, less the good ones in it, is taken first (greedy set cover). What no such thing explains
-is named as one rail of one node.
+Each check is covered separately: a leaf's fault and a wrong setting everywhere have different checks. A node, leaf,
+rail or zone explains deviations when more of its own results are bad than good, and the one that explains most, less
+the good ones in it, is taken first (greedy set cover). What none of them explains is one rail of one node.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ...module_utils._check import DEVIATION, SKIPPED
-from ...module_utils._fabric.shapes import Explained, Skipped, Verdict
-from ...module_utils._words import natural
-from .._report.equal import SECTIONS, section_of
-from .merge import untested
-from .pairs import with_faults
+from ...module_utils._check import DEVIATION, NOT_LOOKED_AT, SKIPPED, WARNING
+from ...module_utils._fabric.shapes import Coverage, Skipped, Verdict
+from .._report.equal import SECTIONS
+from .cards import Leaves, cards_of
+from .causes import Found, found_in
+from .merge import counted, deviations, untested
+from .pairs import with_attribution
 
 Cell = tuple[str, str | None]
 """A host and its rail; None for what is of the whole host."""
@@ -74,8 +74,10 @@ class _Results:
         return max(0, (self._rails if rails else self._hosts)[scope] - bad - unseen)
 
 
-def _cover(fleet: _Results, bad: t.Mapping[Cell, int], unseen: set[Cell], *, rails: bool) -> Counter[Scope]:
-    """Return the scopes that explain the bad cells of one check, each with how many deviations it does."""
+def _cover(
+    fleet: _Results, bad: t.Collection[Cell], unseen: set[Cell], *, rails: bool
+) -> t.Iterator[tuple[Cell, Scope]]:
+    """Yield the bad cells of one check, each with the scope that explains it."""
     members: dict[Scope, set[Cell]] = {}
     for cell in bad:
         for scope in fleet.scopes(cell):
@@ -88,56 +90,45 @@ def _cover(fleet: _Results, bad: t.Mapping[Cell, int], unseen: set[Cell], *, rai
         if len(cells) > good[scope]
     ]
     heapq.heapify(heap)
-    found: Counter[Scope] = Counter()
     left = set(bad)
     while left and heap:
         gain, size, kind, scope = heapq.heappop(heap)
         covered = members[scope] & left
         now = good[scope] - len(covered)
         if now > -2:
-            continue  # one cell is named by itself, and so is what has nearly as many good ones
+            continue  # one cell is its own scope, and so is what has nearly as many good ones
         if now > gain:
             heapq.heappush(heap, (now, size, kind, scope))
             continue
-        found[scope] += sum(bad[cell] for cell in covered)
+        yield from ((cell, scope) for cell in covered)
         left -= covered
     for host, rail in left:
-        scope = (("node", host),) if rail is None else (("node", host), ("rail", rail))
-        found[scope] += bad[host, rail]
-    return found
+        yield (host, rail), (("node", host),) if rail is None else (("node", host), ("rail", rail))
 
 
-def explain(verdict: Verdict, places: t.Mapping[str, HostPlace]) -> list[Explained]:
-    """Return what explains the deviations, what explains most first: {scope, deviations, checks}.
-
-    `scope` is {node|leaf|rail|zone: name}, {node: name, rail: name} for one rail of one node, {fabric: "all nodes"}, or
-    {part: plan|cluster} for what is no host's; the deviations of all rows are those of the verdict, each in one row.
+def scopes_of(
+    verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str, HostPlace]
+) -> dict[tuple[str, str, str | None], Scope]:
+    """Return the scope that explains each cause, by check ID, host and rail.
 
     :param places: where hosts stand, by inventory name.
     """
-    bad: dict[tuple[str, bool], Counter[Cell]] = {}
+    bad: dict[tuple[str, bool], set[Cell]] = {}
     unseen: dict[tuple[str, bool], set[Cell]] = {}
+    for item in found:
+        check = item.check
+        if item.root is None and item.status == DEVIATION and len(item.places) == 1 and item.places[0] not in SECTIONS:
+            bad.setdefault((check["id"], check["rail"] is not None), set()).add((item.places[0], check["rail"]))
     for host, entry in verdict["hosts"].items():
         for check in entry["checks"]:
-            key, cell = (check["id"], check["rail"] is not None), (check.get("fault", host), check["rail"])
-            if check["status"] == DEVIATION:
-                bad.setdefault(key, Counter())[cell] += 1
-            elif check["status"] == SKIPPED:
-                unseen.setdefault(key, set()).add(cell)
+            if check["status"] == SKIPPED:
+                unseen.setdefault((check["id"], check["rail"] is not None), set()).add((host, check["rail"]))
     fleet = _Results(verdict, places)
-    found: dict[Scope, Counter[str]] = {}
-    for (name, rails), cells in bad.items():
-        for scope, count in _cover(fleet, cells, unseen.get((name, rails), set()) - set(cells), rails=rails).items():
-            found.setdefault(scope, Counter())[name] += count
-    for section in SECTIONS:
-        names = Counter(check["id"] for check in section_of(verdict, section)["checks"] if check["status"] == DEVIATION)
-        if names:
-            found[(("part", section),)] = names
-    rows: list[Explained] = [
-        {"scope": dict(scope), "deviations": names.total(), "checks": dict(sorted(names.items()))}
-        for scope, names in found.items()
-    ]
-    return sorted(rows, key=lambda row: (-row["deviations"], [natural(name) for name in row["scope"].values()]))
+    return {
+        (name, host, rail): scope
+        for (name, rails), cells in bad.items()
+        for (host, rail), scope in _cover(fleet, cells, unseen.get((name, rails), set()) - cells, rails=rails)
+    }
 
 
 def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostPlace:
@@ -150,13 +141,46 @@ def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostP
     return HostPlace(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 
-def with_places(verdict: Verdict, places: t.Mapping[str, HostPlace]) -> Verdict:
-    """Return a verdict with whose fault each is and what explains them, and with what was left out, a row a reason."""
-    verdict = with_faults(verdict)
+def coverage_of(verdict: Verdict) -> Coverage:
+    """Return how many checks were planned and run."""
+    counts = counted(verdict)
+    by_option = sum(check["observed"] == NOT_LOOKED_AT for _host, check in deviations(verdict, SKIPPED))
+    planned, left = sum(counts.values()), counts[SKIPPED]
+    return {"planned": planned, "run": planned - left, "by_option": by_option, "skipped": left - by_option}
+
+
+def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int | None = None) -> Verdict:
+    """Return a verdict whose deviations have the end at fault and the cause, with its causes and its coverage.
+
+    :param places: where hosts stand, by inventory name.
+    :param total: the number of hosts in the plan.
+    """
+    verdict = with_attribution(verdict)
+    found = found_in(verdict)
+    leaves: Leaves = {
+        key: scope[0][1] for key, scope in scopes_of(verdict, found, places).items() if scope[0][0] == "leaf"
+    }
     left: list[Skipped] = [
         {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
         for reason, (ids, hosts) in untested(verdict).items()
     ]
-    more = {"explained": explain(verdict, places), "skipped": left}
-    before = {key: value for key, value in verdict.items() if key != "hosts" and key not in SECTIONS}
-    return t.cast("Verdict", {**before, **more, **verdict, **more})
+    more = {"causes": cards_of(found, leaves, total), "coverage": coverage_of(verdict), "skipped": left}
+    rows = {id(item.check): item for item in found}
+    sections = {name: _repaired(t.cast("t.Any", verdict)[name], rows) for name in SECTIONS}
+    hosts = {name: _repaired(entry, rows) for name, entry in verdict["hosts"].items()}
+    before = {key: value for key, value in verdict.items() if key not in ("hosts", *SECTIONS)}
+    return t.cast("Verdict", {**before, **more, "hosts": hosts, **sections})
+
+
+def _repaired(entry: t.Mapping[str, t.Any], found: t.Mapping[int, Found]) -> dict[str, t.Any]:
+    """Return a host's entry or a section whose deviations have their cause, or their command and its impact."""
+    checks: list[t.Mapping[str, t.Any]] = []
+    for check in entry["checks"]:
+        item = found.get(id(check)) if check["status"] in (DEVIATION, WARNING) else None
+        if item and item.root:
+            check = {**check, "caused_by": item.root.check["id"], "fix": ""}
+        elif item:
+            command = item.repair.command(item.places)
+            check = {**check, **({"command": command} if command else {}), "impact": item.repair.impact}
+        checks.append(check)
+    return {**entry, "checks": checks}

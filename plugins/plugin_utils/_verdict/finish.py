@@ -14,16 +14,15 @@ from ansible.utils.display import Display
 
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._words import shortened
 from .._arguments import has_color
-from .._report.equal import SECTIONS, folded, places, section_of
 from .._report.html import with_verdict
 from .._report.verdict import record
 from . import files, merge, text
 from .metrics import metrics
 
 # In the message of a failed task.
-_PLACES = 3
+_CAUSES = 3
+FAILED = ("deviation", "error")
 
 
 def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> dict[str, t.Any]:
@@ -50,8 +49,10 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
         told = f"No host of this play is in the plan {args['plan_dir']!r}."
         fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
     if verdict["status"] in ("deviation", "error"):
-        told = f"{result['summary']} {_worst(verdict)}"
-        fix = f"Read {path}: each deviation has its cause and its fix."
+        causes = [] if args["show"] else [card["sentence"] for card in verdict["causes"]]
+        told = " ".join([result["summary"], *causes[:_CAUSES]])
+        fix = f"Read {path}: each cause has its command or its fix."
+    result["attributed"] = [name for name, entry in verdict["hosts"].items() if entry["status"] in FAILED]
     return result | {"failed": True, "msg": f"{told} {fix}", "fix": fix} if args["fail"] and told else result
 
 
@@ -89,20 +90,3 @@ def written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]
         "summary": merge.summary(verdict),
         "files": list(paths.values()),
     }
-
-
-def _worst(verdict: Verdict, limit: int = 10) -> str:
-    """Name the first errors, the places that explain the deviations, and the first of these, in one line."""
-    errors: dict[str, list[str]] = {}
-    for host, entry in verdict["hosts"].items():
-        if entry["status"] == "error":
-            errors.setdefault(str(entry["error"]).rstrip("."), []).append(host)
-    found = [f"{folded(hosts)}: {error}" for error, hosts in errors.items()]
-    where = places(verdict)
-    found += where[:_PLACES] + [f"and {len(where) - _PLACES} more places"] * (len(where) > _PLACES)
-    for host, check in merge.deviations(verdict):
-        thing = check["rail"] or ("" if host in SECTIONS else "host")
-        found.append(f"{host}: {' '.join(filter(None, (thing, check['id'])))}")
-    sections = [(name, section_of(verdict, name)) for name in SECTIONS]
-    found += [f"{name}: {section['error']}" for name, section in sections if section.get("error")]
-    return shortened(found, limit, "; ") + "."

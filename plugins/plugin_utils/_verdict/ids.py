@@ -19,7 +19,7 @@ cluster_api
 driver_modules driver_packages driver_source driver_versions
 fleet_driver fleet_firmware fleet_mac fleet_speed
 gpudirect_acs gpudirect_gdrcopy gpudirect_path gpudirect_role
-host_cni host_in_use host_kernel host_port host_root
+host_cni host_in_use host_kernel host_port host_result host_root
 network_addresses network_echo network_exclusion_rule network_existing_routes network_library network_link network_mtu
 network_neighbors network_preflight network_role network_router_addresses network_routes network_rules network_stale
 network_sysctls

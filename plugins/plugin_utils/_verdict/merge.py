@@ -18,7 +18,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._words import count, natural
 from .._report.equal import entries, section_of, unseen_section
-from .causes import below_missing_port, short_names, with_host, without_host_as_leaf
+from .causes import short_names, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
 from .require import Required
@@ -48,8 +48,7 @@ class NodeChecks:
         """Yield the results of hosts, each with the checks of its node."""
         for result in results:
             found = self._by_node.pop(result.get("node"), ()) if result.get("node") else ()
-            own = result["checks"]
-            yield {**result, "checks": [*own, *(with_host(check, own) for check in found)]}
+            yield {**result, "checks": [*result["checks"], *found]}
 
     def left(self) -> list[Check]:
         """Return the checks of nodes that have no result: these name their node, also in what was observed."""
@@ -168,7 +167,7 @@ def merge(
                 "error", result.get("node"), "Its result is of another plan than the one at hand: verify again."
             )
         else:
-            checks = below_missing_port(without_host_as_leaf(check, names) for check in result["checks"])
+            checks = [without_host_as_leaf(check, names) for check in result["checks"]]
             missing = required.host(name, checks)
             hosts[name] = _host_entry({**result, "checks": [*checks, *missing]}, rails)
             fleet.add(name, result["facts"])
@@ -262,21 +261,18 @@ def tally(verdict: Verdict) -> dict[str, int]:
 def counted(verdict: Verdict) -> dict[str, int]:
     """Return how many checks of the whole verdict have each status."""
     rows = [entry.get("counts") or counts_of(entry["checks"]) for _name, entry in entries(verdict)]
-    return {kind: sum(row.get(kind, 0) for row in rows) for kind in KINDS}
-
-
-def left_out(verdict: Verdict) -> str:
-    """Return how much was not looked at, for the first line of the answer; empty when all was."""
-    skipped = counted(verdict)[SKIPPED]
-    return f"{count(skipped, 'check')} not made" if skipped else ""
+    # What is attributed to neither end is in no host's counts.
+    return {kind: sum(row.get(kind, 0) for row in rows) for kind in KINDS} | {DEVIATION: len(deviations(verdict))}
 
 
 def summary(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
     hosts = ", ".join(f"{number} {status}" for status, number in sorted(tally(verdict).items()))
     counts = counted(verdict)
-    rows = [count(counts[DEVIATION], "deviation")]
+    causes = [card for card in verdict.get("causes") or () if card["status"] == DEVIATION]
+    rows = [count(len(causes), "cause")] if causes else []
+    rows += [count(counts[DEVIATION], "deviation")]
     rows += [count(counts[WARNING], "warning")] if counts[WARNING] else []
-    rows += filter(None, [left_out(verdict)])
     cluster = section_of(verdict, "cluster")["status"]
-    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; cluster: {cluster}; {', '.join(rows)}."
+    rows += [f"cluster: {cluster}"] if cluster != SKIPPED else []
+    return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; {', '.join(rows)}."

@@ -2,22 +2,21 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds whose fault the failure of a test between two hosts is, where the verdict knows it. Pure.
+"""Attributes deviations to the end at fault, and makes each host's counts and status follow from that. Pure.
 
-The host that began a ping or an RDMA test reports its failure. When nothing else on that host's rail can be why, and
-on the other end's rail something can, or the other end did not answer at all, the fault is the other end's: `fault` in
-the check names it. Where neither or both have such a deviation, no fault is named; and where all such failures of a
-rail are with one other end, they are `unconfirmed`: that end may have made them.
+The host that began a ping or an RDMA test reports its failure. It is attributed to the other end where that end has no
+result or a deviation of its own that explains it, or fails with more ends, and this host does not. Where neither is so
+and the two ends fail only with each other, nothing is decided: `attributed_to` is None, and neither end is at fault.
 """
 
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING
+from ...module_utils._check import DEVIATION, WARNING
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._route.ping import NO_ECHO, OWN_ECHO
-from .causes import missing_ports
 
 # What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
 SILENCING = (
@@ -26,8 +25,12 @@ SILENCING = (
 )
 
 
-def with_faults(verdict: Verdict) -> Verdict:
-    """Return a verdict whose deviations name the other end where the fault lies there."""
+AFFECTED = "affected"
+"""A rail's status, and what is counted, where deviations on it are attributed elsewhere."""
+
+
+def with_attribution(verdict: Verdict) -> Verdict:
+    """Return a verdict whose deviations list the end at fault, where that is not the host that found them."""
     hosts = verdict["hosts"]
     pairs = {name for name, entry in hosts.items() if any(check.get("peers") for check in entry["checks"])}
     if not pairs:
@@ -64,48 +67,54 @@ def with_faults(verdict: Verdict) -> Verdict:
                 others.setdefault((name, check["rail"]), set()).add(end)
                 others.setdefault((end, check["rail"]), set()).add(name)
 
-    def fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
+    def end_at_fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
+        """Return the host at fault; None where that is not decided."""
         ends = ends_of(check)
-        if check["status"] != DEVIATION or not ends or (name, check["rail"]) in broken:
-            return None
+        if not ends or (name, check["rail"]) in broken:
+            return name
         bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith(("ping_", "rail_isolation"))}
-        theirs = all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends)
-        return ends[0] if theirs else None
+        if all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends):
+            return ends[0]
+        if len(others[name, check["rail"]]) > 1:
+            return name
+        return next((end for end in ends if end in hosts and len(others[end, check["rail"]]) > 1), None)
 
     def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):
             return check
-        made = {key: value for key, value in check.items() if key not in ("fault", "unconfirmed")}
-        if end := fault(name, check):
-            made["fault"] = end
-        elif check["status"] == DEVIATION and len(others[name, check["rail"]]) < 2:
-            made["unconfirmed"] = True
+        made = {key: value for key, value in check.items() if key != "attributed_to"}
+        if check["status"] == DEVIATION and (end := end_at_fault(name, check)) != name:
+            made["attributed_to"] = end
         return made
 
     more = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
-    gone = {(name, rail) for name, entry in hosts.items() for rail in missing_ports(entry["checks"])}
-    more = {name: _not_counted(entry, gone) for name, entry in more.items()}
-    return t.cast("Verdict", {**verdict, "hosts": {**hosts, **more}})
+    return t.cast("Verdict", {**verdict, "hosts": _counted({**hosts, **more})})
 
 
-def _not_counted(entry: dict[str, t.Any], gone: t.Collection[tuple[str, str | None]]) -> dict[str, t.Any]:
-    """Return a host's entry without deviations that another host's missing port causes.
-
-    :param gone: host and rail of each missing port.
-    """
-    counts, found = dict(entry["counts"]), []
-    for check in entry["checks"]:
-        if check["status"] == DEVIATION and (check.get("fault"), check["rail"]) in gone:
-            cause = f"Caused by network_link of {check['fault']}: the rail has no port there."
-            check = {**check, "status": SKIPPED, "cause": cause, "fix": ""}
-            counts = {**counts, DEVIATION: counts[DEVIATION] - 1, SKIPPED: counts[SKIPPED] + 1}
-        found.append(check)
-    if counts == entry["counts"]:
-        return entry
-    status = "pass" if entry["status"] == DEVIATION and not counts[DEVIATION] else entry["status"]
-    worst = {rail: [row["status"] for row in found if row["rail"] == rail] for rail in entry["rails"]}
-    rails = {
-        rail: DEVIATION if DEVIATION in rows else WARNING if WARNING in rows else OK if before == DEVIATION else before
-        for (rail, before), rows in zip(entry["rails"].items(), worst.values(), strict=True)
-    }
-    return {**entry, "status": status, "rails": rails, "counts": counts, "checks": found}
+def _counted(hosts: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Return the hosts' entries with counts, rails and status by attribution."""
+    away = [
+        (name, check)
+        for name, entry in hosts.items()
+        for check in entry["checks"]
+        if check["status"] == DEVIATION and check.get("attributed_to", name) != name
+    ]
+    for name, rest in Counter(name for name, _check in away).items():
+        entry = hosts[name]
+        own = [check for check in entry["checks"] if check["status"] == DEVIATION and "attributed_to" not in check]
+        red = {check["rail"] for check in own}
+        rails = {
+            rail: AFFECTED if status == DEVIATION and rail not in red else status
+            for rail, status in entry["rails"].items()
+        }
+        status = "pass" if entry["status"] == DEVIATION and not own else entry["status"]
+        counts = {**entry["counts"], DEVIATION: len(own), AFFECTED: rest}
+        hosts[name] = {**entry, "status": status, "rails": rails, "counts": counts}
+    for _name, check in away:
+        entry = hosts.get(check["attributed_to"])
+        if entry and entry["status"] in ("pass", DEVIATION):
+            rail = {check["rail"]: DEVIATION} if check["rail"] in entry["rails"] else {}
+            counts = {**entry["counts"], DEVIATION: entry["counts"][DEVIATION] + 1}
+            more = {"status": DEVIATION, "rails": {**entry["rails"], **rail}, "counts": counts}
+            hosts[check["attributed_to"]] = {**entry, **more}
+    return hosts

@@ -7,21 +7,24 @@
 from __future__ import annotations
 
 import typing as t
+from itertools import takewhile
 
 from ...module_utils._check import SKIPPED, WARNING
-from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._fabric.shapes import Cause, Verdict
 from ...module_utils._intake import shown
-from ...module_utils._words import shortened
-from .._report.equal import SECTIONS, Equal, differing, entries, equal, folded, places, section_of
+from ...module_utils._words import count, shortened
+from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc
-from .merge import deviations, left_out, summary, untested
+from .cards import commands_of
+from .merge import deviations, summary, untested
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without color.
 _COLORS = {"green": "32", "red": "31", "yellow": "33", "gray": "90", "bold": "1"}
 _SIGNS = {
     "ok": ("●", "green"),
     "deviation": ("✗", "red"),
+    "affected": ("◌", "yellow"),
     "warning": ("▲", "yellow"),
     "skipped": ("·", "gray"),
     "unreachable": ("?", "yellow"),
@@ -29,10 +32,10 @@ _SIGNS = {
 }
 _STATUS_COLORS = {"pass": "green", "deviation": "red", "error": "red", "incomplete": "yellow"}
 _LOST = ("unreachable", "error", "not_verified")
-_ROWS = 40
-_LISTED = 20
-_EXPLAINED = 8
-_WIDTH = 150
+_ROWS = 24
+_CARDS = 8
+_REASONS = 4
+_WIDTH = 80
 # What a person reads; verdict.json has all.
 _LISTED_MARKDOWN = 2000
 
@@ -52,24 +55,48 @@ def _table(titles: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> list
     return md_table(titles, [[_plain(cell) for cell in row] for row in rows])
 
 
-def _head(verdict: Verdict) -> str:
-    """Return the verdict in a few words, with how much was not looked at."""
-    return ", ".join(filter(None, (verdict["status"], left_out(verdict))))
+def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
+    """Return how many checks ran and why others were skipped, in one sentence."""
+    found = verdict.get("coverage")
+    if not found:
+        return ""
+    text = f"{found['run']:,} of {count(found['planned'], 'check')} ran"
+    rows = [
+        f"{shortened(row['checks'], 2)} ({row['reason'].partition(':')[0]})" for row in verdict.get("skipped") or ()
+    ]
+    return _plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
+
+
+def _card(card: Cause) -> t.Iterator[str]:
+    """Yield what is below a cause's sentence: what follows from it, and what repairs it."""
+    rows = [f"{count(card['follows'], 'check follows', 'checks follow')} from this"] if card["follows"] else []
+    rows += [f"affected: {folded(card['affected'], 4)}"] if card["affected"] else []
+    if rows:
+        yield f"{'; '.join(rows)}."
+    if card["fix"] and not (card.get("command") and card["fix"].startswith("Run the playbook ")):
+        yield card["fix"]
+
+
+def _to_do(verdict: Verdict) -> list[tuple[str, str]]:
+    return commands_of(card for card in verdict.get("causes") or () if card["status"] != WARNING)
 
 
 def markdown(verdict: Verdict, fabric: str) -> str:
-    """Return the verdict as a Markdown page: where the fault is, what deviates, the hosts, what was not looked at."""
-    lines = [f"# Verdict of fabric {md(fabric)}: {_head(verdict)}", "", summary(verdict), ""]
+    """Return the verdict as a Markdown page: causes, commands, all deviations, the hosts, what was skipped."""
+    lines = [f"# Verdict of fabric {md(fabric)}: {verdict['status']}", "", summary(verdict), ""]
     when = f"Checked {utc(verdict['time'])}. " if verdict.get("time") else ""
     lines += [f"{when}Plan digest: `{verdict['plan_digest']}`", ""]
-    if where := places(verdict):
-        lines += ["## Where it is", "", *(f"- {md(_plain(line))}" for line in where[:_LISTED])]
-        lines += [f"- and {len(where) - _LISTED:,} more in verdict.json"] if len(where) > _LISTED else []
-        lines += [""]
+    causes = verdict.get("causes") or []
+    lines += ["## Causes", ""] if causes else []
+    for card in causes[:_LISTED_MARKDOWN]:
+        lines += [f"- {md(_plain(card['sentence']))}", *(f"  {md(_plain(line))}" for line in _card(card))]
+    lines += [""] if causes else []
+    if commands := _to_do(verdict):
+        lines += ["## Do this", ""]
+        for impact, command in commands:
+            lines += [f"Impact: {impact}.", "", "```sh", command, "```", ""]
     lines += _listed("Deviations", equal(deviations(verdict)))
     lines += _listed("Warnings", equal(deviations(verdict, WARNING)))
-    if broken := [(name, row["status"], row["error"]) for name, row in entries(verdict) if row.get("error")]:
-        lines += ["## Without a result", "", *_table(("where", "status", "why"), broken)]
     rails = verdict["rails"]
     states = [
         (name, entry["status"], *(entry["rails"].get(rail, "-") for rail in rails))
@@ -78,7 +105,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     lines += ["## Hosts", "", *_table(("host", "status", *rails), states)]
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
-        lines += ["## Not looked at", "", *_table(("why", "checks", "where"), reasons)]
+        lines += ["## Skipped", "", *_table(("why", "checks", "where"), reasons)]
     rows = [(name, row["status"], row.get("reason")) for name in SECTIONS for row in [section_of(verdict, name)]]
     lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows)]
     return "\n".join(lines)
@@ -88,7 +115,7 @@ def _listed(title: str, found: t.Sequence[Equal]) -> list[str]:
     """Return a table of equal checks."""
     if not found:
         return []
-    heading = ("where", "rail", "times", "check", "planned", "observed", "cause", "fix")
+    heading = ("where", "rail", "times", "check", "planned", "observed", "cause", "follows from")
     rows = [
         (
             folded(row.hosts),
@@ -97,7 +124,7 @@ def _listed(title: str, found: t.Sequence[Equal]) -> list[str]:
             row.check["id"],
             *differing(row.check["planned"], row.check["observed"]),
             row.cause,
-            row.check["fix"],
+            row.check.get("caused_by"),
         )
         for row in found[:_LISTED_MARKDOWN]
     ]
@@ -119,19 +146,22 @@ class Painter:
         return self(*_SIGNS[status])
 
 
-def _host_row(name: str, entry: t.Mapping[str, t.Any], rails: t.Sequence[str], width: int, paint: Painter) -> str:
-    if entry["status"] in _LOST:
-        sign = paint.sign("error" if entry["status"] == "error" else "unreachable")
-        return f"  {name:<{width}}  {sign}  {_plain(entry.get('error'))}"[:_WIDTH]
-    own = [check["status"] for check in entry["checks"] if check["rail"] is None]
-    cells = [paint.sign(entry["rails"].get(rail, "skipped")) + " " * (max(2, len(rail)) + 1) for rail in rails]
-    return f"  {name:<{width}}  {paint.sign('deviation' if 'deviation' in own else 'ok')}    {''.join(cells)}"
+def _labels(rails: t.Sequence[str], width: int) -> list[str]:
+    """Return the heads of the columns: rails, or where they are too wide what differs in their names."""
+    if width + 7 + sum(max(2, len(rail)) + 2 for rail in rails) <= _WIDTH:
+        return [f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails]
+    same = len(list(takewhile(lambda letters: len({*letters}) == 1, zip(*rails, strict=False))))
+    short = [rail[same:] or rail[-1:] for rail in rails]
+    return [f"{name:<{max(map(len, short)) + 1}}" for name in short]
 
 
 def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], paint: Painter) -> t.Iterator[str]:
-    """Give the hosts by rails; of a large fleet those that do not pass. Who did not answer is one row a reason."""
-    passed = [name for name, entry in hosts.items() if entry["status"] == "pass"]
-    if len(passed) == len(hosts) > _ROWS:
+    """Yield the hosts by rails, of a large fleet those that do not pass.
+
+    Hosts without a result are one row per reason.
+    """
+    fine = [name for name, entry in hosts.items() if entry["status"] == "pass" and "affected" not in entry["counts"]]
+    if len(fine) == len(hosts) > _ROWS:
         yield f"  {paint.sign('ok')} {len(hosts):,} x {len(rails)} rails as planned"
         return
     lost: dict[tuple[str, str], list[str]] = {}
@@ -140,82 +170,62 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
             lost.setdefault((entry["status"], _plain(entry.get("error"))), []).append(name)
     names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
     if len(names) > _ROWS:
-        names = [name for name in names if hosts[name]["status"] != "pass"][:_ROWS]
-    rows = {name: hosts[name] for name in names} | {folded(own, 4): hosts[own[0]] for own in lost.values()}
-    width = min(60, max([7, *map(len, rows)]))
-    yield f"  {'':<{width}}  all  " + "".join(f"{rail:<{max(2, len(rail)) + 2}}" for rail in rails)
-    for name, entry in rows.items():
-        yield _host_row(name, entry, rails, width, paint)
+        names = sorted(set(names) - {*fine}, key=lambda name: hosts[name]["status"] == "pass")
+    # Equal rows are one.
+    same: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        states = {check["status"] for check in hosts[name]["checks"] if check["rail"] is None}
+        cells = [hosts[name]["rails"].get(rail, "skipped") for rail in rails]
+        key = ("deviation" if "deviation" in states else "ok", *cells)
+        same.setdefault(key if len(names) > _ROWS else (*key, name), []).append(name)
+    rows = [(folded(own, 4), key[: len(rails) + 1]) for key, own in same.items()]
+    width = min(40, max([7, *(len(name) for name, _key in rows), *(len(folded(own, 4)) for own in lost.values())]))
+    labels = _labels(rails, width)
+    yield f"  {'':<{width}}  all  {''.join(labels)}".rstrip()
+    for name, (own_sign, *cells) in rows[:_ROWS]:
+        signs = "".join(paint.sign(cell) + " " * (len(label) - 1) for cell, label in zip(cells, labels, strict=True))
+        yield f"  {name:<{width}}  {paint.sign(own_sign)}    {signs}".rstrip()
+    for (status, error), own in lost.items():
+        sign = paint.sign("error" if status == "error" else "unreachable")
+        yield f"  {folded(own, 4):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
+    if len(rows) > _ROWS:
+        yield f"  ... and {len(rows) - _ROWS:,} more rows: see verdict.md"
     if left := len(hosts) - len(names) - sum(map(len, lost.values())):
-        fine = "all ok" if len(passed) == left else f"{len(passed):,} of them ok: see verdict.md"
-        yield f"  ... and {left:,} more, {fine}"
-
-
-def _reason(row: Equal, sign: str, paint: Painter) -> t.Iterator[str]:
-    check = row.check
-    many = len(row.places) > 1
-    where = f"{len(row.places):,} times" if many else shown(row.where[0])
-    thing = f" {_plain(check['object'])}" if check.get("object") and not many else ""
-    such = "" if row.alike else "such as "
-    planned, observed = map(_plain, differing(check["planned"], check["observed"]))
-    found = f"{such}planned {planned}, observed {observed}"
-    yield f"  {paint.sign(sign)} {paint(where, 'bold')} {_plain(check['id'])}{thing}: {found}"
-    if many:
-        yield f"      on:    {_plain(row.summary)}"
-    if row.cause:
-        yield f"      cause: {_plain(row.cause)}"
-    if check["fix"]:
-        yield f"      fix:   {_plain(check['fix'])}"
-
-
-def _reasons(verdict: Verdict, status: str, paint: Painter) -> t.Iterator[str]:
-    found = equal(deviations(verdict, status))
-    for row in found[:_LISTED]:
-        yield from _reason(row, status, paint)
-    if len(found) > _LISTED:
-        yield f"  ... and {len(found) - _LISTED} more {status}s: see verdict.md"
-    if found:
-        yield ""
+        yield f"  ... and {left:,} more, all ok"
 
 
 def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str = "") -> str:
-    """Return the verdict as lines for a terminal: hosts by rails, where the fault is, every deviation with its fix.
+    """Return the verdict as lines for a terminal: causes, hosts by rails, and the commands that repair them.
 
-    Large fleets show the hosts that do not pass; at most 40 rows and 20 deviations, the files hold all.
+    At most 24 rows and 8 causes; the files have all.
 
     :param color: whether it has colors.
-    :param report: the path of the page, for the last line, which says what was not done, too.
+    :param report: the path of the page, for the last line.
     """
     paint = Painter(color)
-    rails, hosts = verdict["rails"], verdict["hosts"]
+    causes = verdict.get("causes") or []
     when = f", checked {utc(verdict['time'])}" if verdict.get("time") else ""
-    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {_head(verdict)}{when}", "", *_rows(hosts, rails, paint)]
-    width = max(7, *(len(name) for name in SECTIONS))
+    status = paint(verdict["status"].upper(), _STATUS_COLORS[verdict["status"]])
+    lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {status}{when}"]
+    lines += [f"  {covered}" for covered in [coverage(verdict)] if covered]
     lines.append("")
+    for card in causes[:_CARDS]:
+        lines.append(f"  {paint.sign(card['status'])} {paint(_plain(card['sentence']), 'bold')}")
+        lines += [f"      {_plain(line)}" for line in _card(card)]
+    lines += [f"  ... and {len(causes) - _CARDS:,} more causes: see verdict.md"] if len(causes) > _CARDS else []
+    lines += [""] if causes else []
+    lines += [*_rows(verdict["hosts"], verdict["rails"], paint), ""]
     for name in SECTIONS:
         section = section_of(verdict, name)
-        sign = {"pass": "ok", "skipped": "skipped", "error": "error"}.get(section["status"], "deviation")
-        text = _plain(section.get("error") or section.get("reason") or section["status"])
-        lines.append(f"  {name:<{width}}  {paint.sign(sign)}  {text}")
-    lines.append("")
-    where = places(verdict)
-    lines += [f"  {paint('➤', 'bold')} {_plain(line)}" for line in where[:_EXPLAINED]]
-    lines += [f"  ... and {len(where) - _EXPLAINED} more places: see verdict.md"] if len(where) > _EXPLAINED else []
-    lines += [""] if where else []
-    lines += [*_reasons(verdict, "deviation", paint), *_reasons(verdict, WARNING, paint)]
-    said = [section_of(verdict, name).get("reason") for name in SECTIONS]
-    for reason, (ids, names) in untested(verdict).items():
-        if reason in said:
-            continue
-        what = _plain(f"{shortened(sorted(ids), 6)} on {folded(names, 4)}: {reason}")
-        lines.append(f"  {paint.sign('skipped')} not looked at: {what}")
-    legend = "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error")
-    status = paint(f" {verdict['status'].upper()} ", _STATUS_COLORS[verdict["status"]])
-    lines += [f"  {legend}", "", f"  {status} {summary(verdict)}"]
-    cluster = section_of(verdict, "cluster")
-    rest = verdict["status"].upper()
-    if cluster["status"] == SKIPPED:
-        reason = _plain(cluster.get("reason"))
-        why = "set fabric_kubeconfig" if "fabric_kubeconfig" in reason else reason
-        rest += f", hosts only. The cluster was not touched: {why}"
-    return "\n".join([*lines, *([f"   {rest}. Report: {report}"] if report else []), ""])
+        if section["status"] != SKIPPED:
+            sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
+            lines.append(f"  {name:<7}  {paint.sign(sign)}  {_plain(section.get('error') or section['status'])}")
+    lines += ["  " + "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error"), ""]
+    if commands := _to_do(verdict):
+        lines.append(f"  {paint('Do this:', 'bold')}")
+        for impact in dict.fromkeys(impact for impact, _command in commands):
+            lines.append(f"    impact: {impact}")
+            lines += [f"      {command}" for one, command in commands if one == impact]
+        lines.append("")
+    lines.append(f"  {summary(verdict)}")
+    return "\n".join([*lines, *([f"  Report: {report}"] if report else []), ""])

@@ -107,4 +107,4 @@ def test_a_mode_that_somebody_set_by_hand_has_a_cause_and_needs_no_reboot():
     current, persistent = checks(plan, plan.before)
     assert (current["status"], persistent["status"]) == ("deviation", "ok")
     assert "was set to shared after ib_core started; the next start has exclusive" in current["cause"]
-    assert "no reboot" in current["fix"]
+    assert current["fix"] == "Run the playbook railops.rdma.hosts with the tag rdma_host."

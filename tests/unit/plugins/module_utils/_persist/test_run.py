@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 
@@ -112,6 +113,32 @@ def test_what_a_killed_run_has_left_is_taken_by_the_next_one_and_by_teardown(tmp
         assert not persist(root, NEW)["changed"]
         persist(twin, {"state": "absent"})
         assert files(twin) == {}
+
+
+STATE = "var/lib/railops-rdma/managed-state.json"
+
+
+@pytest.mark.parametrize(("earlier", "plan"), [(OLD, NEW), (None, NEW), (OLD, None)], ids=["change", "first", "last"])
+def test_a_run_killed_at_any_step_keeps_the_list_of_managed_objects_as_long_as_their_files(tmp_path, earlier, plan):
+    ends, kills = {}, 0
+    for name, params in (("old", earlier), ("new", plan)):
+        (tmp_path / name).mkdir()
+        persist(tmp_path / name, params or {"state": "absent"})
+        ends[name] = files(tmp_path / name)
+    changed = {name for name in ends["old"] if ends["old"][name] != ends["new"].get(name)} - {STATE}
+    for call, number in itertools.product(("link", "replace", "unlink"), range(1, 30)):
+        root = tmp_path / f"{call}{number}"
+        shutil.copytree(tmp_path / "old", root)
+        if broken(root, plan or {"state": "absent"}, call, number, lambda: os._exit(9)) != 9:
+            continue
+        kills, now = kills + 1, files(root)
+        if any(now.get(name) == ends["old"][name] for name in changed):
+            assert now[STATE] == ends["old"][STATE], (call, number)
+        if not earlier and any(name in now for name in ends["new"]):
+            assert now[STATE] == ends["new"][STATE], (call, number)
+        persist(root, plan or {"state": "absent"})
+        assert files(root) == ends["new"]
+    assert kills > 3
 
 
 def test_what_is_staged_is_neither_read_nor_called_a_change_and_needs_no_second_writing(tmp_path, states, monkeypatch):

@@ -201,7 +201,7 @@ def test_a_route_by_a_next_hop_object_is_judged_by_what_the_packet_gets():
 def test_a_missing_rule_of_ours_is_the_cause():
     found = check(state_of(route(254, "192.0.2.0/24", Hop("ens2np0", "192.0.2.33")), rules=(MAIN,)))
     assert "the rail's own rule 10001 is missing" in found["cause"]
-    assert found["fix"] == "ansible-playbook railops.rdma.hosts --tags rail_network --limit HOST (no reboot, no drain)"
+    assert found["fix"] == "Run the playbook railops.rdma.hosts with the tag rail_network."
 
 
 def test_a_blackhole_is_named_with_its_maker():

@@ -62,7 +62,7 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
 
 @pytest.mark.parametrize("text", ["", "[]", '{"links": []}', '{"links": [], "addresses": [3]}'])
 def test_a_broken_file_names_nothing(tmp_path, text):
-    HostFiles(str(tmp_path)).put(retained.BOOT, text)
+    HostFiles(str(tmp_path)).put(retained.MANAGED_STATE, text)
     assert named(tmp_path) == (frozenset(), set(), frozenset())
 
 
@@ -72,7 +72,7 @@ def test_the_note_of_what_stood_before_is_read_as_written_and_goes_when_empty(tm
     assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
     retained.note(stood, ports)
     assert (retained.read_noted(), retained.read_ports()) == (stood, ports)
-    for path, text in ((retained.NOTE, "[3]"), (retained.PORTS, '{"rail1": 3}')):
+    for path, text in ((retained.ORIGINAL_STATE, "[3]"), (retained.PORTS, '{"rail1": 3}')):
         (tmp_path / path[1:]).write_text(text)
     assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
     retained.note(stood, ports)

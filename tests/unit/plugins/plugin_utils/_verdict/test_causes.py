@@ -2,12 +2,26 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""Which deviation is the cause of which others, and the cards that are made of causes."""
+
 from __future__ import annotations
 
-import pytest
+import subprocess
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import with_host
+import pytest
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, deviation, warning
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
+
+RAILS = ["rail1", "rail2"]
+ROLE = by_role("rail_network")
 
 
 def short(**more):
@@ -24,27 +38,30 @@ def short(**more):
     }
 
 
-def host(name, rail="rail1"):
-    return {"id": name, "rail": rail, "status": "deviation", "cause": f"why {name}", "fix": f"mend {name}"}
+def judged(nodes=(), total=None, **checks):
+    results = [merge.host_result(name, name, "d", own) for name, own in checks.items()]
+    return with_causes(merge.merge("d", results, {name: name for name in checks}, nodes=nodes, rails=RAILS), {}, total)
+
+
+def bad(name, rail="rail1", **more):
+    return deviation(name, "so", "not so", f"why {name}", "", rail=rail, **more)
 
 
 @pytest.mark.parametrize(
     ("own", "cause"),
     [
-        pytest.param([host("rdma_port_state"), host("rdma_device")], "rdma_device: why rdma_device", id="device-first"),
-        pytest.param([host("rdma_device_files")], "rdma_device_files: why rdma_device_files", id="files"),
-        pytest.param([host("rdma_device", "rail2")], "too little", id="of-another-rail"),
-        pytest.param([{**host("rdma_device"), "status": "ok"}], "too little", id="host-is-well"),
-        pytest.param([], "too little", id="not-looked-at"),
+        pytest.param([bad("rdma_port_state"), bad("rdma_device")], "rdma_device", id="device-first"),
+        pytest.param([bad("rdma_device_files")], "rdma_device_files", id="files"),
+        pytest.param([bad("rdma_modules", None)], "rdma_modules", id="of-the-host"),
+        pytest.param([bad("rdma_device", "rail2")], None, id="of-another-rail"),
+        pytest.param([warning("rdma_device", "so", "not so", "why", "fix", rail="rail1")], None, id="a-warning"),
+        pytest.param([], None, id="not-looked-at"),
     ],
 )
 def test_what_the_host_found_is_the_cause(own, cause):
-    check = short(rail="rail1")
-    assert with_host(check, own)["cause"] == cause
-    of_nodes = NodeChecks([check])
-    (result,) = of_nodes.attach([host_result("a", "node1", "d", own)])
-    assert of_nodes.left() == []
-    assert result["checks"][-1]["cause"] == cause
+    made = judged([short(rail="rail1")], node1=own)
+    (found,) = [check for check in made["hosts"]["node1"]["checks"] if check["id"] == "node_resources"]
+    assert (found.get("caused_by"), found["fix"]) == (cause, "" if cause else "look")
 
 
 def test_of_a_node_without_a_result_the_cluster_tells():
@@ -53,3 +70,60 @@ def test_of_a_node_without_a_result_the_cluster_tells():
     assert result["checks"] == []
     (left,) = of_nodes.left()
     assert (left["node"], left["observed"].partition(": ")[0]) == ("node1", "node1")
+
+
+def test_equal_causes_are_one_card_with_one_command():
+    rows = {
+        f"node{n}": [
+            deviation("network_rules", [f"1000{n}: from 10.0.0.{n} lookup 1"], [], "missing", ROLE, rail="rail1")
+        ]
+        for n in (1, 2, 3)
+    }
+    (card,) = judged(**rows, node4=[])["causes"]
+    assert card["sentence"] == "node[1-3] rail1: policy rules are missing."
+    assert card["command"] == "ansible-playbook railops.rdma.hosts --tags rail_network --limit node1,node2,node3"
+    assert (card["hosts"], card["checks"], card["impact"]) == (["node1", "node2", "node3"], 3, "none")
+    (card,) = judged(total=3, **rows)["causes"]
+    assert card["command"] == "ansible-playbook railops.rdma.hosts --tags rail_network"
+
+
+def test_a_host_without_a_result_is_a_cause():
+    results = [merge.host_result("node1", "node1", "d", [bad("ping_neighbor", peers=["node2"])])]
+    made = with_causes(merge.merge("d", results, {"node1": "node1", "node2": "node2"}, rails=["rail1"]), {})
+    (card,) = made["causes"]
+    assert (card["check"], card["hosts"], card["affected"], card["follows"]) == ("host_result", ["node2"], ["node1"], 1)
+
+
+def test_a_host_chooses_no_command():
+    """A fix counts only where the table allows its tags for the check."""
+    for tags, row in HOSTS.items():
+        allowed = {**bad("network_rules"), "id": row.checks[0], "fix": by_role(tags)}
+        assert (
+            repair_of(allowed).command(["node1"]) == f"ansible-playbook railops.rdma.hosts --tags {tags} --limit node1"
+        )
+    for fix in (by_role("rdma_host,reboot"), by_role("rail_network id"), "Run the playbook railops.rdma.teardown."):
+        assert repair_of({**bad("network_rules"), "fix": fix}).command(["node1"]) == ""
+
+
+NAMES = st.lists(
+    st.builds("{}{}".format, st.sampled_from(["gpu", "gpu-", "a.b", "n"]), st.integers(0, 2000).map(str))
+    | st.builds("gpu{:04}".format, st.integers(0, 2000)),
+    min_size=1,
+    max_size=60,
+    unique=True,
+)
+
+
+@given(NAMES, st.data())
+def test_a_pattern_matches_exactly_its_hosts(names, data):
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    inventory = InventoryManager(DataLoader(), sources=[",".join(names) + ","])
+    inventory.subset(pattern(chosen))
+    assert {host.name for host in inventory.list_hosts("all")} == {*chosen}
+
+
+def test_a_command_is_one_line_that_a_shell_reads_as_it_is():
+    command = repair_of({**bad("network_rules"), "fix": ROLE}).command([f"gpu{n:03}" for n in range(1, 501)])
+    assert len(command) < 120
+    words = subprocess.run(["bash", "-c", f"printf '%s\n' {command}"], capture_output=True, text=True, check=True)
+    assert words.stdout.splitlines()[-1] == "~^gpu(00[1-9]|0[1-9][0-9]|[1-4][0-9][0-9]|500)$"

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import equal, places
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import equal
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Found
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
     HostPlace,
-    explain,
     place_of,
-    with_places,
+    scopes_of,
+    with_causes,
 )
 
 RAILS = ["rail1", "rail2", "rail3", "rail4"]
@@ -42,7 +42,7 @@ def verdict(bad, hosts=8, without=(), zones=2):
                 if (name, rail, check) in without:
                     checks.append(skipped(check, "not asked", rail=rail))
                 elif (name, rail, check) in bad:
-                    checks.append(deviation(check, "so", "not so", "why", "mend it", rail=rail))
+                    checks.append(deviation(check, "so", "not so", "why", "", rail=rail))
                 else:
                     checks.append(ok(check, "so", "so", rail=rail))
         results.append(merge.host_result(name, name, "d", list(checks)))
@@ -51,8 +51,15 @@ def verdict(bad, hosts=8, without=(), zones=2):
     return merge.merge("d", results, names, rails=RAILS), stand
 
 
+def explained(made, stand):
+    """Return the scope of each deviation, each looked at by itself."""
+    found = [Found(host, (host,), check) for host, check in merge.deviations(made)]
+    return scopes_of(made, found, stand)
+
+
 def scopes(bad, **more):
-    return [(row["scope"], row["deviations"]) for row in explain(*verdict(bad, **more))]
+    counts = Counter(explained(*verdict(bad, **more)).values())
+    return [(dict(scope), number) for scope, number in counts.most_common()]
 
 
 def cells(hosts, rails, checks):
@@ -62,7 +69,9 @@ def cells(hosts, rails, checks):
 def test_a_leaf_is_named_for_all_that_hangs_on_it():
     bad = cells((1, 3, 5, 7), ["rail3"], ["network_link", "ping_gateway"])
     assert scopes(bad) == [({"leaf": "z1-leaf3"}, 8)]
-    assert places(with_places(*verdict(bad))) == ["z1-leaf3: all 8 deviations (network_link, ping_gateway)"]
+    (card,) = with_causes(*verdict(bad))["causes"]
+    assert card["sentence"] == "z1-leaf3 (node[1,3,5,7] rail3): why."
+    assert (card["check"], card["checks"], card["follows"], card["leaf"]) == ("network_link", 4, 4, "z1-leaf3")
 
 
 def test_one_sound_host_on_a_leaf_does_not_clear_it():
@@ -95,13 +104,10 @@ def test_what_was_not_made_is_no_good_result():
     assert scopes(cells((5, 7), ["rail3"], ["ping_gateway"]), without=left) == [({"leaf": "z1-leaf3"}, 2)]
 
 
-def test_the_cluster_explains_itself():
+def test_what_the_cluster_lacks_is_a_cause_of_its_own():
     made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
     made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d")])
-    assert explain(made, stand) == [
-        {"scope": {"part": "cluster"}, "deviations": 1, "checks": {"object_state": 1}},
-        {"scope": {"node": "node1", "rail": "rail1"}, "deviations": 1, "checks": {"network_link": 1}},
-    ]
+    assert [card["sentence"] for card in with_causes(made, stand)["causes"]] == ["node1 rail1: why.", "cluster: c."]
 
 
 CELL = st.tuples(
@@ -119,21 +125,17 @@ def in_scope(scope, host, rail, stand):
 def test_every_deviation_is_explained_once_and_nothing_sound_is_named(bad, without, zones):
     bad -= without
     made, stand = verdict(bad, without=without, zones=zones)
-    rows = explain(made, stand)
-    assert sum(row["deviations"] for row in rows) == len(bad)
-    assert sum((Counter(row["checks"]) for row in rows), Counter()) == Counter(check for _host, _rail, check in bad)
-    assert len({tuple(row["scope"].items()) for row in rows}) == len(rows)
-    for row in rows:
-        for check, count in row["checks"].items():
-            mine = {cell for cell in bad if cell[2] == check and in_scope(row["scope"], *cell[:2], stand)}
-            assert count <= len(mine)
-            # Results on rails and results of hosts are two populations: one of them has more bad than good.
-            all_cells = {(host, rail, check) for host in stand for rail in [*RAILS, None]} - bad - without
-            good = [cell for cell in all_cells if in_scope(row["scope"], *cell[:2], stand)]
-            assert any(
-                sum((cell[1] is None) == whole for cell in mine) > sum((cell[1] is None) == whole for cell in good)
-                for whole in (True, False)
-            )
+    rows = explained(made, stand)
+    assert {(host, rail, check) for check, host, rail in rows} == bad
+    for scope, check in {(scope, check) for (check, _host, _rail), scope in rows.items()}:
+        mine = {cell for cell in bad if cell[2] == check and in_scope(dict(scope), *cell[:2], stand)}
+        # Results on rails and results of hosts are two populations: one of them has more bad than good.
+        all_cells = {(host, rail, check) for host in stand for rail in [*RAILS, None]} - bad - without
+        good = [cell for cell in all_cells if in_scope(dict(scope), *cell[:2], stand)]
+        assert any(
+            sum((cell[1] is None) == whole for cell in mine) > sum((cell[1] is None) == whole for cell in good)
+            for whole in (True, False)
+        )
 
 
 @settings(deadline=None)
@@ -143,8 +145,8 @@ def test_equal_deviations_are_one_line_and_none_is_lost(bad):
     groups = equal(merge.deviations(made))
     assert sum(len(group.places) for group in groups) == len(bad)
     assert len(groups) == len({check for _host, _rail, check in bad})
-    shown = verdict_text.picture(with_places(made, stand), "fabric")
-    assert shown.count("planned so, observed not so") == len(groups)
+    causes = with_causes(made, stand)["causes"]
+    assert sum(card["checks"] + card["follows"] for card in causes) == len(bad)
 
 
 def test_what_differs_only_in_addresses_is_equal_too():

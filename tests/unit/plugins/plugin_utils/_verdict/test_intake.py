@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run 
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import verdict_data
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_places
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
@@ -48,7 +48,7 @@ def result(host, *checks, **more):
 def fleet(*results):
     """Return the verdict of a fleet of which node1 and node3 are well, as the action makes it."""
     rows = [result("node1", check()), *results, result("node3", check(rail="rail2"))]
-    return with_places(merge.merge("d", rows, {row["host"]: row["host"] for row in rows}, rails=RAILS), {})
+    return with_causes(merge.merge("d", rows, {row["host"]: row["host"] for row in rows}, rails=RAILS), {})
 
 
 def outputs(verdict):

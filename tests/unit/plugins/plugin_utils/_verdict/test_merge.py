@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import skipped
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import unseen_section
+from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, skipped
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
 
 RAILS = ["rail1", "rail2"]
@@ -86,26 +86,32 @@ def test_markdown_cannot_be_broken_by_a_name():
     assert "&lt;b&gt;" in row
 
 
-def test_the_picture_names_every_deviation_with_cause_and_fix():
-    verdict = merged(result("node1", check("deviation", "rail2")), result("node2", check()), expected=["node3"])
-    text = verdict_text.picture(verdict, "fabric")
-    assert "node1 rail2 network_addresses: planned 192.0.2.2/27, observed nothing" in text
-    assert "cause: the address is missing" in text
-    assert "fix:   Look at cable, transceiver and switch port." in text
+def test_the_picture_names_every_cause_with_its_fix_and_the_commands_at_the_end():
+    wrong = check("deviation", "rail2", planned=["192.0.2.2/27 dev ens2np0"], observed=[], fix=by_role("rail_network"))
+    rows = [result("node1", wrong), result("node2", check("deviation", id="network_link", observed="no carrier"))]
+    text = verdict_text.picture(with_causes(merged(*rows, expected=["node3"]), {}), "fabric", report="/x/report.html")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    assert lines[2:7] == [
+        "✗ node3: No result came from this host: it is unreachable.",
+        "✗ node2 rail1: the link has no carrier.",
+        "Look at cable, transceiver and switch port.",
+        "✗ node1 rail2: address 192.0.2.2/27 is missing.",
+        "all  rail1  rail2",
+    ]
+    assert lines[-5:] == [
+        "Do this:",
+        "impact: none",
+        "ansible-playbook railops.rdma.hosts --tags rail_network --limit node1",
+        "Verdict deviation: hosts: 2 deviation, 1 unreachable; 3 causes, 2 deviations.",
+        "Report: /x/report.html",
+    ]
     assert "\033" not in text
-    assert "\033[31m" in verdict_text.picture(verdict, "fabric", color=True)
+    assert "\033[31m" in verdict_text.picture(merged(*rows), "fabric", color=True)
 
 
-def test_the_last_line_says_what_was_not_done_and_where_the_report_is():
-    last = {}
-    reason = unseen_section("no kubeconfig is set (fabric_kubeconfig or KUBECONFIG)")
-    for name, more in {"alone": {"cluster": reason}, "both": {"cluster": merge.seen_section([check()])}}.items():
-        text = verdict_text.picture(merged(result("node1", check()), **more), "fabric", report="/x/report.html")
-        last[name] = text.rstrip().splitlines()[-1].strip()
-    assert last["alone"] == (
-        "PASS, hosts only. The cluster was not touched: set fabric_kubeconfig. Report: /x/report.html"
-    )
-    assert last["both"] == "PASS. Report: /x/report.html"
+def test_a_fabric_without_a_cluster_hears_nothing_about_one():
+    text = verdict_text.picture(with_causes(merged(result("node1", check())), {}), "fabric")
+    assert "cluster" not in text
 
 
 def test_both_texts_say_when_it_was_and_a_green_fleet_is_one_line():

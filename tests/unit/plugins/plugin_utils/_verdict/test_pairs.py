@@ -12,8 +12,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import deviati
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgments
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import NO_ECHO
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import explain, with_places
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import with_faults
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import with_attribution
 
 
 def bad(check, rail="rail2", *peers):
@@ -31,10 +31,10 @@ def verdict(lost=(), **checks):
 
 def faults(made):
     return {
-        (name, check["id"]): check["fault"]
-        for name, entry in with_faults(made)["hosts"].items()
+        (name, check["id"]): check["attributed_to"]
+        for name, entry in with_attribution(made)["hosts"].items()
         for check in entry["checks"]
-        if "fault" in check
+        if check.get("attributed_to")
     }
 
 
@@ -47,10 +47,12 @@ CUT = {
 def test_a_cut_rail_is_the_fault_of_its_own_node():
     made = verdict(**CUT)
     assert faults(made) == {("node1", "ping_neighbor"): "node2"}
-    assert [(row["scope"], row["deviations"]) for row in explain(with_faults(made), {})] == [
-        ({"node": "node2", "rail": "rail2"}, 4)
-    ]
-    told = judgments(with_places(made, {}))
+    made = with_causes(made, {})
+    (card,) = made["causes"]
+    assert (card["hosts"], card["rails"], card["affected"], card["follows"]) == (["node2"], ["rail2"], ["node1"], 3)
+    states = {name: (entry["status"], entry["rails"]["rail2"]) for name, entry in made["hosts"].items()}
+    assert states == {"node1": ("pass", "affected"), "node2": ("deviation", "deviation"), "node3": ("pass", "skipped")}
+    told = judgments(made)
     assert {name: not against for name, against in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
 
 
@@ -73,7 +75,7 @@ def test_what_stops_no_packet_is_no_fault(check):
 
 def test_a_verdict_without_pairs_is_returned_as_it_is():
     made = verdict(node1=[bad("network_mtu")])
-    assert with_faults(made) is made
+    assert with_attribution(made) is made
 
 
 @pytest.mark.parametrize(
@@ -110,16 +112,26 @@ def test_what_nobody_knows_is_not_said(checks):
 )
 def test_a_node_is_judged_by_no_other_ends_word_alone(counts, checks):
     """A host that swallows echoes must not take its neighbor out of service (attack S5)."""
-    told = judgments(with_places(verdict(**checks), {}))
+    told = judgments(with_causes(verdict(**checks), {}))
     assert bool(told["k8s-1"]) is counts
     assert not told["k8s-2"]
 
 
-def test_a_verdict_that_is_judged_again_is_the_same():
-    once = with_faults(verdict(**CUT))
-    assert with_faults(once) == once
-    mended = {**once, "hosts": {**once["hosts"], "node2": {**once["hosts"]["node2"], "checks": []}}}
-    assert faults(mended) == {}
+def test_of_two_ends_the_one_that_fails_with_more_is_at_fault():
+    ring = {"node1": [bad("ping_neighbor", "rail2", "node2")], "node2": [bad("ping_neighbor", "rail2", "node3")]}
+    made = with_causes(verdict(**ring), {})
+    (card,) = made["causes"]
+    assert (card["hosts"], card["affected"]) == (["node2"], ["node1"])
+    assert [entry["status"] for entry in made["hosts"].values()] == ["pass", "deviation", "pass"]
+
+
+def test_what_is_not_decided_is_between_two_hosts_and_fails_neither():
+    made = with_causes(verdict(node1=[bad("ping_neighbor", "rail2", "node2")]), {})
+    (card,) = made["causes"]
+    assert card["sentence"] == "between node1 and node2 rail2: pings fail."
+    assert card["undecided"] is True
+    assert [entry["status"] for entry in made["hosts"].values()] == ["pass"] * 3
+    assert made["status"] == "deviation"
 
 
 def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One sentence for a deviation, in an operator's words. Pure."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ...module_utils._words import shortened
+from .._report.equal import ADDRESS, differing
+
+Checked = t.Mapping[str, t.Any]
+LONGEST = 200
+_LINKS = {
+    "missing": "the interface is missing",
+    "down": "the interface is down",
+    "no carrier": "the link has no carrier",
+    "dormant": "the port is dormant",
+}
+
+
+class Phrase(t.NamedTuple):
+    """What is wrong, of one check and of several, and what the causes that are one card have in common."""
+
+    one: str
+    many: str
+    same: str = ""
+
+    @property
+    def key(self) -> str:
+        """What equal causes have in common."""
+        return self.same or self.many
+
+
+def _listed(noun: str, name: t.Callable[[str], str] = str) -> t.Callable[[Checked], Phrase | None]:
+    def made(check: Checked) -> Phrase | None:
+        planned, observed = check["planned"], check["observed"]
+        if not isinstance(planned, list) or not isinstance(observed, list):
+            return None
+        lost = [name(str(item)) for item in planned if item not in observed]
+        if not lost:
+            return None
+        one = f"{noun} {lost[0]} is missing" if len(lost) == 1 else f"{noun}s {shortened(lost, 3)} are missing"
+        return Phrase(one, f"{noun}s are missing")
+
+    return made
+
+
+def _link(check: Checked) -> Phrase | None:
+    text = _LINKS.get(str(check["observed"]))
+    return Phrase(text, text) if text else None
+
+
+def _value(noun: str) -> t.Callable[[Checked], Phrase | None]:
+    def made(check: Checked) -> Phrase | None:
+        text = f"{noun} is {check['observed']}, not {check['planned']}"
+        return Phrase(text, text)
+
+    return made
+
+
+def _sysctls(check: Checked) -> Phrase | None:
+    if not isinstance(check["planned"], dict):
+        return None
+    planned, observed = differing(check["planned"], check["observed"])
+    rows = [f"{key.replace('/', '.')} is {observed.get(key) or 'unset'}, not {value}" for key, value in planned.items()]
+    noun = "kernel setting" if len(rows) == 1 else "kernel settings"
+    return Phrase(f"{noun} {shortened(rows, 2)}", "kernel settings differ") if rows else None
+
+
+def _file(check: Checked) -> Phrase | None:
+    return Phrase(
+        f"file {check['planned']} for the next boot is {check['observed']}", "files for the next boot are wrong"
+    )
+
+
+def _no_answer(who: str, what: str = "") -> t.Callable[[Checked], Phrase | None]:
+    def made(check: Checked) -> Phrase | None:
+        if check["observed"] != "no answer":
+            return None
+        end = who or shortened(check.get("peers") or ["another host"], 3)
+        return Phrase(f"{end} does not answer{what}", f"{who or 'other hosts'} do not answer{what}")
+
+    return made
+
+
+PHRASES: dict[str, t.Callable[[Checked], Phrase | None]] = {
+    "network_addresses": _listed("address", lambda text: text.partition(" dev ")[0]),
+    "network_exclusion_rule": lambda check: Phrase("the exclusion rule is missing", "the exclusion rule is missing"),
+    "network_link": _link,
+    "network_mtu": _value("the MTU"),
+    "network_routes": _listed("route", lambda text: " ".join(text.split()[:3])),
+    "network_rules": _listed("policy rule", lambda text: text.partition(":")[0]),
+    "network_sysctls": _sysctls,
+    "persist_file": _file,
+    "ping_gateway": _no_answer("the gateway"),
+    "ping_gateway_mtu": _no_answer("the gateway", " packets of full size"),
+    "ping_neighbor": _no_answer(""),
+    "ping_neighbor_mtu": _no_answer("", " packets of full size"),
+    "rdma_mtu": _value("the MTU of the RDMA port"),
+}
+
+
+def phrase_of(check: Checked) -> Phrase:
+    """Return what is wrong, as a person would say it: by the check's ID, else by its cause."""
+    made = PHRASES.get(str(check["id"]))
+    if made and (found := made(check)):
+        return found
+    planned, observed = differing(check["planned"], check["observed"])
+    text = str(check["cause"] or "").rstrip(".") or f"{check['id']}: planned {planned}, observed {observed}"
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return Phrase(text, f"{text} (and others like it)", re.sub(r"\d+", "#", ADDRESS.sub("@", text)))

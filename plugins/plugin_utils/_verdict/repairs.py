@@ -1,0 +1,135 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What repairs a deviation: the command to paste, what it disturbs, and the page that explains the check. Pure.
+
+A host's text never becomes a command: this table has the playbooks and tags that may repair each check.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import typing as t
+
+from ...module_utils._intervals import merge
+from .._report.equal import NUMBERED
+
+IMPACTS = ("none", "rail_restart", "drain", "reboot", "physical")
+"""What a repair disturbs, the least first."""
+RUNBOOK = "docs/reference/checks.md#{}"
+
+
+class Row(t.NamedTuple):
+    """What a run of a playbook with its tags disturbs, and the beginnings of the IDs whose deviation it repairs."""
+
+    impact: str
+    checks: tuple[str, ...]
+
+
+HOSTS: dict[str, Row] = {
+    "rail_network": Row("none", ("network_", "persist_", "rdma_mtu", "route_path")),
+    "gpudirect": Row("none", ("gpudirect_",)),
+    "rdma_host": Row("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
+    "lossless_roce": Row("rail_restart", ("roce_",)),
+    "nic_mode": Row("reboot", ("nic_link_type",)),
+    "rdma_driver": Row("reboot", ("driver_",)),
+    "rdma_host,reboot": Row("reboot", ("rdma_name", "rdma_netns_")),
+    "reboot": Row("reboot", ("nic_link_type",)),
+}
+"""The tags of the playbook hosts."""
+FABRIC: dict[str, Row] = {
+    "plan": Row("none", ("plan_inventory",)),
+    "cluster": Row("none", ("node_", "object_state", "pool_prefix")),
+}
+"""Playbooks that are run for all nodes at once."""
+BY_HAND = {
+    "cable_": "physical",
+    "card_place": "physical",
+    "fleet_mac": "rail_restart",
+    "fleet_speed": "physical",
+    "network_link": "physical",
+    "object_in_use": "drain",
+    "pcie_link": "physical",
+    "port_errors": "physical",
+    "port_flaps": "physical",
+    "port_speed": "physical",
+    "rdma_ipoib_mtu": "drain",
+    "rdma_port_state": "physical",
+    "traffic_errors": "physical",
+}
+"""The impact of repairs without a command, by the beginning of the ID; none of all others."""
+_FIX = re.compile(r"Run the playbook railops\.rdma\.(\w+)(?: with the tags? ([a-z_,]+))?(?=[.:;,])")
+LIMIT = " --limit "
+# Longer lists of hosts are folded.
+_LISTED = 10
+
+
+class Repair(t.NamedTuple):
+    """How a deviation is repaired: by a playbook with its tags, or, without one, by hand."""
+
+    playbook: str
+    tags: str
+    impact: str
+
+    def command(self, hosts: t.Iterable[str], *, every: bool = False) -> str:
+        """Return the command for these hosts; empty where no command repairs it.
+
+        :param every: whether these are all hosts of the plan.
+        """
+        line = f"ansible-playbook railops.rdma.{self.playbook}{f' --tags {self.tags}' if self.tags else ''}"
+        return "" if not self.playbook else line + (limited(hosts) if self.playbook == "hosts" and not every else "")
+
+
+COMPLETE = Repair("hosts", "", "none")
+"""The playbook hosts without tags, for a host that has nothing of the plan."""
+
+
+def repair_of(check: t.Mapping[str, t.Any]) -> Repair:
+    """Return what repairs a deviation, as far as its check's ID allows what its fix says."""
+    name = str(check["id"])
+    for playbook, tags in _FIX.findall(str(check.get("fix") or "")):
+        row = HOSTS.get(tags) if playbook == "hosts" else FABRIC.get(playbook)
+        if row and name.startswith(row.checks):
+            return Repair(playbook, tags, row.impact)
+    return Repair("", "", next((impact for start, impact in BY_HAND.items() if name.startswith(start)), "none"))
+
+
+def limited(hosts: t.Iterable[str]) -> str:
+    """Return the option that limits a command to these hosts."""
+    return LIMIT + shlex.quote(pattern(hosts))
+
+
+def pattern(hosts: t.Iterable[str]) -> str:
+    """Return an Ansible pattern for exactly these hosts: a list, or of many a regular expression for each name form."""
+    names = list(dict.fromkeys(hosts))
+    if len(names) <= _LISTED:
+        return ",".join(names)
+    forms: dict[tuple[str, str, int], list[int]] = {}
+    for name in names:
+        head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
+        forms.setdefault((head, tail, len(number)), []).append(int(number or 0))
+    texts = []
+    for (head, tail, width), numbers in forms.items():
+        runs = merge((number, number) for number in numbers)
+        parts = [part for low, high in runs for part in _digits(f"{low:0{width}}", f"{high:0{width}}")]
+        texts.append(f"~^{re.escape(head)}({'|'.join(parts)}){re.escape(tail)}$" if width else f"~^{re.escape(head)}$")
+    return ",".join(texts)
+
+
+def _digits(low: str, high: str) -> list[str]:
+    """Return regular expressions for the numbers from `low` to `high`, both of one width."""
+    if low == high:
+        return [low]
+    same = next(number for number, (one, other) in enumerate(zip(low, high, strict=True)) if one != other)
+    start, first, last, rest = low[:same], int(low[same]), int(high[same]), len(low) - same - 1
+    found = []
+    if low[same + 1 :] != "0" * rest:
+        found += _digits(low, f"{start}{first}{'9' * rest}")
+        first += 1
+    end = [] if high[same + 1 :] == "9" * rest else _digits(f"{start}{last}{'0' * rest}", high)
+    last -= bool(end)
+    if first <= last:
+        found.append(f"{start}{first if first == last else f'[{first}-{last}]'}{'[0-9]' * rest}")
+    return found + end
