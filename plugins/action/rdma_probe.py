@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._check import skipped
+from ..module_utils._fabric.shapes import planned_rails
 from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
 from ..plugin_utils._accept.ends import address_of, tests_of
@@ -49,11 +50,13 @@ class ActionModule(FabricAction):
         host = task_vars["inventory_hostname"]
         own = read_host_plan(args["plan_dir"], host)
         rails = {rail["name"]: rail for rail in own["rails"] if address_of(rail)}
-        if not rails:
+        # Both ends of a test have to number the ports of all rails.
+        named = [rail["name"] for rail in planned_rails(own) if address_of(rail)]
+        if not named:
             return "the plan gives the rails no addresses (LID only): run perftest with the peers' host names"
         made = schedule(
             args["hosts"],
-            list(rails),
+            named,
             args["kinds"],
             mode=args["schedule"],
             first_port=args["first_port"],

@@ -17,13 +17,13 @@ from ansible.utils.display import Display
 from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, Problem
 from ..module_utils._fabric.lock import LOCK
-from ..module_utils._fabric.shapes import HostPlan, PlanFile, Verdict
+from ..module_utils._fabric.shapes import HostPlan, PlanFile, Verdict, planned_rails
 from ..module_utils._intake import line
 from ..module_utils._words import natural, shortened
 from ..modules.verdict import DOCUMENTATION
 from ..plugin_utils._accept.collect import PREFIX
 from ..plugin_utils._arguments import arguments, documented
-from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
+from ..plugin_utils._host_plan import out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
@@ -70,7 +70,10 @@ class ActionModule(FabricAction):
         merging = args["folders"] is not None
         parts = _read(args["folders"], plan.get("digest")) if merging else [self._part(args, plan)]
         folders = folders_of(parts)
-        left = sorted({*planned_hosts(args["plan_dir"])} - {*folders}, key=natural) if merging else []
+        out = out_of_service(args["plan_dir"])
+        whole = {row["host"] for row in out if row["whole"]}
+        folders = {host: folder for host, folder in folders.items() if host not in whole}
+        left = sorted({*planned_hosts(args["plan_dir"])} - {*folders} - whole, key=natural) if merging else []
         expected = self._expected(args, plan, [*folders, *left], folders)
         if args["planned"] and self._task.check_mode:
             return {"changed": False}
@@ -93,6 +96,7 @@ class ActionModule(FabricAction):
             require=() if begins else [*required],
             lost=lost,
             unknown=left,
+            out=out,
         )
         if begins:
             verdict["status"] = "incomplete"
@@ -178,7 +182,7 @@ class ActionModule(FabricAction):
         """Return what the plan has of a host, and remember where it stands and which rails there are."""
         piece = read_host_plan(plan_dir, host)
         self._places[host] = place_of(piece, plan)
-        self._rails = self._rails or [rail["name"] for rail in piece["rails"]]
+        self._rails = self._rails or [rail["name"] for rail in planned_rails(piece)]
         return piece
 
 

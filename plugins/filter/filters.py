@@ -18,7 +18,8 @@ from ..module_utils._check import DEVIATION, STRANGE, WARNING
 from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
-from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan
+from ..module_utils._fabric.shapes import planned_rails
+from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan, whole_hosts
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import group_problem, planner_problems, problems, tag_problems
@@ -98,6 +99,18 @@ def own_device(plan_dir: str, host: str) -> str:
     )
 
 
+def service_hosts(localhost: t.Mapping[str, t.Any]) -> str:
+    """Return the pattern of the fabric's hosts, without those that the plan has out of service.
+
+    :param localhost: the variables of localhost.
+    """
+    folder = os.path.join(
+        str(localhost.get("fabric_plan_dir") or "plan"), str(localhost.get("fabric_name") or "fabric")
+    )
+    out = whole_hosts(os.path.expanduser(os.path.expandvars(folder)))
+    return ":!".join([str(localhost.get("fabric_group") or "gpu_nodes"), *out])
+
+
 def run_hosts(
     results: t.Mapping[str, t.Mapping[str, t.Any]],
     lost: t.Sequence[str],
@@ -168,7 +181,9 @@ def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:
                 have = read_host_plan(folder, host)
                 interfaces = {rail["name"]: rail["interface"] or rail["pci"] or "" for rail in have["rails"]}
                 places[host] = Place(nodes[have["node"]]["zone"], interfaces)
-                owners.update({row["address"]: have["node"] for rail in have["rails"] for row in rail["addresses"]})
+                owners.update(
+                    {row["address"]: have["node"] for rail in planned_rails(have) for row in rail["addresses"]}
+                )
     return places, owners
 
 
@@ -372,6 +387,7 @@ class FilterModule:
             "reboot_plan": reboot_plan,
             "release_parts": release_parts,
             "run_hosts": run_hosts,
+            "service_hosts": service_hosts,
             "setting_problems": setting_problems,
             "sriov_losing": sriov_losing,
             "unknown_tags": tag_problems,

@@ -22,7 +22,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._fabric.facts import Leaf
+from ..module_utils._fabric.facts import Leaf, OutRow
 from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
 from ..module_utils._intake import excerpt
@@ -119,6 +119,19 @@ def _parse(path: str) -> t.Any:
         return json.load(stream)
 
 
+def out_of_service(plan_dir: str) -> list[OutRow]:
+    """Return the rails of hosts that the plan has out of service; none where there is no plan."""
+    with contextlib.suppress(OSError, ValueError):
+        rows: list[OutRow] = _parse(os.path.join(plan_dir, FACTS)).get("out_of_service", [])
+        return rows
+    return []
+
+
+def whole_hosts(plan_dir: str) -> list[str]:
+    """Return the hosts that are out of service with all their rails."""
+    return [row["host"] for row in out_of_service(plan_dir) if row["whole"]]
+
+
 def planned_hosts(plan_dir: str) -> list[str]:
     """Return the hosts that have a host plan, sorted."""
     return sorted(os.path.basename(path)[: -len(".json")] for path in paths_of(plan_dir, HOSTS_FOLDER))
@@ -135,8 +148,9 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
     plan = read_plan(plan_dir)
     own = read_host_plan(plan_dir, host)["node"]
     zones: dict[str, list[tuple[int, str]]] = {}
+    away = {row["node"] for row in out_of_service(plan_dir) if row["whole"]}
     for name, entry in plan["nodes"].items():
-        if not entry["retired"]:
+        if not entry["retired"] and name not in away:
             zones.setdefault(entry["zone"], []).append((entry["slot"], name))
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
     found: list[Neighbor] = []
@@ -156,7 +170,7 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
         found.append({"host": second, "rails": _rails_of(plan_dir, second)})
     # A node whose host has another name in the inventory is not found by it: then it is the next by name.
     found = [item for item in found if item["rails"]]
-    names = [] if found else [name for name in planned_hosts(plan_dir) if name != host]
+    names = [] if found else [name for name in planned_hosts(plan_dir) if name not in (host, *whole_hosts(plan_dir))]
     after = [name for name in names if name > host] or names
     return found or [{"host": name, "rails": read_host_plan(plan_dir, name)["rails"]} for name in after[:1]]
 

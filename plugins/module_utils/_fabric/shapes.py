@@ -108,8 +108,9 @@ def out_text(reason: str) -> str:
 
 
 def planned_rails(plan: HostPlan) -> list[HostPlanRail]:
-    """Return the rails of a host, with those that are out of service."""
-    return [*plan["rails"], *plan.get("out_of_service", {"rails": []})["rails"]]
+    """Return the rails of a host in order, with those that are out of service."""
+    out = plan.get("out_of_service")
+    return sorted([*plan["rails"], *out["rails"]], key=lambda rail: rail["index"]) if out else plan["rails"]
 
 
 class Neighbor(t.TypedDict):

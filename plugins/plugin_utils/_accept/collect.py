@@ -146,6 +146,8 @@ def host_checks(
             for run in report.done[stage]:
                 for host in run.hosts:
                     by_host.setdefault(host, []).append(run)
+            for host in fleet.out.keys() - by_host.keys():
+                made[host].append(skipped(name, f"out of service: {', '.join(fleet.out[host])}"))
             for host, runs in by_host.items():
                 accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
                 made[host] += _stage_checks(name, planned, runs, accused, judged, results)

@@ -52,6 +52,8 @@ def tests_of(plan_dir: str, rails: dict[str, HostPlanRail], pairs: t.Iterable[Ho
         peer = pair.server if end == "client" else pair.client
         if peer not in peers:
             peers[peer] = {rail["name"]: rail for rail in read_host_plan(plan_dir, peer)["rails"]}
+        if pair.rail not in rails or pair.rail not in peers[peer]:
+            continue  # out of service
         rail = rails[pair.rail]
         tests.append(
             {

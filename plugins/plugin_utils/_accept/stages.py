@@ -39,12 +39,14 @@ class AcceptFleet:
     :param rails: the rails' names in order.
     :param trouble: what the last verdict has against hosts, by name.
     :param gpus: the hosts whose GPU memory the network can reach.
+    :param out: the rails that are out of service, by host.
     """
 
     places: t.Mapping[str, tuple[str, Names]]
     rails: Names
     trouble: t.Mapping[str, str] = field(default_factory=dict)
     gpus: frozenset[str] = frozenset()
+    out: t.Mapping[str, Names] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -190,14 +192,24 @@ def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[lis
             hosts = tuple(host for host in hosts if host in fleet.gpus)
             if len(hosts) < 2:
                 return [], "the verdict knows no two hosts whose GPU memory the network can reach (gpudirect_path)"
-        return [Run(kind, pair, (rail,)) for pair in ring(hosts) for rail in rails], ""
+        alike: dict[Names, list[str]] = {}
+        for rail in rails:
+            alike.setdefault(tuple(host for host in hosts if rail not in fleet.out.get(host, ())), []).append(rail)
+        return [
+            Run(kind, pair, (rail,)) for having, some in alike.items() for pair in ring(having) for rail in some
+        ], ""
+    # All rails at once: a host without one of them has been tested rail by rail.
+    hosts = tuple(host for host in hosts if host not in fleet.out)
+    if len(hosts) < 2:
+        return [], "it takes two hosts whose rails are all in service"
     if stage == "node":
         return [Run(BANDWIDTH, pair, rails) for pair in ring(hosts)], ""
     if stage == "collective":
         reason = "" if settings.collectives else "none is set (accept_collectives)"
         return [Run(kind, hosts, rails) for kind in settings.collectives], reason
     groups: dict[t.Any, list[str]] = {}
-    for host, (zone, leaves) in fleet.places.items():
+    for host in hosts:
+        zone, leaves = fleet.places[host]
         groups.setdefault({"leaf": (zone, leaves), "zone": zone, "fabric": None}[stage], []).append(host)
     made = [Run(BANDWIDTH, tuple(members), rails) for members in groups.values() if len(members) > 1]
     return made, "" if made else f"no {stage} has two hosts"

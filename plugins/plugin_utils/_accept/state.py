@@ -18,7 +18,7 @@ from numbers import Real
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
-from ...module_utils._fabric.shapes import PlanFile, Verdict
+from ...module_utils._fabric.shapes import PlanFile, Verdict, planned_rails
 from ...module_utils._intake import Nonsense, fitting, line, measured
 from ...module_utils._probe.perftest import TOOLS
 from ...module_utils._words import natural
@@ -66,6 +66,7 @@ def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> A
     """
     places: dict[str, tuple[str, tuple[str, ...]]] = {}
     rails: tuple[str, ...] = ()
+    out: dict[str, tuple[str, ...]] = {}
     for host in args["hosts"]:
         try:
             piece = read_host_plan(args["plan_dir"], host)
@@ -74,7 +75,9 @@ def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> A
                 raise Refusal(f"{host}: {exc}") from exc
             continue  # Retired, or never planned: verification passes it over as well.
         place = place_of(piece, plan)
-        rails = tuple(rail["name"] for rail in piece["rails"] if rail["addresses"])
+        rails = tuple(rail["name"] for rail in planned_rails(piece) if rail["addresses"])
+        if left := piece.get("out_of_service"):
+            out[host] = tuple(rail["name"] for rail in left["rails"])
         places[host] = (place.zone, tuple(place.leaves.get(rail, "") for rail in rails))
     if not places or not rails:
         fix = "Look at the inventory group (fabric_group), at --limit, and at the plan. [accept_no_rails]"
@@ -86,7 +89,7 @@ def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> A
         for result in files.read_results(dict.fromkeys(order if args["gpu"] else (), args["verify_dir"]))
         if any(check["id"] == "gpudirect_path" and check["status"] == OK for check in answer_in(result).checks)
     }
-    return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus))
+    return AcceptFleet({host: places[host] for host in order}, rails, trouble, frozenset(gpus), out)
 
 
 def _against(entry: t.Mapping[str, t.Any] | None) -> str:
@@ -158,7 +161,13 @@ class AcceptState:
             return cls("", AcceptFleet({}, ()))
         fleet, step = have["fleet"], have["step"]
         places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
-        have["fleet"] = AcceptFleet(places, tuple(fleet["rails"]), fleet["trouble"], frozenset(fleet["gpus"]))
+        have["fleet"] = AcceptFleet(
+            places,
+            tuple(fleet["rails"]),
+            fleet["trouble"],
+            frozenset(fleet["gpus"]),
+            {host: tuple(rails) for host, rails in fleet["out"].items()},
+        )
         if step:
             entries = [
                 StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]

@@ -34,7 +34,7 @@ pod_application pod_exec pod_gid pod_interface pod_main_table pod_network pod_pi
 pod_read_lat pod_rule pod_running pod_table
 pool_prefix
 port_discards port_errors port_flaps port_order port_speed
-rail_isolation
+rail_isolation rail_out_of_service
 rdma_active_mtu rdma_device rdma_device_files rdma_devices rdma_ipoib_mtu rdma_link_layer rdma_modules rdma_mtu
 rdma_name rdma_netns_current rdma_netns_persistent rdma_port_state rdma_rename rdma_role rdma_subnet_manager
 rdma_vf_guid rdma_vf_port

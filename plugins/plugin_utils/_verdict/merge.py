@@ -14,8 +14,9 @@ from __future__ import annotations
 import typing as t
 from collections import Counter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check
-from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check, warning
+from ...module_utils._fabric.facts import OutRow
+from ...module_utils._fabric.shapes import Verdict, out_text
 from ...module_utils._words import count, natural
 from .._report.equal import entries, section_of, unseen_section
 from .causes import short_names, without_host_as_leaf
@@ -143,6 +144,7 @@ def merge(
     require: t.Sequence[str] = (),
     lost: str = "No result came from this host: it is unreachable.",
     unknown: t.Collection[str] = (),
+    out: t.Iterable[OutRow] = (),
 ) -> Verdict:
     """Return the verdict.
 
@@ -156,6 +158,7 @@ def merge(
     :param require: the beginnings of ids that may not be skipped.
     :param lost: the error of a host without a result.
     :param unknown: of the expected hosts those that no run had.
+    :param out: the rails that are out of service.
     """
     hosts: dict[str, dict[str, t.Any]] = {}
     of_nodes, required, fleet = NodeChecks(nodes), Required(require), FleetPorts()
@@ -179,6 +182,12 @@ def merge(
         if name not in hosts:
             no_part = (NOT_VERIFIED, node, "No part had this host.")
             hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, lost)))
+    for row in out:
+        if row["whole"]:
+            hosts[row["host"]] = {**lost_entry(SKIPPED, row["node"], ""), "rails": dict.fromkeys(rails, SKIPPED)}
+            del hosts[row["host"]]["error"]
+        if row["host"] in hosts:
+            hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
     sections = {
         "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
         "cluster": dict(cluster) if cluster else unseen_section("the cluster was not looked at"),
@@ -187,7 +196,7 @@ def merge(
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
     sections["cluster"] = added(sections["cluster"], required.nowhere())
-    statuses = [entry["status"] for entry in hosts.values()]
+    statuses = [entry["status"] for entry in hosts.values() if entry["status"] != SKIPPED]
     statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
     made = {
         "schema": SCHEMA,
@@ -198,6 +207,15 @@ def merge(
         **sections,
     }
     return t.cast("Verdict", made)
+
+
+def out_checks(row: OutRow) -> list[Check]:
+    """Return a warning for each rail that is out of service, or one for a host without any other."""
+    text = out_text(row["reason"])
+    fix = f"After the repair, remove {row['host']} from fabric_out_of_service, and run plan and site."
+    cause = f"The plan has it {text}."
+    names: list[str | None] = [None] if row["whole"] else [*row["rails"]]
+    return [warning("rail_out_of_service", "in service", text, cause, fix, rail=name) for name in names]
 
 
 def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[str, t.Any]:

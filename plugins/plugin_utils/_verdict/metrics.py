@@ -49,8 +49,9 @@ def _metric(name: str, samples: t.Iterable[Sample]) -> str:
 
 def _rails(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
     for host, entry in verdict["hosts"].items():
+        out = {check["rail"] for check in entry["checks"] if check["id"] == "rail_out_of_service"}
         for rail, status in entry["rails"].items():
-            if status in VALUES:
+            if status in VALUES and rail not in out:
                 yield {"fabric": fabric, "node": entry.get("node") or host, "rail": rail}, VALUES[status]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import NODE, Run
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import host_checks
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import (
     STAGES,
     AcceptFleet,
@@ -140,6 +141,19 @@ def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step(
     assert [entry.units for entry in step_of(report.waiting, report.runs).entries] == [(("rail1",), ("rail2",))]
     both = [Run("write_bw", ("a", "b"), ("rail1",)), Run("write_bw", ("a", "b"), RAILS)]
     assert step_of("x", both).entries[0].units == (("rail1",),)
+
+
+def test_a_rail_out_of_service_takes_part_in_no_run():
+    name = next(iter(fleet_of().places))
+    fleet = fleet_of(out={name: RAILS[1:2]})
+    report, _steps, results, judged = play(fleet, AcceptSettings())
+    runs = [run for made in report.done.values() for run in made if name in run.hosts]
+    assert runs
+    assert {run.rails for run in runs} == {(rail,) for rail in RAILS if rail != RAILS[1]}
+    checks = {row["id"]: row for row in host_checks(fleet, report, judged, results)[name]}
+    assert (checks["accept_node"]["status"], checks["accept_bandwidth"]["status"]) == ("skipped", "ok")
+    other = [*fleet.places][-1]
+    assert RAILS in {run.rails for made in report.done.values() for run in made if other in run.hosts}
 
 
 def test_four_thousand_hosts():

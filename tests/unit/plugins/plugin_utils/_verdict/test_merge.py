@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, skipped
+from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, ok, skipped
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
 
 RAILS = ["rail1", "rail2"]
 
@@ -159,3 +160,25 @@ def test_no_cable_is_moved_for_the_word_of_a_host_of_the_inventory(heard, status
     assert verdict["hosts"]["node1"]["status"] == status
     (found,) = verdict["hosts"]["node1"]["checks"]
     assert found["observed"] == heard
+
+
+def test_rails_out_of_service_are_warnings_with_their_reason_and_a_host_without_any_is_skipped():
+    rows = [
+        {"host": "node1", "node": "n1", "rails": ["rail2"], "reason": "RMA 4711", "whole": False},
+        {"host": "node2", "node": "n2", "rails": ["rail1", "rail2"], "reason": "", "whole": True},
+        {"host": "node9", "node": "n9", "rails": ["rail1"], "reason": "", "whole": False},
+    ]
+    result = merge.host_result("node1", "n1", "d", [ok("network_link", "up", "up", rail="rail1")])
+    found = merge.merge("d", [result], {"node1": "n1"}, rails=["rail1", "rail2"], out=rows)
+    assert (found["status"], [*found["hosts"]]) == ("pass", ["node1", "node2"])
+    one, two = found["hosts"].values()
+    assert (one["status"], one["rails"]) == ("pass", {"rail1": "ok", "rail2": "warning"})
+    assert [(row["rail"], row["observed"]) for row in one["checks"]] == [("rail2", "out of service (RMA 4711)")]
+    assert (two["status"], two["rails"]) == ("skipped", {"rail1": "skipped", "rail2": "skipped"})
+    assert [(row["id"], row["rail"], row["status"]) for row in two["checks"]] == [
+        ("rail_out_of_service", None, "warning")
+    ]
+    text = metrics(found, "fabric", 1)
+    assert 'railops_rail_out_of_service{fabric="fabric",node="n1",rail="rail2"} 1' in text
+    assert 'railops_rail_out_of_service{fabric="fabric",node="n2",rail="all"} 1' in text
+    assert 'railops_rail_ok{fabric="fabric",node="n1",rail="rail2"}' not in text
