@@ -19,9 +19,9 @@ def test_only_hosts_without_any_rail_in_service_are_left_out(tmp_path):
     run(raw, hosts(5), check_mode=False)
     assert service_hosts(words) == "gpus:!node2:!node4"
     folder = str(tmp_path / "fabric")
-    near = [row["host"] for row in _host_plan.proving_neighbours(folder, "node1")]
+    near = [row["host"] for row in _host_plan.proving_neighbors(folder, "node1")]
     assert near == ["node3", "node5"]
-    named = [row["name"] for row in _host_plan.proving_neighbours(folder, "node5")[0]["rails"]]
+    named = [row["name"] for row in _host_plan.proving_neighbors(folder, "node5")[0]["rails"]]
     assert named == ["rail1"]
     assert {*_host_plan.drawn_addresses(folder, "node3", 0)} == {"rail1", "rail2"}
     run({**raw, "out_of_service": {}}, hosts(5), check_mode=False)
