@@ -84,7 +84,7 @@ class ActionModule(FabricAction):
             raise RdmaError(
                 f"The copy of plan.json cannot be read from the cluster: {why}.",
                 "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers, or plan without "
-                "fabric_plan_from_cluster. [copy_unread]",
+                "fabric_plan_from_cluster. [copy_unreadable]",
             )
         return LockCopy(found["resources"], fabric, namespace)
 

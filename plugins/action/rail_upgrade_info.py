@@ -91,7 +91,7 @@ class ActionModule(FabricAction):
             raise RdmaError(
                 f"{host} cannot be looked at before its upgrade: {seen.get('error') or 'no result'}."
                 " It was not touched.",
-                "Fix that first (playbook audit), or leave the host out (--limit). [upgrade_unseen]",
+                "Fix that first (playbook audit), or leave the host out (--limit). [upgrade_precheck_failed]",
             )
         files.write_json(path, {"schema": upgrade.SCHEMA, "host": host, "boot": args["boot"], "before": seen})
         return {"boot": args["boot"], "resumed": False}

@@ -175,7 +175,7 @@ class ActionModule(FabricAction):
         if wrong := edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts)):
             raise Refusal(
                 f"The plan was changed by hand, and nothing was changed: {shortened(wrong, 5)}. "
-                f"Run the playbook railops.rdma.plan: it writes {plan_dir} again from what is declared. [plan_by_hand]"
+                f"Run the playbook railops.rdma.plan: it writes {plan_dir} from the inventory. [plan_digest_mismatch]"
             )
 
     def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:

@@ -183,7 +183,7 @@ class HostFiles(Sysfs):
             return None
         except OSError as exc:
             raise RdmaError(
-                f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true. [file_unread]"
+                f"{path} cannot be read: {exc.strerror}.", "Run the task with become: true. [file_unreadable]"
             ) from exc
 
     def link(self, path: str) -> str | None:
@@ -291,5 +291,5 @@ def writing(path: str) -> t.Iterator[None]:
     try:
         yield
     except OSError as exc:
-        fix = "Run the task with become: true, on a file system that is not read-only and has room. [file_unwritten]"
+        fix = "Run the task with become: true, on a file system that is not read-only and has room. [file_not_writable]"
         raise RdmaError(f"{path} cannot be written: {exc.strerror}.", fix) from exc

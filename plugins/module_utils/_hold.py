@@ -22,7 +22,7 @@ SINCE = " since "
 
 def taken(holder: str) -> RdmaError:
     """Return the refusal."""
-    fix = "Wait until that run has ended, then run again. After a killed one this takes a minute at most. [other_run]"
+    fix = "Wait until that run has ended and run again. After a killed run, wait a minute. [run_in_progress]"
     return RdmaError(f"Another run is under way: {holder}.", fix)
 
 

@@ -113,7 +113,7 @@ def query(root: str) -> Untouchable:
         if len(answers) < 4:
             raise RdmaError(
                 f"`ip` does not say what carries this host's own network: {errors.strip() or output.strip()[:200]}",
-                "Install iproute2 (4.20 or later), and look at what `ip -j rule show` says. [untouchable_unseen]",
+                "Install iproute2 4.20 or later and check `ip -j rule show`. [management_network_unknown]",
             )
         seen.append([*answers, []][:5])
     names = (link["ifname"] for link in seen[0][0])

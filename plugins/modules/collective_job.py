@@ -131,11 +131,13 @@ def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
     :raises RdmaError: when they do not fit together.
     """
     if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
-        raise RdmaError("It takes two nodes, a program and a second.", "Look at nodes, words and seconds. [job_words]")
+        raise RdmaError(
+            "It takes two nodes, a program and a second.", "Look at nodes, words and seconds. [job_arguments]"
+        )
     facts = read_facts(params["plan_dir"])
     templates = facts["pod_templates"]
     if len(templates) != 1:
-        fix = "Give the rails stable names (rdma_host), so that one template fits all nodes. [templates_differ]"
+        fix = "Give the rails stable names (rdma_host), so that one template fits all nodes. [rail_names_differ]"
         raise RdmaError(f"The plan has {len(templates)} templates for pods: nodes name their rails differently.", fix)
     return indexed_job(params, templates[0]["template"], facts["pod_environment"])
 

@@ -39,7 +39,7 @@ INJECTED = (
 )
 DECIDED = (
     "Set it in group_vars/all or with -e, where localhost sees it, and remove it from hosts, other groups and the vars "
-    "of plays and roles. [localhost_decides]"
+    "of plays and roles. [localhost_differs]"
 )
 ABSENT: t.Any = object()
 ODD = re.compile(

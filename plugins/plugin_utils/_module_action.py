@@ -73,7 +73,7 @@ def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[s
     fail(
         f"Two declarations of lossless RoCE differ: {told}. Nothing was changed.",
         "Take the variables out, or put what the switches have into fabric_lossless and plan again: pods mark their"
-        " packets by the plan, and hosts and switches have to know that mark. [lossless_twice]",
+        " packets by the plan, and hosts and switches have to know that mark. [lossless_duplicate]",
     )
 
 

@@ -20,8 +20,15 @@ from ..module_utils._rdma.host_run import SPEC as HOST
 from ..module_utils._route.options import SPEC as ROUTE
 
 NO_VARIABLES = (
-    *("variables_of", "plan_dir", "rails", "out_of_service", "rdma_prefixes"),
-    *("policy", "network", "sysctls", "rdma_mode"),
+    "variables_of",
+    "plan_dir",
+    "rails",
+    "out_of_service",
+    "rdma_prefixes",
+    "policy",
+    "network",
+    "sysctls",
+    "rdma_mode",
 )
 """The options that a host plan gives, or that name it."""
 

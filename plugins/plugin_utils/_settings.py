@@ -174,7 +174,7 @@ def group_problem(groups: Groups, group: str, sources: object) -> Problem | None
     if not groups.get("all"):
         read = ", ".join(sources) if isinstance(sources, (list, tuple)) else ""
         problem = f"No inventory was read: {read or 'none is named'} has no hosts (working directory {os.getcwd()})."
-        fix = "Run the playbook in the folder with ansible.cfg, or give the inventory with -i. [no_inventory]"
+        fix = "Run the playbook in the folder with ansible.cfg, or give the inventory with -i. [inventory_empty]"
         return Problem("inventory", problem, fix)
     there = [f"{name} ({len(hosts)})" for name, hosts in sorted(groups.items()) if hosts and name != "all"]
     problem = f"Group {group!r} has no hosts. Groups with hosts: {shortened(there, 10) or 'none'}."
@@ -200,7 +200,7 @@ def repeated_hosts(group: str, sources: object) -> t.Iterator[Problem]:
         for host, where in lines.items():
             if len(where) > 1:
                 text = f"{host} is twice in [{group}], lines {where[0]} and {where[1]}: Ansible makes one host of them."
-                yield Problem(str(source), text, "Correct the name, or remove the second line. [host_twice]")
+                yield Problem(str(source), text, "Correct the name, or remove the second line. [host_duplicate]")
 
 
 def collect(
@@ -250,7 +250,7 @@ def collect(
         with contextlib.suppress(AnsibleError):
             raw[unset[name]] = hostvars[hosts[0]][name]
         text = f"It is set for {folded(hosts, 4)}, and localhost does not see it."
-        problems.append(Problem(name, text, "Move it to group_vars/all. [localhost_decides]"))
+        problems.append(Problem(name, text, "Move it to group_vars/all. [localhost_differs]"))
     if empty := group_problem(groups, group, hostvars["localhost"].get("ansible_inventory_sources")):
         if empty.place == "inventory":
             raise InputError([empty])

@@ -219,7 +219,7 @@ class Breaks:
     def taken_gateway(self, host: str, place: dict, item: dict) -> Break:
         return self._address(host, place, item, item["gateway"], place["interface"], listed=GATEWAY)
 
-    def address_elsewhere(self, host: str, _place: dict, item: dict) -> Break:
+    def address_on_other_interface(self, host: str, _place: dict, item: dict) -> Break:
         """Another host's address, or a free one, beside the rails."""
         far, spare = self._far(host, item)[1], "fd00:99::7" if six(item) else "203.0.113.7"
         return self._address(host, None, item, self.draw.choice([far, far, spare]), self.draw.choice(["lo", self.mgmt]))
@@ -419,4 +419,4 @@ def right(place: dict, item: dict) -> str:
 KINDS = [name for name, made in vars(Breaks).items() if callable(made) and name[0] != "_" and name != "draw_one"]
 # Those that change where packets go, and do it by what a host's kernel answers.
 OF_PATHS = ["rule", "rule_to_one", "rule_from_own", "rule_for_some", "rule_behind", "route_of_table", "main_route"]
-OF_PATHS += ["nexthop", "lost_rule", "lost_routes", "address_elsewhere", "lost_address", "unrelated"]
+OF_PATHS += ["nexthop", "lost_rule", "lost_routes", "address_on_other_interface", "lost_address", "unrelated"]

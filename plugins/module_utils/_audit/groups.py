@@ -80,7 +80,9 @@ def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: 
             given[key] = [{sub: rail[sub] for sub in known if sub in rail} for rail in value] if known else value
     result = ArgumentSpecValidator(spec).validate(_given({**given, **request.settings.get(name, {})}))
     if result.error_messages:
-        fix = f"Correct the role's variables; `ansible-doc railops.rdma.{documented or name}` lists them. [role_values]"
+        fix = (
+            f"Correct the role's variables; `ansible-doc railops.rdma.{documented or name}` lists them. [role_options]"
+        )
         raise InputError(Problem(f"settings.{name}", f"{text}.", fix) for text in result.error_messages)
     return dict(result.validated_parameters)
 

@@ -90,7 +90,7 @@ FAULTS = (
         r"Failed to open (?:the )?device",
         "The tool cannot open the card.",
         "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
-        "kernel with fwctl. [card_closed]",
+        "kernel with fwctl. [card_open_failed]",
     ),
 )
 """Messages of the tools that do not say what to do: the pattern, what it means and what to do."""

@@ -125,7 +125,7 @@ def choose(
                 by, before, where = own.get(key, ("", value, ""))
                 if value is not None and by == kind and before != value:
                     text = f"card {card.name} is also selected by {where}, which wants it otherwise."
-                    problems.append(Problem(place, text, "Let one selection name it. [card_twice]"))
+                    problems.append(Problem(place, text, "Let one selection name it. [card_duplicate]"))
                 elif value is not None:
                     own[key] = (kind, value, place)
     if problems:
@@ -165,13 +165,13 @@ def _of_addresses(
         if card is None:
             text = f"there is no NVIDIA (Mellanox) network card at {address} on this host."
             there = ", ".join(card.address for card in cards) or "none"
-            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}. [card_none]"))
+            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}. [card_not_found]"))
             continue
         if card.role:
             text = f"card {card.name} {card.role}: it is never changed by this module."
             problems.append(
                 Problem(
-                    where, text, "Take it out of the list; change it from the console if it must be. [card_untouchable]"
+                    where, text, "Take it out of the list; change it from the console if it must be. [card_protected]"
                 )
             )
         yield card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]

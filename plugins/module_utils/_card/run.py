@@ -52,7 +52,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
     by_rails = any(item["select"] in (RAILS, OTHERS) for item in params["cards"])
     if by_rails and params["rails"] is None:
-        raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_none_given]")
+        raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_missing]")
     rails = tuple(place_rails(machine, params["rails"] or [])) if by_rails else ()
     problems = unplaced(rails, cards)
     if problems and not check_mode:

@@ -27,14 +27,16 @@ class Gone(RdmaError):
     """The object is not there, or no longer the one that was listed."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again. [object_gone]", code=404)
+        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again. [object_deleted]", code=404)
 
 
 class Stale(RdmaError):
     """Somebody has changed the object since it was read."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: another client changes it all the time.", "Run again. [object_changing]", code=409)
+        super().__init__(
+            f"{what}: another client changes it all the time.", "Run again. [object_write_conflict]", code=409
+        )
 
 
 class Forbidden(RdmaError):
@@ -107,7 +109,9 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     elif "failed calling webhook" in said:
         fix = "The webhook is down: wait until spiderpool-controller is ready, then run again. [webhook_down]"
     elif "field not declared in schema" in said:
-        fix = "The CRDs are older than the plan: apply those of the chart (role spiderpool), then run again. [crds_old]"
+        fix = (
+            "The CRDs are older than the plan. Apply the chart's CRDs (role spiderpool) and run again. [crds_outdated]"
+        )
     elif code == 404:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again. [namespace_missing]"
     elif code in (0, 429) or code >= 500:

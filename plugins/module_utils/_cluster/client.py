@@ -192,7 +192,9 @@ class Cluster:
         """
         resource, ref = self.resource(body["apiVersion"], body["kind"]), Ref.of(body)
         if resource is None:
-            raise RdmaError(f"{ref}: the API does not serve this kind yet.", "Run again. [api_kind_late]", code=404)
+            raise RdmaError(
+                f"{ref}: the API does not serve this kind yet.", "Run again. [api_kind_not_served]", code=404
+            )
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)

@@ -182,7 +182,7 @@ def taken_networks(networks: t.Iterable[Json], planned: t.Collection[str]) -> t.
                 f"NetworkAttachmentDefinition {name}",
                 f"It belongs to {owner_of(obj['metadata']).name}, and Spiderpool would overwrite it for the plan's "
                 f"{CONFIG} of that name.",
-                "Give the fabric another fabric_name or fabric_namespace and plan again, or delete it. [foreign_name]",
+                "Set another fabric_name or fabric_namespace and plan again, or delete it. [object_name_conflict]",
             )
 
 
@@ -228,14 +228,14 @@ def states(
             wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out. [component_unknown]")
         elif there and setting == MANAGED and there.sure == RUNS:
             text = f"{title} is there already ({there}): a second one would work against it."
-            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first. [component_second]")
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first. [component_duplicate]")
         elif there and not setting and there.sure > SERVED:
             asked.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
                 other = f"; {MANAGED}, with spiderpool_take_ownership: true, takes this release over"
             text = f"{title} is there already ({there}), and no note says that this collection made it."
-            wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_foreign]")
+            wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_existing]")
         if wrong:
             problems.append(wrong)
     return made, problems, asked

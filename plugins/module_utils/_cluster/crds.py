@@ -75,7 +75,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
                 f"CRD {name}",
                 f"It belongs to {told}, and lacks {shortened(lacking, _MOST)}.",
                 f"Update it where it comes from, or delete it if nobody uses it any more; or use that part as it is: "
-                f"cluster_components: {{{part}: adopt}}. [crd_foreign]",
+                f"cluster_components: {{{part}: adopt}}. [crd_existing]",
             )
         )
     return found

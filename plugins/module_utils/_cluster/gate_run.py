@@ -41,7 +41,7 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
         pass
     except (OSError, ValueError, AttributeError, TypeError) as exc:
         text = f"The verdict {path!r} cannot be read: {exc}."
-        raise RdmaError(text, "Run the playbook railops.rdma.audit. [gate_no_verdict]") from exc
+        raise RdmaError(text, "Run the playbook railops.rdma.audit. [gate_verdict_unreadable]") from exc
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 

@@ -107,7 +107,7 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
             f"Set spiderpool_values: {{global: {{{pairs}}}}}. [cni_folders]",
         )
     if multus and distribution.own_multus:
-        fix = f"Install {distribution.name}'s own Multus, and set cluster_components: {{multus: adopt}}. [own_multus]"
+        fix = f"Install {distribution.name}'s Multus and set cluster_components: {{multus: adopt}}. [multus_conflict]"
         yield Problem("cluster_components", f"This is {distribution.name}: {distribution.own_multus}.", fix)
 
 
@@ -132,7 +132,7 @@ def network_problems(
             "cluster",
             f"The cluster has no network of its own that this role knows ({', '.join(sorted(every))}). Spiderpool's "
             "rails are second interfaces.",
-            "Install Calico, Cilium or another CNI first, or name its DaemonSet in spiderpool_cni_daemonsets. [no_cni]",
+            "Install a CNI such as Calico first, or list its DaemonSet in spiderpool_cni_daemonsets. [cni_missing]",
         )
     down = lost_nodes(nodes)
     configs = {item["metadata"].get("namespace"): item for item in cilium}

@@ -94,7 +94,7 @@ def load(params: t.Mapping[str, t.Any]) -> t.Any:
         place = kubeconfig or named or "~/.kube/config"
         there = any(os.path.exists(os.path.expanduser(path)) for path in place.split(os.pathsep))
         why = str(exc).rstrip(".") if there else "the file does not exist"
-        fix = f"Correct {source} (and fabric_context), or unset it where there is no cluster. [cluster_no_way]"
+        fix = f"Correct {source} (and fabric_context), or unset it where there is no cluster. [kubeconfig_not_found]"
         raise RdmaError(f"Cannot load a kubeconfig from {place} ({source}): {why}.", fix) from exc
     return made
 

@@ -65,7 +65,7 @@ class Preflight:
         if denied:
             raise RdmaError(
                 f"This identity may not: {'; '.join(denied)}.",
-                "Nothing was changed. Grant these rights (docs/reference/permissions.md), then run again. [no_rights]",
+                "Nothing was changed. Grant them (docs/reference/permissions.md) and run again. [permission_denied]",
                 denied=denied,
             )
 
@@ -91,7 +91,7 @@ class Preflight:
             raise RdmaError(
                 f"Objects cannot be made: {'; '.join(problems)}.",
                 "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
-                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again. [no_objects]",
+                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again. [objects_missing]",
             )
 
     def can_try(self, plan: ClusterPlan, step: Step) -> bool:
@@ -117,4 +117,6 @@ class Preflight:
             except FieldConflict:
                 continue
             except RdmaError as exc:
-                raise RdmaError(exc.problem, f"Nothing was changed. {exc.fix} [cluster_stopped]", **exc.facts) from exc
+                raise RdmaError(
+                    exc.problem, f"Nothing was changed. {exc.fix} [cluster_check_failed]", **exc.facts
+                ) from exc

@@ -208,7 +208,7 @@ class ApplyRun(Preflight):
                     return False
                 version = live["metadata"].get("resourceVersion", "")
         text = f"{step.ref} changes faster than it can be deleted."
-        raise RdmaError(text, "See who writes it, then run again. [object_changing]", code=409)
+        raise RdmaError(text, "See who writes it, then run again. [object_write_conflict]", code=409)
 
     def _wait_gone(self, refs: list[Ref]) -> None:
         """Wait until finalizers let go."""

@@ -68,7 +68,7 @@ def documents(path: str) -> t.Iterable[t.Any]:
                     yield document
     except (OSError, yaml.YAMLError) as exc:
         text = f"{path!r} cannot be read: {exc}."
-        raise RdmaError(text, "Correct the file, or run the plan again. [manifest_unread]") from exc
+        raise RdmaError(text, "Correct the file, or run the plan again. [manifest_unreadable]") from exc
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:
@@ -92,7 +92,7 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
             return
         ref = Ref.of(document)
         if ref in found:
-            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once. [object_twice]"))
+            problems.append(Problem(place, f"{ref} is given twice.", "Give each object once. [object_duplicate]"))
         try:
             # As the server will have it: dates, which YAML knows, become text.
             found[ref] = json.loads(json.dumps(document, default=_text))

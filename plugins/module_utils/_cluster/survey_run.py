@@ -278,7 +278,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
                     f"release {release}",
                     "It is not this collection's. Helm would bring it to the plan's values: "
                     f"{'; '.join(taken) or 'no value differs'}.",
-                    "Set spiderpool_take_ownership: true to take it over with these. [release_foreign]",
+                    "Set spiderpool_take_ownership: true to take it over with these. [release_existing]",
                 )
             )
     crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
@@ -288,7 +288,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
         line = f" The line for all that is there: cluster_components: {{{setting}}}." if asked else ""
         text = f"{len(problems)} thing(s) of the cluster stand in the way of the plan:\n{lines}\n"
-        fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_in_the_way]"
+        fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_conflict]"
         raise RdmaError(text, fix, problems=[str(problem) for problem in problems])
     adopted = {part for part, state in parts.items() if state == ADOPT}
     others = [row for row in survey.found if not row.ours]

@@ -16,7 +16,7 @@ FAILURES = (
     (
         r"(Unable to locate package|No match for argument:?|Unable to find a match:?) (linux-headers|kernel-devel)-",
         "No repository of the host has the headers of its running kernel, so DOCA-OFED's modules cannot be built.",
-        "Boot a kernel whose headers can be installed (the newest of the distribution), then run again. [no_headers]",
+        "Boot a kernel whose headers can be installed (the distribution's newest) and run again. [headers_missing]",
     ),
     (
         r"Could not get lock|is another process using it|waiting for process with pid",
@@ -27,20 +27,20 @@ FAILURES = (
         r"Failed to fetch|Could not resolve|Cannot download|Curl error|Failed to download|Could not connect"
         r"|Temporary failure resolving",
         "The package mirror does not answer.",
-        "Make the mirror reachable from this host, or point its sources to one that is. [no_mirror]",
+        "Make the mirror reachable from this host, or point its sources to one that is. [mirror_unreachable]",
     ),
     (
         r"Packages need to be removed but remove is disabled",
         "The packages would remove those of another driver; MLNX_OFED or DOCA-OFED may be installed by hand.",
         "Set rdma_driver_source to doca, or uninstall that driver first (ofed_uninstall.sh), then run again. "
-        "[other_driver]",
+        "[driver_conflict]",
     ),
     (
         r"Unable to locate package|has no installation candidate|No match for argument|Unable to find a match"
         r"|No package .* available",
         "A package is in none of the host's repositories.",
         "Enable the repository that has it (universe on Ubuntu, CRB and AppStream on RHEL), or set"
-        " rdma_driver_packages to what there is. [no_package]",
+        " rdma_driver_packages to what there is. [package_not_found]",
     ),
 )
 

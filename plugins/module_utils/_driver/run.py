@@ -101,7 +101,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         if left := [name for name in plan.packages if name not in after.installed]:
             raise RdmaError(
                 f"The package manager reported success, but {', '.join(left)} is not installed.",
-                "Look at its log on the host. [package_not_there]",
+                "Look at its log on the host. [package_not_installed]",
                 missing=left,
             )
         if want.upgrade and (other := planning.differing(want, after)):

@@ -141,10 +141,12 @@ def load_lock(folder: str) -> PlanFile:
         with open(place, encoding="utf-8") as stream:
             lock = parsed_lock(stream.read(), place)
     except FileNotFoundError:
-        fix = "Run the playbook railops.rdma.plan, or set fabric_plan_dir to the folder of the plan. [no_plan]"
+        fix = "Run the playbook railops.rdma.plan, or set fabric_plan_dir to the folder of the plan. [plan_missing]"
         raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", fix) from None
     except (OSError, UnicodeDecodeError) as exc:
-        raise RdmaError(f"The plan {place!r} cannot be read: {exc}.", "Fix that and run again. [plan_unread]") from None
+        raise RdmaError(
+            f"The plan {place!r} cannot be read: {exc}.", "Fix that and run again. [plan_unreadable]"
+        ) from None
     except InputError as exc:
         (one,) = exc.problems
         raise RdmaError(f"The plan {place!r} cannot be used: {one.problem}", one.fix) from None
@@ -164,7 +166,7 @@ def read_lock(folder: str) -> PlanFile:
             f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} was changed by hand or merged: its digest is not"
             " that of its content.",
             "Restore it from version control. After a merge that you have checked, plan once with "
-            "fabric_accept_lock=true. [plan_by_hand]",
+            "fabric_accept_lock=true. [plan_digest_mismatch]",
         )
     return lock
 
@@ -194,7 +196,7 @@ def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
                 texts[path] = stream.read().decode("utf-8", "replace")
     except OSError as exc:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
-        raise RdmaError(problem, "Fix that and run again. [plan_parts_unread]") from None
+        raise RdmaError(problem, "Fix that and run again. [plan_parts_unreadable]") from None
     if part_digests(texts) != {key: value for key, value in wanted.items() if key == part}:
         raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
     return str(lock["digest"]), texts

@@ -267,7 +267,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
             "host",
             f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them. "
-            "[rdma_no_kernel]",
+            "[rdma_kernel_missing]",
         )
     if have.support is Support.TOO_OLD and wanted == "exclusive":
         return Problem(

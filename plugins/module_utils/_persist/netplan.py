@@ -140,7 +140,7 @@ class Netplan(Manager):
             if done.status:
                 raise RdmaError(
                     f"netplan refuses the files, and nothing was written: {done.reported(root)}",
-                    "Correct the host's other files in /etc/netplan if the message is about them. [netplan_refuses]",
+                    "Correct the host's other files in /etc/netplan if the message is about them. [netplan_rejected]",
                 )
             folders = (_systemd.FOLDERS[1], networkmanager.RUN, networkmanager.CONF[1])
             paths = [f"{folder}/{name}" for folder in folders for name in made.names(folder)]

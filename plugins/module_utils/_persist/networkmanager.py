@@ -121,7 +121,7 @@ class NetworkManager(Manager):
                 if done.status:
                     raise RdmaError(
                         f"NetworkManager refuses {file.path}, and nothing was written: {done.reported()}",
-                        "Report this profile as a bug of the collection. [nm_refuses]",
+                        "Report this profile as a bug of the collection. [nm_rejected]",
                         profile=file.text,
                     )
 

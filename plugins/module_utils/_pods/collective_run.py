@@ -80,7 +80,7 @@ class Collective:
         found = {name: why for name in nodes_named(spec) if live and (why := kept_off(live.get(name), placed))}
         if found:
             text = "; ".join(off_text(name, why) for name, why in found.items())
-            fix = f"{fix_of(next(iter(found.values())))} [node_takes_no_pods]"
+            fix = f"{fix_of(next(iter(found.values())))} [node_unschedulable]"
             raise RdmaError(f"The program needs a pod on each node, and {text}.", fix)
 
     def _job(self) -> Json:
@@ -114,7 +114,7 @@ class Collective:
             return log
         name = pod["metadata"]["name"]
         text = f"The log of pod {name} is not whole, so nothing was measured: the kubelet rotated it."
-        fix = "Let the program write less (NCCL_DEBUG_SUBSYS), or see containerLogMaxSize of the kubelet. [pod_log_cut]"
+        fix = "Log less (NCCL_DEBUG_SUBSYS), or raise the kubelet's containerLogMaxSize. [pod_log_truncated]"
         raise RdmaError(text, fix)
 
     def _given_up(self, failure: str, pods: list[Json]) -> RdmaError:
@@ -132,10 +132,12 @@ class Collective:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)
         where = f"{len(pods)} of {self._count} pods of the Job {self._name} are there"
         if late is None:
-            fix = "Look at quotas, Pod Security and webhooks of the namespace, and at kubectl describe job. [job_stuck]"
+            fix = (
+                "Check quotas, Pod Security and webhooks of the namespace, and kubectl describe job. [job_not_started]"
+            )
             return RdmaError(f"{where} after {collective.START_SECONDS} s.", fix)
         found = trouble(late, self._cluster.events(late))
-        fix = with_id(found.fix, "job_stuck")
+        fix = with_id(found.fix, "job_not_started")
         return RdmaError(f"{where}, and {late['metadata']['name']} does not run: {found.text}.", fix)
 
 

@@ -47,7 +47,7 @@ def api_lost(stderr: str) -> RdmaError | None:
     if not lines:
         return None
     text = f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}."
-    return RdmaError(text, "See why its server ended or cannot be reached, and run again. [api_went_away]")
+    return RdmaError(text, "See why its server ended or cannot be reached, and run again. [api_connection_lost]")
 
 
 @dataclass

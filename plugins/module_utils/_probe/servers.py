@@ -51,7 +51,7 @@ class Servers:
         if not TOKEN.fullmatch(token):
             raise RdmaError(
                 f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
-                "Set token to a word such as by-hand. [token_not_a_word]",
+                "Set token to a word such as by-hand. [token_format]",
             )
         self._folder = os.path.join(folder, token)
 

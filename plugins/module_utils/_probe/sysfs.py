@@ -87,7 +87,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
         raise RdmaError(
             f"Rail {rail!r} ({interface}): this host shows no RDMA device.",
             "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev "
-            "show). [rdma_no_device]",
+            "show). [rdma_device_missing]",
         )
     if network == "infiniband":
         port = rdma_port(sysfs, interface, seen)
@@ -95,11 +95,11 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             raise RdmaError(
                 f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
                 "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role "
-                "nic_mode. [ib_no_port]",
+                "nic_mode. [ib_port_missing]",
             )
         if port.state != "ACTIVE":
             fix = (
-                "Look for the subnet manager of the fabric: the port has none. [ib_no_sm]"
+                "Look for the subnet manager of the fabric: the port has none. [subnet_manager_missing]"
                 if not port.sm_lid
                 else "Look at the cable and the switch port. [ib_not_active]"
             )

@@ -45,7 +45,7 @@ def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tu
     declared = [name for name in USUAL if name in given]
     if len(declared) == 1:
         other = "dscp" if declared == ["priority"] else "priority"
-        fix = f"{DECLARE}. [lossless_half]"
+        fix = f"{DECLARE}. [lossless_incomplete]"
         raise InputError([Problem(other, f"{declared[0]} is declared and {other} is not.", fix)])
     if declared:
         return make_policy(given), DECLARED

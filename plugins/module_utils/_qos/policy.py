@@ -107,7 +107,7 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
             yield Problem(
                 "dscp_map",
                 f"DSCP {dscp} already has priority {policy.entries[dscp]}.",
-                "Leave it out of the map. [dscp_taken]",
+                "Leave it out of the map. [dscp_in_use]",
             )
     if policy.dscp == policy.cnp_dscp and policy.priority != policy.cnp_priority:
         yield Problem(

@@ -42,7 +42,7 @@ SPEC = {
 }
 
 
-FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
+FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
 
 
 class QosRun:
@@ -120,7 +120,7 @@ class QosRun:
                 f"{self.policy.priority} and DSCP {self.policy.dscp}.",
                 "Declare what the switches have (fabric_lossless, or lossless_roce_priority and _dscp), or set "
                 "lossless_roce_replace to true to take these interfaces over: their links go down for a moment. "
-                "[qos_of_others]",
+                "[qos_existing]",
                 interfaces=other,
             )
 
@@ -133,7 +133,7 @@ class QosRun:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
-                "Take it out of the fabric's interfaces, or set force to true. [qos_untouchable]",
+                "Take it out of the fabric's interfaces, or set force to true. [qos_protected]",
                 interfaces=taken,
             )
 

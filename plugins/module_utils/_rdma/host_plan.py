@@ -206,7 +206,7 @@ def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, h
             rail.name,
             f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {device.pci}",
             "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card. "
-            "[name_taken]",
+            "[name_in_use]",
         )
     if role := have.roles.get(device.name):
         more = (
@@ -216,7 +216,7 @@ def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, h
             rail.name,
             f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
             f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
-            f"(fabric_interfaces), or give no names (rdma_host_naming: none).{more} [name_lost]",
+            f"(fabric_interfaces), or give no names (rdma_host_naming: none).{more} [name_not_persistent]",
         )
     if others and others.name < name:
         yield Problem(

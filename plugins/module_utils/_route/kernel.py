@@ -80,9 +80,9 @@ class Kernel(Reader):
         """Return the error for a refused message."""
         said = f"{os.strerror(error)}{': ' + why if why else ''}"
         if error in NOT_PERMITTED and not why:
-            fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN. [no_rights]"
+            fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN. [permission_denied]"
         else:
-            fix = f"Try `{op}` on the host to see what is in its way. [kernel_refused]"
+            fix = f"Try `{op}` on the host to see what is in its way. [kernel_rejected]"
         return KernelRefused(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
 
     def _write_sysctl(self, op: Op) -> None:

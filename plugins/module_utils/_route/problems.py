@@ -85,7 +85,7 @@ def _rail_problems(
         return
     if seen.setdefault(link.name, rail.name) != rail.name:
         text = f"{rail.asked!r} is {link.name}, which is {seen[link.name]} already."
-        yield Problem("interface", text, "Give each rail an interface of its own. [rail_twice]")
+        yield Problem("interface", text, "Give each rail an interface of its own. [rail_duplicate]")
     if not want.present:
         return
     if link.made not in PORTS:
@@ -159,7 +159,7 @@ def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pro
         owned = item in mine.addresses
         if (item.family, item.address) in planned and not rails and not owned:
             command = f"ip address del {item}"
-            fix = f"Take it away there (`{command}`), or plan another. [address_elsewhere]"
+            fix = f"Take it away there (`{command}`), or plan another. [address_on_other_interface]"
             yield Problem("rails", f"the planned address {item.address} is held by {item.interface}.", fix)
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
@@ -201,7 +201,7 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({priorities[0]}-{priorities[-1]}, {tables[0]}-{tables[-1]}).",
-                f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_foreign]",
+                f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_existing]",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
@@ -219,7 +219,7 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
                 key = f"ipv{route.family}.route-metric"
                 fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME {key} 300`)"
             text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
-            yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_foreign]")
+            yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_existing]")
 
 
 def _lost_routes(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:

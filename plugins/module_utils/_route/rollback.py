@@ -41,7 +41,7 @@ OUTCOME_SECONDS = 10.0
 POLL_SECONDS = 0.1
 # Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
 ROOM = 256 * 1024
-MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout. [rollback_no_room]"
+MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout. [rollback_no_space]"
 
 
 # --- whole or not at all ----------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def settle(kernel: Kernel, host: Host, target: Snapshot, token: str) -> None:
         raise RdmaError(
             f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
             "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client). "
-            "[network_unsettled]",
+            "[network_not_converging]",
         )
 
 
@@ -268,7 +268,7 @@ def confirm(token: str) -> None:
             return
         if os.path.exists(f"{folder}/fired"):
             raise _fired(folder) from exc
-        fix = "Run the change again: a reboot or a later run may have ended that one. [token_gone]"
+        fix = "Run the change again: a reboot or a later run may have ended that one. [token_expired]"
         raise RdmaError(f"There is no change with the token {token!r} on this host.", fix) from exc
 
 
@@ -280,12 +280,14 @@ def _fired(folder: str) -> RdmaError:
         left = [str(op) for op in _left(kernel, host, before, after)]
     if not left:
         text = "The confirmation came too late: the rollback timer has taken the change back."
-        fix = "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_late]"
+        fix = (
+            "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_timeout_exceeded]"
+        )
         return RdmaError(text, fix, taken_back=True)
     return RdmaError(
         "The confirmation came too late: the rollback timer has fired, and the host is not as it was before:"
         f" `{left[0]}`{f' and {len(left) - 1} more' if left[1:] else ''} would lead there.",
-        "Run the playbook again; look for another program that manages these interfaces. [confirm_fired]",
+        "Run the playbook again; look for another program that manages these interfaces. [rollback_fired]",
         taken_back=False,
         left=left,
     )
@@ -335,7 +337,7 @@ def _start(folder: str, token: str) -> None:
 
 def _await_ready(folder: str) -> None:
     if not _until(lambda: os.path.exists(f"{folder}/ready"), READY_SECONDS, 0.01):
-        fix = "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_no_start]"
+        fix = "Look at `journalctl -u 'railops-rdma-guard-*'`, or run without confirm_timeout. [rollback_not_started]"
         raise RdmaError(f"The rollback timer did not start within {READY_SECONDS:.0f} s; nothing was changed.", fix)
 
 
@@ -355,7 +357,7 @@ def undo(token: str, seconds: int) -> str:
     try:
         host, before, after = _kept(_state(f"{timers_folder()}/{token}"))
     except (OSError, ValueError, KeyError) as exc:
-        fix = "Take the rails away with state: absent (rail_network_state), or run again. [rollback_no_state]"
+        fix = "Take the rails away with state: absent (rail_network_state), or run again. [rollback_state_missing]"
         raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)

@@ -18,7 +18,7 @@ IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
     " what the group has as fabric_mtu. [ipoib_group]"
 )
-NO_INTERFACE = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [no_interface]"
+NO_INTERFACE = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
 INTERFACE = re.compile(r"^[^\s/]{1,127}$")
 
@@ -154,7 +154,9 @@ def asked(params: t.Mapping[str, t.Any]) -> Want:
     :raises InputError: for all that is wrong.
     """
     if params["state"] == "present" and not params.get("rails"):
-        fix = "Name all rails of the host in one call, or give plan_dir. To take all away say state: absent. [no_rails]"
+        fix = (
+            "List all rails of the host in one call, or set plan_dir. To remove all, set state: absent. [rails_missing]"
+        )
         raise InputError([Problem("rails", "There is none, and state is present.", fix)])
     return parse_want(params)
 
@@ -187,7 +189,7 @@ def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.
         try:
             yield ipaddress.ip_network(value)
         except ValueError as exc:
-            fix = "Write a network in CIDR notation. [network_form]"
+            fix = "Write a network in CIDR notation. [network_format]"
             problems.append(Problem(f"rdma_prefixes[{number}]", f"{exc}.", fix))
 
 
@@ -214,7 +216,7 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         subnet = ipaddress.ip_network(raw["subnet"])
         gateway = ipaddress.ip_address(raw["gateway"]) if raw.get("gateway") else None
     except ValueError as exc:
-        fix = "Write an address and the network (CIDR) that it is in. [address_form]"
+        fix = "Write an address and the network (CIDR) that it is in. [address_format]"
         problems.append(Problem(place, f"{exc}.", fix))
         return
     for key, value in (("address", address), ("gateway", gateway)):
@@ -235,13 +237,15 @@ def _number_problems(want: Want, rail: WantRail, place: str) -> t.Iterator[Probl
         if value not in numbers:
             reason = f"{value} is outside of {numbers[0]} to {numbers[-1]}, the numbers of these rails"
         if reason:
-            fix = f"Leave it out: rail {rail.index} has {BASES[key] + rail.index} then. [number_of_ours]"
+            fix = f"Leave it out: rail {rail.index} has {BASES[key] + rail.index} then. [number_reserved]"
             yield Problem(f"{place}.{'rule_' * (key == 'priority')}{key}", f"{reason}.", fix)
 
 
 def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
     if not rail.asked:
-        yield Problem(place, "names neither interface nor pci.", "Say which interface the rail is. [rail_unnamed]")
+        yield Problem(
+            place, "names neither interface nor pci.", "Say which interface the rail is. [rail_interface_missing]"
+        )
     if rail.interface and not INTERFACE.match(rail.interface):
         yield Problem(
             f"{place}.interface", f"{rail.interface!r} is no interface name.", "Correct the name. [interface_name]"
@@ -257,7 +261,7 @@ def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
 def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:
     for key in keys:
         if not SYSCTL.match(key) or ".." in key:
-            fix = "Write it like net/ipv4/conf/ens1np0/arp_ignore. [sysctl_form]"
+            fix = "Write it like net/ipv4/conf/ens1np0/arp_ignore. [sysctl_format]"
             yield Problem(f"sysctls[{key!r}]", "is not a network setting in slash notation.", fix)
 
 
@@ -270,7 +274,7 @@ def _distinct_problems(want: Want) -> t.Iterator[Problem]:
         for key, value in own:
             place = f"rails[{number}].{key}"
             if (first := seen.setdefault((key, value), place)) != place:
-                yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own. [value_taken]")
+                yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own. [value_in_use]")
 
 
 def _exclusion_problems(want: Want) -> t.Iterator[Problem]:

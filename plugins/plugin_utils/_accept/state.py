@@ -52,7 +52,7 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     wrong += [f"min_relative_percent {percent} (0 to 100)"] * (not 0 <= percent <= 100)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]
     if wrong:
-        fix = "Correct these variables of accept. [accept_values]"
+        fix = "Correct these variables of accept. [accept_options]"
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
     keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "min_relative_percent")
     stages = [name for name in STAGES if name in args["stages"]]

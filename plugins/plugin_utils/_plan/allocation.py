@@ -166,7 +166,7 @@ class _Allocator:
                 self.check.add(
                     place,
                     f"{name} is in the inventory.",
-                    "Take it out of the list, or out of the group. [retire_present]",
+                    "Take it out of the list, or out of the group. [retired_node_present]",
                 )
             elif name in self.locked and name not in retired:
                 self.check.add(
@@ -200,7 +200,7 @@ class _Allocator:
                 if zone < 0 and self.moves:
                     zone = self.moves.same_zone(entry)
                 if zone < 0:
-                    fix = f"Name {name} in fabric_release, or bring the zone back. [zone_gone]"
+                    fix = f"Name {name} in fabric_release, or bring the zone back. [zone_missing]"
                     problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is gone."
                     self.check.add("fabric_zones", problem, fix)
                     continue
@@ -226,7 +226,7 @@ class _Allocator:
         if other != name:
             where = f"slot {slot}" + (f" of zone {self.fabric.zones[zone].name!r}" if self.fabric.zoned else "")
             self.check.add(
-                place, f"{name} and {other} both want {where}.", "Give each a slot of its own. [slot_wanted_twice]"
+                place, f"{name} and {other} both want {where}.", "Give each a slot of its own. [slot_duplicate]"
             )
         if slot >= limit:
             place = "fabric_max_nodes" if place == LOCK else place

@@ -77,7 +77,7 @@ def still_templates(place: str, value: object) -> list[Problem]:
         return [found for part in value for found in still_templates(place, part)]
     if isinstance(value, str) and TEMPLATE.search(value):
         problem = f"It cannot be resolved: {excerpt(value)} is still a template after Ansible has resolved it."
-        return [Problem(place, problem, "Correct it; no name has {{, {% or {#. [template_left]")]
+        return [Problem(place, problem, "Correct it; no name has {{, {% or {#. [template_in_value]")]
     return []
 
 
@@ -199,7 +199,7 @@ class Checker:
                 self.add(
                     place(index),
                     f"{what} {value!r} is already taken by {place(first[value])}.",
-                    "Give each its own. [value_taken]",
+                    "Give each its own. [value_in_use]",
                 )
             first.setdefault(value, index)
 
@@ -319,7 +319,7 @@ def unknown_variables(
             if name in NEWER:
                 problem = "It is known to a newer version of railops.rdma only, and would do nothing here."
                 problems.append(
-                    Problem(places[name], problem, "Install that version or newer, or take it out. [option_of_later]")
+                    Problem(places[name], problem, "Install that version or newer, or take it out. [option_too_new]")
                 )
             elif near:
                 problem = "No option has this name, so it would do nothing."

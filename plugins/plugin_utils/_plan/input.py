@@ -84,7 +84,7 @@ def read_options(raw: t.Mapping[str, t.Any]) -> Options:
     place = PLACE + "rename"
     if not isinstance(given["rename"], dict):
         check.add(
-            place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}. [rename_form]"
+            place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}. [rename_format]"
         )
         given["rename"] = {}
     pairs = tuple(given["rename"].items())
@@ -165,7 +165,7 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     )
     for key, numbered in BASES.items():
         if reason := taken_by(numbered, claimed(getattr(fabric, key), len(rails)), fabric.policy):
-            fix = f"Give another {PLACE}{key}, such as {DEFAULTS[key]}. [number_taken]"
+            fix = f"Give another {PLACE}{key}, such as {DEFAULTS[key]}. [number_in_use]"
             check.add(PLACE + key, f"The rails' numbers {reason}.", fix)
     _check_network(check, given, fabric)
     if fabric.attached.pods:
@@ -216,7 +216,7 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
                 "Name one leaf per rail, one for all, or none. [leaves_count]",
             )
     if fabric.name == "zone" or fabric.name.startswith("leaf-"):
-        fix = "Give the fabric another name. [label_taken]"
+        fix = "Give the fabric another name. [label_in_use]"
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
     for key in ("rail_prefix", "node_prefix"):
         if fabric.families == (6,) and given[key] is not None and not isinstance(given[key], dict):
@@ -275,7 +275,7 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
         if not (fabric.families and backend.injects):
             problem = f"{shown(rail)} cannot be a pod's default network without an address from Spiderpool."
             check.add(
-                place, problem, "Remove it, or set fabric_supernets and fabric_ipam: spiderpool. [default_rail_bare]"
+                place, problem, "Remove it, or set fabric_supernets and fabric_ipam: spiderpool. [default_rail_no_pool]"
             )
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
         problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
@@ -333,7 +333,7 @@ def read_gateway(check: Checker, place: str, value: object) -> str | int:
         return str(value)
     if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,9}", value):
         check.add(
-            place, f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those. [gateway_form]"
+            place, f"{shown(value)} is neither first, last, none nor an offset.", "Give one of those. [gateway_format]"
         )
         return "first"
     return check.integer(place, value, -(1 << 30), 1 << 30, default=1)

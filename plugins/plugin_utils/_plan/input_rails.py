@@ -50,7 +50,7 @@ def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ..
             check.add(
                 f"{place}[{index}]",
                 f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
-                "Give at most one per family; more room means a shorter prefix. [family_twice]",
+                "Give at most one per family; more room means a shorter prefix. [family_duplicate]",
             )
         found.setdefault(prefix.family, prefix)
     return tuple(found[family] for family in sorted(found))
@@ -66,7 +66,7 @@ def read_rails(check: Checker, given: dict[str, t.Any], fabric: str, *, own_devi
         check.add(
             "fabric_rails",
             "There is no rail.",
-            "Give a list such as [{name: rail1, interface: ens1np0}]. [no_rails]",
+            "Give a list such as [{name: rail1, interface: ens1np0}]. [rails_missing]",
         )
     if len(items) > MAX_RAILS:
         check.add(
@@ -144,7 +144,7 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     slots = read_optional(check, "fabric_max_nodes", given["max_nodes"], 1, MAX_SLOTS)
     if not items:
         if slots is None:
-            fix = "Give the number of nodes that the fabric will ever have: subnets cannot be changed later. [no_size]"
+            fix = "Set it to the fabric's final number of nodes: subnets cannot be changed later. [max_nodes_missing]"
             check.add("fabric_max_nodes", "It is required.", fix)
         leaves = _leaves(check, "fabric_leaves", given["leaves"])
         return (Zone("", read_group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
@@ -188,6 +188,6 @@ def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
     for number, leaf in enumerate(leaves):
         if not is_switch_name(leaf):
             check.add(
-                f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters. [text_form]"
+                f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters. [text_format]"
             )
     return tuple(str(leaf) for leaf in leaves)

@@ -169,7 +169,7 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         problem = f"Its digest is {shown(said)}, its content makes {made!r}: it was changed by hand or merged."
         fix = (
             f"{RESTORE} After a merge that you have checked (every node on its slot), run once with "
-            "fabric_accept_lock=true. [plan_by_hand]"
+            "fabric_accept_lock=true. [plan_digest_mismatch]"
         )
         raise InputError([Problem(f"{place}: digest", problem, fix)])
     return Lock(thaw(frozen, place), nodes)

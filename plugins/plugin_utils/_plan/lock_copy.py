@@ -57,7 +57,7 @@ class LockCopy:
             return None
         have = self._found["metadata"].get("labels") or {}
         if any(have.get(name) != value for name, value in labels(self._fabric).items()):
-            fix = "Give it another name, or give the fabric another one (fabric_name). [copy_foreign]"
+            fix = "Give it another name, or give the fabric another one (fabric_name). [copy_other_fabric]"
             raise InputError([Problem(self.place, "It is not of this fabric: it does not have our labels.", fix)])
         try:
             packed = base64.b64decode((self._found.get("binaryData") or {})[KEY], validate=True)
@@ -112,7 +112,7 @@ class LockCopy:
             fix = (
                 "Your checkout is older than the cluster: update it, or plan with -e fabric_plan_from_cluster=true. "
                 "Of nodes that were released or renamed, keep the names in fabric_release or fabric_rename until the "
-                "cluster was brought to that plan. [checkout_old]"
+                "cluster was brought to that plan. [checkout_outdated]"
             )
             found.append(Problem(self.place, text, fix))
         zones = {zone.name: index for index, zone in enumerate(lock.fabric.zones)}
@@ -137,7 +137,7 @@ class LockCopy:
         if copied is None:
             raise RdmaError(
                 f"The cluster has no copy of plan.json: {self.place} does not exist.",
-                "Plan without fabric_plan_from_cluster; the playbook railops.rdma.cluster makes the copy. [no_copy]",
+                "Plan without fabric_plan_from_cluster. The playbook cluster writes the copy. [copy_missing]",
             )
         entries = here.nodes if here else {}
         ahead = [

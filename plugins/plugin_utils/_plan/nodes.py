@@ -45,14 +45,16 @@ def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> 
         if one is None:
             continue
         if one.host in hosts:
-            check.add_counted("nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_twice]")
+            check.add_counted(
+                "nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_duplicate]"
+            )
         other = names.setdefault(one.name, one.host)
         if other != one.host:
             check.add_counted(
                 "fabric_node_name",
                 f"hosts.{one.host}.fabric_node_name",
                 f"{one.name!r} is already the node name of host {other!r}.",
-                "Give each host the name that Kubernetes knows it by. [node_name_taken]",
+                "Give each host the name that Kubernetes knows it by. [node_name_in_use]",
             )
         hosts.add(one.host)
         found.append(one)
@@ -195,14 +197,14 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
             addresses[index] = None
         else:
             problem = f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address."
-            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_form]")
+            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_format]")
     for values, what in ((names, "Interface"), (addresses, "PCI address")):
         for index, value in enumerate(values):
             if value and value in values[:index]:
                 first = fabric.rails[values.index(value)].name
                 where = f"hosts.{host}.{variable}.{fabric.rails[index].name}"
                 problem = f"{what} {value!r} is already taken by rail {first!r} of this host."
-                check.add_counted(variable, where, problem, "Give each rail its own. [value_taken]")
+                check.add_counted(variable, where, problem, "Give each rail its own. [value_in_use]")
     return tuple(names), tuple(addresses)
 
 
@@ -213,10 +215,10 @@ def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[t
     for index, where, value in _by_rail(check, fabric, host, variable, given, form):
         if not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
             problem = f"{shown(value)} is no leaf and port."
-            check.add_counted(variable, where, problem, f"Write it as {form}. [cable_form]")
+            check.add_counted(variable, where, problem, f"Write it as {form}. [cable_format]")
         elif not all(is_switch_name(text) for text in value.values()):
             problem = f"{shown(value)} has no name of a leaf or port."
-            check.add_counted(variable, where, problem, "Give 1 to 100 printable characters. [cable_form]")
+            check.add_counted(variable, where, problem, "Give 1 to 100 printable characters. [cable_format]")
         else:
             found[index] = (value.get("leaf", ""), value.get("port", ""))
     return tuple(found)

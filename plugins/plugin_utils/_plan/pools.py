@@ -139,5 +139,5 @@ def name_problems(plan: FabricPlan) -> t.Iterator[Problem]:
                 name = pool_name(stem, node.name, part)
                 if owners.setdefault(name, node.name) != node.name:
                     problem = f"Its pool would be {name!r}, as that of node {owners[name]}."
-                    fix = "Give one of the two another fabric_node_name. [pool_name_twice]"
+                    fix = "Give one of the two another fabric_node_name. [pool_name_duplicate]"
                     yield Problem(f"node {node.name}", problem, fix)

@@ -162,7 +162,9 @@ def read_foreign(paths: object) -> tuple[Foreign, ...]:
     found: list[Foreign] = []
     for index, path in enumerate(check.listing("fabric_existing_plans", paths, "paths of plan.json files")):
         place = f"fabric_existing_plans[{index}]"
-        fix = "Give the path of the other cluster's plan.json, relative to the working directory. [other_cluster]"
+        fix = (
+            "Set the path of the other cluster's plan.json, relative to the working directory. [existing_plan_invalid]"
+        )
         if not isinstance(path, str) or not path or "\0" in path:
             check.add(place, f"{shown(path)} is not a path.", fix)
             continue

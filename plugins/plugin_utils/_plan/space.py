@@ -222,7 +222,7 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
                 "fabric_reserved",
                 "fabric_reserved",
                 f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
-                "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [reserved_all]",
+                "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]",
             )
 
 

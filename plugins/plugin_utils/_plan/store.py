@@ -182,7 +182,7 @@ class PlanStore:
             path = os.path.join(self.folder, part)
             if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
                 problem = "It is not a folder of the plan's own (a link, or a file)."
-                raise InputError([Problem(path, problem, "Move it away and plan again. [plan_folder_odd]")])
+                raise InputError([Problem(path, problem, "Move it away and plan again. [plan_folder_conflict]")])
 
     def _read(self, path: str) -> str | None:
         full = os.path.join(self.folder, path)
@@ -206,6 +206,6 @@ class PlanStore:
         return RdmaError(
             f"The plan folder {self.folder!r} cannot be used: {exc.strerror or exc} ({place}).",
             f"{state}: correct that, or set fabric_plan_dir to a folder that this user may write, and plan again. "
-            "[plan_folder_bad]",
+            "[plan_folder_unusable]",
             errno=exc.errno,
         )

@@ -62,7 +62,8 @@ def with_verdict(page: str, verdict: Verdict, history: t.Sequence[t.Mapping[str,
     """
     if not SLOT.search(page):
         raise RdmaError(
-            "This file is no report.html of this collection.", "Run the plan playbook to write one. [report_not_ours]"
+            "This file is no report.html of this collection.",
+            "Run the plan playbook to write one. [report_not_managed]",
         )
     filled = DATA.format("verdict", embedded(verdict_data(verdict, history)))
     return SLOT.sub(lambda _found: filled, page)

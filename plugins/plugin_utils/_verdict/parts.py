@@ -83,7 +83,7 @@ def read_part(folder: str, digest: str | None) -> Part:
     except OSError as exc:
         raise InputError([Problem(path, f"it cannot be read: {exc.strerror}.", FIX_FOLDER)]) from None
     except ValueError as exc:
-        fix = "Name the folder that verify or audit of this version has written. [merge_not_ours]"
+        fix = "Name the folder that verify or audit of this version has written. [merge_not_managed]"
         raise InputError([Problem(path, f"it is no sections.json of this collection: {exc}.", fix)]) from None
     if data["plan_digest"] != digest:
         problem = f"it is of the plan {excerpt(data['plan_digest'])}, and the plan at hand is {str(digest)[:12]}."

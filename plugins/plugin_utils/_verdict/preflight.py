@@ -31,15 +31,15 @@ KINDS = {
             "gateway_outside",
             "host_plan_schema",
             "host_plan_stale",
-            "localhost_decides",
-            "lossless_twice",
-            "no_interface",
-            "no_plan",
+            "localhost_differs",
+            "lossless_duplicate",
+            "interface_not_found",
+            "plan_missing",
             "node_drain",
             "node_name_differs",
-            "rail_twice",
+            "rail_duplicate",
             "retired",
-            "role_values",
+            "role_options",
             "ssh_over_fabric",
         ),
         DECLARATION,
@@ -155,7 +155,9 @@ def troubles_of(result: t.Mapping[str, t.Any], answer: Answer) -> list[Trouble]:
     texts = [failed, *(errors if isinstance(errors, list) else ()), answer.error]
     for text in filter(None, map(line, texts)):
         named = [name for name in _ID.findall(text) if name in KINDS]
-        found.append(Trouble(named[0] if named else "host_unread", None, with_id(text, "host_unread")))
+        found.append(
+            Trouble(named[0] if named else "host_result_unreadable", None, with_id(text, "host_result_unreadable"))
+        )
     return found
 
 
@@ -182,10 +184,10 @@ def kind_troubles(facts: t.Any, attachment: str, network: str) -> t.Iterator[Tro
         row.get("address") and row.get("type") != "infiniband" for row in routes if isinstance(row, dict)
     ):
         yield Trouble(
-            "no_management",
+            "management_missing",
             None,
             "It has no Ethernet interface with a default route and an address.",
-            "Kubernetes and Spiderpool's agents cannot use InfiniBand: give it a management address. [no_management]",
+            "Kubernetes and Spiderpool's agents cannot use InfiniBand. Add a management address. [management_missing]",
         )
 
 
@@ -220,7 +222,7 @@ def sort(
         for trouble in troubles:
             having.setdefault((trouble.key, trouble.rail), set()).add(host)
     shared = {key: _shared_by(key[1], hosts, set(lost), places, groups) for key, hosts in having.items()}
-    unread = having.get(("host_unread", None), set())
+    unread = having.get(("host_result_unreadable", None), set())
     stop: dict[tuple[str, str, str], list[str]] = {}
     broken: dict[str, list[Trouble]] = {}
     lacking: list[tuple[Trouble, str]] = []
@@ -264,10 +266,10 @@ def sort(
 def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:
     """Return the fix of a problem that all hosts have."""
     rails = [*next(iter(places.values()), Place("", {})).interfaces]
-    if trouble.key != "no_interface" or trouble.rail not in rails:
+    if trouble.key != "interface_not_found" or trouble.rail not in rails:
         return trouble.fix
     at = f"fabric_rails[{rails.index(trouble.rail)}].interface"
-    return f"Look with `ip -br link`, correct {at} in group_vars/all, and plan. [no_interface]"
+    return f"Look with `ip -br link`, correct {at} in group_vars/all, and plan. [interface_not_found]"
 
 
 def sentences_by_hosts(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:

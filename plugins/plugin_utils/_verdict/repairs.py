@@ -46,7 +46,7 @@ FABRIC: dict[str, Row] = {
 """Playbooks that are run for all nodes at once."""
 BY_HAND = {
     "cable_": "physical",
-    "card_place": "physical",
+    "card_present": "physical",
     "fleet_mac": "rail_restart",
     "fleet_speed": "physical",
     "network_link": "physical",

@@ -67,7 +67,7 @@ def refuse_others(begun: t.Iterable[str], hosts: t.Collection[str], folder: str)
         raise RdmaError(
             f"The upgrade of {', '.join(left)} was begun and is not ended, so no other node is touched.",
             f"Fix what that run said and run the playbook upgrade again with {left[0]} among its hosts; remove the"
-            f" host's file in {folder} when it is no longer part of the fabric. [upgrade_begun]",
+            f" host's file in {folder} when it is no longer part of the fabric. [upgrade_unfinished]",
         )
 
 
@@ -151,5 +151,5 @@ def sentence(host: str, rows: t.Sequence[t.Mapping[str, t.Any]], *, drain: bool 
     return (
         f"{host} is worse than before its upgrade{', stays cordoned,' if drain else ''} and no further node is touched:"
         f" {shown}{more}. {fix}{' ' if fix else ''}Fix it or name the old versions again, then run the playbook"
-        f" upgrade: it goes on with {host}. [upgrade_worse]"
+        f" upgrade: it goes on with {host}. [upgrade_regression]"
     )

@@ -88,7 +88,7 @@ def test_folders_of_another_plan_and_those_that_are_none_are_refused_at_once(sit
     (site.folder / "parts/2").mkdir()
     done = play(site.folder, *MERGE, "-e", '{"merge_folders": ["parts/*", "gone/*"]}')
     assert done.returncode == 2
-    shown = ["it is of the plan 'other'", "[merge_path]", "[merge_not_ours]", "gone/*"]
+    shown = ["it is of the plan 'other'", "[merge_path]", "[merge_not_managed]", "gone/*"]
     shown += [f"parts/{number}/sections.json" for number in range(1, 7)]
     assert [text for text in shown if text not in done.stdout + done.stderr] == []
     assert not (site.folder / "verify").exists()

@@ -56,8 +56,8 @@ def test_a_host_that_could_not_be_checked_is_broken():
     results = {"node1": {"msg": "No module.", "failed": False}, "node2": answer(errors=["preflight: No `ip`."])}
     made = run_hosts(results, ["node9"], "", {}, 3)
     assert made["excluded"] == {
-        "node1": "rail_audit: No module. [host_unread]",
-        "node2": "preflight: No `ip`. [host_unread]",
+        "node1": "rail_audit: No module. [host_result_unreadable]",
+        "node2": "preflight: No `ip`. [host_result_unreadable]",
     }
     assert made["missing"][0].startswith("node9: It does not answer.")
     assert made["hosts"] == []

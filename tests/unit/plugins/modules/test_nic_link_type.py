@@ -536,4 +536,4 @@ def test_more_virtual_functions_than_the_card_can_is_said_in_plain_words(machine
 
 
 def test_without_rails_nothing_can_be_selected_by_them(machine, run_module):
-    assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails). [cards_none_given]"
+    assert run_module(cards=RAILS_ETH, rails=None)["fix"] == "Set plan_dir (or rails). [cards_missing]"

@@ -143,10 +143,10 @@ def runs(tmp_path: Path) -> Runs:
 def test_the_implicit_localhost_has_group_vars_all_and_what_e_gives(runs: Runs, words: tuple[str, ...]) -> None:
     said = runs.play(*words)
     assert "localhost says mine" in said, said
-    assert "localhost_decides" not in said, said
+    assert "localhost_differs" not in said, said
     said = runs.play("-e", "fabric_name=given", *words)
     assert "localhost says given" in said, said
-    assert "localhost_decides" not in said, said
+    assert "localhost_differs" not in said, said
 
 
 @pytest.mark.parametrize("words", [(), ("--limit", "node1")])
@@ -155,7 +155,7 @@ def test_a_host_that_says_otherwise_is_refused_by_name(runs: Runs, words: tuple[
     said = runs.play(*words)
     assert "node2: fabric_name is 'other', and localhost has 'mine'. Set it in group_vars/all or with -e" in said, said
     assert "node2: verify_dir is '/tmp/mine', and localhost has none. Set it in group_vars/all or with -e" in said, said
-    assert said.count("localhost_decides") == 2, said
+    assert said.count("localhost_differs") == 2, said
     assert "TASK [Look]" not in said, said
 
 
@@ -167,8 +167,8 @@ def test_the_vars_of_a_play_over_hosts_are_refused_and_those_of_one_on_localhost
         f"node1 differ from localhost's: fabric_plan_dir is 'elsewhere', {none}; verify_dir is 'there', {none}. Set it"
     )
     assert told in said, said
-    assert said.count("localhost_decides") == 1, said
-    assert "localhost_decides" not in runs.play(hosts="localhost", vars_=given)
+    assert said.count("localhost_differs") == 1, said
+    assert "localhost_differs" not in runs.play(hosts="localhost", vars_=given)
 
 
 def test_a_fact_of_anybodys_module_is_refused_with_the_line_for_the_configuration(

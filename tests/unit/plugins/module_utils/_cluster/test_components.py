@@ -120,7 +120,7 @@ SAME = FoundPart(
     [
         ({}, [], "managed", ""),
         ({}, [LEFT], "managed", ""),
-        ({}, [THEIRS], "managed", "Set it to adopt to use it as it is. [component_foreign]"),
+        ({}, [THEIRS], "managed", "Set it to adopt to use it as it is. [component_existing]"),
         ({}, [THEIRS, FoundPart("multus", "x", ours=True)], "managed", ""),
         ({"multus": "adopt"}, [THEIRS], "adopt", ""),
         ({"multus": "adopt"}, [LEFT], "adopt", ""),
@@ -129,7 +129,7 @@ SAME = FoundPart(
             {"multus": "managed"},
             [THEIRS],
             "managed",
-            "Set it to adopt, or take that one away first. [component_second]",
+            "Set it to adopt, or take that one away first. [component_duplicate]",
         ),
         ({"multus": "managed"}, [FoundPart("multus", "x", sure=2)], "managed", ""),
         ({"spiderpool": "adopt"}, [SAME, THEIRS], "adopt", ""),

@@ -109,7 +109,7 @@ def test_k3s_needs_no_daemonset_and_its_own_folders_and_multus():
         f"Set spiderpool_values: {{global: {{cniBinHostPath: {programs}, cniConfHostPath: {configurations}}}}}."
         " [cni_folders]"
     )
-    assert multus.fix.endswith("set cluster_components: {multus: adopt}. [own_multus]")
+    assert multus.fix.endswith("set cluster_components: {multus: adopt}. [multus_conflict]")
     values = {"global": {"cniBinHostPath": programs, "cniConfHostPath": configurations}}
     assert list(unsuited(k3s, values, multus=False)) == []
     assert list(unsuited(k3s, None, multus=False)) == [], (

@@ -27,9 +27,9 @@ def fleet(number, profiles=1, zones=1):
     }
 
 
-RULE = Trouble("rule_foreign", None, "The rule is not ours.", "Remove it. [rule_foreign]")
+RULE = Trouble("rule_existing", None, "The rule is not ours.", "Remove it. [rule_existing]")
 FULL = Trouble("run_full", None, "/run has no room.")
-NAME = Trouble("no_interface", "rail2", "rail2: This host has no interface.")
+NAME = Trouble("interface_not_found", "rail2", "rail2: This host has no interface.")
 LOST = Trouble("interface_lost", "rail2", "rail2: The interface is gone.")
 MOVE = Trouble("address_renumbered", "rail1", "It would be renumbered.")
 BUSY = Trouble("host_in_use", None, "A job runs.", "Let it end.")
@@ -143,5 +143,5 @@ def test_the_canary_batch_has_a_sound_host_of_each_profile_and_zone(places, unso
 
 
 def test_the_table_has_the_errors_of_declarations():
-    assert KINDS["no_interface"] == KINDS["role_values"] == DECLARATION
+    assert KINDS["interface_not_found"] == KINDS["role_options"] == DECLARATION
     assert Trouble("never_seen_before", None, "").kind == "broken"
