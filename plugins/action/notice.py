@@ -25,7 +25,7 @@ class ActionModule(FabricAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Show the lines; with fail, and where there are any, as a failure."""
         args = arguments(args, ARGUMENT_SPEC)
-        text = f"\n  {'- ' if args['fail'] else ''}".join([args["heading"], *args["lines"]])
+        text = f"\n  {'- ' if args['fail'] else ''}".join([*filter(None, [args["heading"]]), *args["lines"]])
         # Some of it is what hosts say.
         text = "\n".join(map(shown, text.split("\n")))
         if args["fail"] and args["lines"]:

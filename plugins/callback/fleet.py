@@ -23,7 +23,7 @@ author: railops.rdma contributors (@railops)
 description:
   - Shows what P(ansible.builtin.default#callback) shows, and folds what is equal on many hosts.
   - Hosts whose changes are equal apart from addresses and their names share one diff.
-  - Hosts with equal counts share one row of the recap.
+  - Hosts with equal counts share one row of the recap, and equal failures of a task share one message.
   - Includes, and plays and tasks without a result to show, print nothing.
   - With C(-v), nothing is folded or left out.
 options:
@@ -73,6 +73,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._task: t.Any = None
         self._diffs: dict[str, str] = {}
         self._changed: list[str] = []
+        self._failed: dict[str, list[str]] = {}
 
     @property
     def _folds(self) -> bool:
@@ -137,8 +138,22 @@ class CallbackModule(Default):  # type: ignore[misc]
         else:
             self._handle_warnings(values)
 
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
+        """Show the first failure of equal ones, and keep the names of the other hosts."""
+        _task, host, values = _parts(result)
+        same = self._failed.setdefault(str(values.get("msg")), [])
+        same.append(host)
+        if not self._folds or ignore_errors or len(same) == 1:
+            super().v2_runner_on_failed(result, ignore_errors)
+
     def _flush(self) -> None:
-        """Show what changed by the last task."""
+        """Show what changed by the last task, and where else it failed."""
+        for hosts in self._failed.values():
+            if len(hosts) > 1 and self._folds:
+                self._display.display(
+                    f"fatal: the same on {folded(hosts[1:])}", color=t.cast("t.Any", constants).COLOR_ERROR
+                )
+        self._failed = {}
         diffs = {host: self._diffs.get(host, "") for host in self._changed}
         self._diffs, self._changed = {}, []
         if diffs and self._last_task_banner != self._task._uuid:

@@ -156,12 +156,17 @@ summary:
   returned: always
   type: str
   sample: "Verdict pass: hosts: 3 pass; 0 deviations."
-attributed:
-  description: The hosts that a deviation or an error is attributed to.
-  returned: with a verdict
+failure:
+  description: Why the run fails, as one line.
+  returned: with a deviation, an error, or without hosts
+  type: str
+  sample: "Verdict deviation: hosts: 1 deviation, 2 pass; 1 cause, 3 deviations. Read report.html."
+failed_on:
+  description: V(localhost) and the hosts that a deviation or an error is attributed to.
+  returned: with RV(failure)
   type: list
   elements: str
-  sample: []
+  sample: [localhost, node2]
 not_verified:
   description: The hosts of the plan that no run had.
   returned: with O(folders)

@@ -52,8 +52,11 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
         causes = [] if args["show"] else [card["sentence"] for card in verdict["causes"]]
         told = " ".join([result["summary"], *causes[:_CAUSES]])
         fix = f"Read {path}: each cause has its command or its fix."
-    result["attributed"] = [name for name, entry in verdict["hosts"].items() if entry["status"] in FAILED]
-    return result | {"failed": True, "msg": f"{told} {fix}", "fix": fix} if args["fail"] and told else result
+    if not told:
+        return result
+    failed = [name for name, entry in verdict["hosts"].items() if entry["status"] in FAILED]
+    result |= {"failure": f"{told} {fix}", "failed_on": ["localhost", *failed]}
+    return result | {"failed": True, "msg": result["failure"], "fix": fix} if args["fail"] else result
 
 
 def _page(

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
+from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -136,3 +137,25 @@ def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
     with pytest.raises(AnsibleActionFail, match="require has rdma_tarffic: no check is called so"):
         begin(planned, ["node1", "node2"], require=["rdma_tarffic"])
     assert not (planned / "verify").exists()
+
+
+ENDS = """
+- hosts: gpu
+  gather_facts: false
+  tasks:
+    - ansible.builtin.set_fact:
+        __verify_verdict: {failure: "One cause.", failed_on: [localhost, node2]}
+      run_once: true
+      delegate_to: localhost
+      delegate_facts: true
+- ansible.builtin.import_playbook: railops.rdma.verdict
+"""
+
+
+def test_a_run_fails_on_localhost_and_where_the_deviation_is(tmp_path):
+    (tmp_path / "end.yml").write_text(ENDS, encoding="utf-8")
+    (tmp_path / "hosts").write_text("[gpu]\nnode[1:3]\n", encoding="utf-8")
+    done = play(tmp_path, "-i", "hosts", "end.yml")
+    recap = done.stdout.rpartition("PLAY RECAP")[2]
+    failed = {line.split()[0]: "failed=1" in line for line in recap.splitlines() if " : " in line}
+    assert failed == {"localhost": True, "node1": False, "node2": True}, done.stdout + done.stderr

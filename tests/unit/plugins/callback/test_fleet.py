@@ -87,6 +87,15 @@ def test_equal_hosts_share_lines_and_what_shows_nothing_prints_nothing(play):
     assert [" ".join(line.split()) if " : ok=" in line else line for line in said] == [*FOLDED.splitlines(), ""]
 
 
+def test_equal_failures_share_one_message(play, tmp_path):
+    task = "{ansible.builtin.fail: {msg: no rail}}"
+    text = f"- {{hosts: nodes, gather_facts: false, tasks: [{task}]}}"
+    (tmp_path / "play.yml").write_text(text, encoding="utf-8")
+    said = play()
+    assert "fatal: the same on node[2-4]" in said
+    assert [name for name in ("node1", "node2") if f"fatal: [{name}]" in said] == ["node1"]
+
+
 def test_verbose_output_is_not_folded(play):
     said = play("-v")
     assert said.count("+++ after") == 4
