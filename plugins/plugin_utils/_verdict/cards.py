@@ -58,9 +58,9 @@ def _order(card: Cause) -> tuple[t.Any, ...]:
 def _phrase(item: Found) -> Phrase:
     if item.repair is COMPLETE:
         return Phrase(_NOTHING, _NOTHING, _NOTHING)
-    if not item.check.get("peers"):
-        return phrase_of(item.check)
     name = item.check["id"]
+    if not item.check.get("peers") or name == "fleet_mac":
+        return phrase_of(item.check)
     tests = next((text for start, text in _TESTS.items() if name.startswith(start)), "tests")
     size = " of full size" if name.endswith("_mtu") else ""
     result = "lose packets" if str(item.check["observed"]).startswith("answer") else "fail"

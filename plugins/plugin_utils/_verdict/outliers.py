@@ -78,10 +78,12 @@ class FleetPorts:
         for mac, places in sorted(self._shared.items()):
             ordered = sorted(places)
             for place in ordered:
-                others = _named([one for one in ordered[: NAMED + 1] if one != place], len(ordered) - 1)
-                cause = f"{others} has the same hardware address, and a leaf that knows both sends to one of them."
-                planned = "a hardware address of its own"
-                yield place[0], _of_others(deviation, "fleet_mac", place[1], planned, mac, cause)
+                named = [one for one in ordered[: NAMED + 1] if one != place]
+                cause = f"{_named(named, len(ordered) - 1)} has the same MAC address. A leaf forwards to only one."
+                # Each host's own word: which of them is wrong is not decided by it.
+                ends = list(dict.fromkeys(host for host, _rail in named if host != place[0]))
+                made = _of_others(deviation, "fleet_mac", place[1], "a MAC address of its own", mac, cause)
+                yield place[0], {**made, "peers": ends}
         for (aspect, peers), values in sorted(self._values.items()):
             counts = Counter({value: len(places) for value, places in values.items()})
             # Among equals the newest or fastest, so that the answer does not depend on the hosts' order.

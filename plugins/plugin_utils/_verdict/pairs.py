@@ -40,6 +40,9 @@ def with_attribution(verdict: Verdict) -> Verdict:
     def ends_of(check: t.Mapping[str, t.Any]) -> list[str]:
         return [peer if peer in hosts else by_node.get(peer, "") for peer in check.get("peers") or ()]
 
+    def what(check: t.Mapping[str, t.Any]) -> tuple[str | None, bool]:
+        return check["rail"], check["id"] == "fleet_mac"
+
     broken = {
         (name, check["rail"])
         for name, entry in hosts.items()
@@ -59,13 +62,13 @@ def with_attribution(verdict: Verdict) -> Verdict:
         if any((check["id"], check["status"]) == (OWN_ECHO, DEVIATION) for check in entry["checks"])
     }
 
-    # With whom each rail fails, by both ends' word.
-    others: dict[tuple[str, str | None], set[str]] = {}
+    # With whom each rail fails, by both ends' word. A MAC address that a host reports decides on no other test.
+    others: dict[tuple[str, str | None, bool], set[str]] = {}
     for name in pairs:
         for check in hosts[name]["checks"]:
             for end in ends_of(check) if check["status"] == DEVIATION else ():
-                others.setdefault((name, check["rail"]), set()).add(end)
-                others.setdefault((end, check["rail"]), set()).add(name)
+                others.setdefault((name, *what(check)), set()).add(end)
+                others.setdefault((end, *what(check)), set()).add(name)
 
     def end_at_fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
         """Return the host at fault; None where that is not decided."""
@@ -75,9 +78,9 @@ def with_attribution(verdict: Verdict) -> Verdict:
         bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith(("ping_", "rail_isolation"))}
         if all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends):
             return ends[0]
-        if len(others[name, check["rail"]]) > 1:
+        if len(others[name, *what(check)]) > 1:
             return name
-        return next((end for end in ends if end in hosts and len(others[end, check["rail"]]) > 1), None)
+        return next((end for end in ends if end in hosts and len(others[end, *what(check)]) > 1), None)
 
     def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):

@@ -88,6 +88,7 @@ def _no_answer(who: str, what: str = "") -> t.Callable[[Checked], Phrase | None]
 
 
 PHRASES: dict[str, t.Callable[[Checked], Phrase | None]] = {
+    "fleet_mac": lambda check: Phrase(f"both report the MAC address {check['observed']}", "equal MAC addresses"),
     "network_addresses": _listed("address", lambda text: text.partition(" dev ")[0]),
     "network_exclusion_rule": lambda check: Phrase("the exclusion rule is missing", "the exclusion rule is missing"),
     "network_link": _link,

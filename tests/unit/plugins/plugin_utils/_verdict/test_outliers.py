@@ -11,6 +11,7 @@ import sys
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import judgments
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 
 CX7 = "15b3:1021:15b3:0041"
 
@@ -118,8 +119,8 @@ def test_one_hardware_address_at_two_hosts_is_named_on_both():
         made = {item["host"]: item["checks"] for item in compare_fleet(hosts)}
         named = {(host, check["rail"]): check["cause"] for host, checks in made.items() for check in checks}
         assert set(named) == {("node1", "rail1"), ("node3", "rail2")}
-        assert named["node1", "rail1"].startswith("rail2 of node3 has the same hardware address")
-        assert named["node3", "rail2"].startswith("rail1 of node1 has the same hardware address")
+        assert named["node1", "rail1"].startswith("rail2 of node3 has the same MAC address")
+        assert named["node3", "rail2"].startswith("rail1 of node1 has the same MAC address")
         assert {(check["id"], check["status"]) for checks in made.values() for check in checks} == {
             ("fleet_mac", "deviation")
         }
@@ -169,7 +170,7 @@ def test_of_many_places_five_are_named():
     made = compare_fleet(shared(20))[0]["checks"]
     texts = {check["id"]: check["cause"] for check in made}
     named = "rail1 of node1 and rail1 of node10 and rail1 of node11 and rail1 of node12 and rail1 of node13"
-    assert texts["fleet_mac"].startswith(f"{named} and 14 more has the same hardware address")
+    assert texts["fleet_mac"].startswith(f"{named} and 14 more has the same MAC address")
     assert texts["address_duplicate"].endswith("rail1 of node3 and rail1 of node4 and 15 more.")
 
 
@@ -181,3 +182,24 @@ def test_what_other_hosts_say_of_a_host_takes_no_job_off_it():
     assert made["hosts"]["node1"]["rails"] == {"rail1": "deviation", "rail2": "skipped"}
     assert made["hosts"]["node1"]["status"] == made["hosts"]["node4"]["status"] == "deviation"
     assert set(judgments(made).values()) == {""}
+
+
+def test_a_mac_address_that_a_host_claims_is_attributed_to_neither_end():
+    """Not before two others have it too, or a test over the rail decides."""
+    fleet = [result(f"node{n}") for n in range(1, 5)]
+    fleet[3]["facts"]["macs"]["rail1"] = fleet[0]["facts"]["macs"]["rail1"]
+    made = with_causes(merged(fleet), {})
+    (card,) = made["causes"]
+    assert card["sentence"] == "between node1 and node4 rail1: both report the MAC address 00:00:5e:00:53:11."
+    assert card["undecided"]
+    assert {name: (entry["status"], entry["rails"]["rail1"]) for name, entry in made["hosts"].items()} == {
+        "node1": ("pass", "affected"),
+        "node2": ("pass", "skipped"),
+        "node3": ("pass", "skipped"),
+        "node4": ("pass", "affected"),
+    }
+    fails = deviation("ping_neighbor", "answer", "no answer", "none", "", rail="rail1", peers=["node2"])
+    fleet[0]["checks"].append(fails)
+    assert with_causes(merged(fleet), {})["hosts"]["node1"]["status"] == "pass", "a claim decides on no other test"
+    fleet[0]["checks"].append(deviation("address_duplicate", "none", "it", "It is answered.", "", rail="rail1"))
+    assert with_causes(merged(fleet), {})["hosts"]["node1"]["status"] == "deviation"
