@@ -116,118 +116,97 @@ def parse_mlnx_qos(text: str) -> Values:
     return found
 
 
-class Backend:
+class Backend(t.NamedTuple):
     """A program that reads and sets flow control and the DSCP map."""
 
-    writes_trust = False  # it has an operation of its own for trust
-    set_replaces = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
+    read: t.Callable[[str], Values]  # the settings of an interface; QosError when it has none of them
+    argv: t.Callable[[str, str, t.Any], list[str]]  # the command that carries out an operation
+    writes_trust: bool = False  # it has an operation of its own for trust
+    set_replaces: bool = False  # a new priority for a DSCP takes the old entry's place in the map, whatever the driver
 
-    @staticmethod
-    def read(interface: str) -> Values:
-        """Return the settings of an interface.
 
-        :raises QosError: when it has none of them.
-        """
-        raise NotImplementedError
+def read_dcb(interface: str) -> Values:
+    """Return the settings of an interface by `dcb`."""
+    pfc = show(interface, "pfc")
+    entries = sorted(entry[:2] for entry in show(interface, "app").get("dscp_prio", ()))
+    dcbx = None
+    with contextlib.suppress(QosError):
+        dcbx = "host" if "host" in show(interface, "dcbx") else "firmware"
+    return {
+        # DCB does not know trust: a driver that has the map trusts the DSCP while it has an entry.
+        "trust": "dscp" if entries else "pcp",
+        "pfc": [priority for priority, enabled in enumerate(pfc["prio_pfc"]) if enabled],
+        "pfc_cap": pfc["pfc_cap"],
+        "dscp_map": entries,
+        "dcbx": dcbx,
+        "ets": read_ets(interface),
+        "problem": None,
+    }
 
-    @staticmethod
-    def argv(interface: str, kind: str, value: t.Any) -> list[str]:
-        """Return the command that carries out an operation."""
-        raise NotImplementedError
 
-    @staticmethod
-    def proof(interface: str, kind: str, value: t.Any) -> tuple[list[str], str] | None:
-        """Return what prints which text after an operation whose command ends with 0 where it fails, too."""
+def dcb_argv(interface: str, kind: str, value: t.Any) -> list[str]:
+    """Return the command of `dcb` that carries out an operation."""
+    if kind == "dcbx":
+        return ["dcb", "dcbx", "set", "dev", interface, "host", "ieee"]
+    if kind in ("dscp", "no_dscp"):
+        # `app replace` ends with 0 where it fails, and removes what mlx5 has replaced already.
+        action = "add" if kind == "dscp" else "del"
+        return ["dcb", "app", action, "dev", interface, "dscp-prio", "{}:{}".format(*value)]
+    if kind == "pfc":
+        # It sends back the delay that it reads, which is mlx5's cable length.
+        return ["dcb", "pfc", "set", "dev", interface, "prio-pfc", *numbered(kind, value)]
+    rows = {"prio-tc": value[:8], "tc-tsa": value[16:], "tc-bw": value[8:16], "pg-bw": value[8:16]}
+    words = [word for name, row in rows.items() for word in (name, *numbered(name, row))]
+    return ["dcb", "ets", "set", "dev", interface, "willing", "off", *words]
+
+
+def numbered(kind: str, value: t.Sequence[t.Any]) -> list[str]:
+    """Return a row as `dcb` takes and prints it; of `pfc` the value lists the priorities that are on."""
+    row = ["on" if priority in value else "off" for priority in range(8)] if kind == "pfc" else value
+    return [f"{place}:{one}" for place, one in enumerate(row)]
+
+
+def proof_of(argv: t.Sequence[str]) -> tuple[list[str], str] | None:
+    """Return what prints which text after a command that ends with 0 where it fails, too: `pfc set` and `ets set`.
+
+    Before iproute2 6.2 they take the acknowledgement of their read for that of their write.
+    """
+    if argv[:3] not in (["dcb", "pfc", "set"], ["dcb", "ets", "set"]):
         return None
+    first = argv.index("prio-pfc" if argv[1] == "pfc" else "prio-tc")
+    return [*argv[:2], "show", *argv[3:5], argv[first]], " ".join(argv[first + 1 : first + 9])
 
 
-class KernelQos(Backend):
-    """The kernel's DCB by iproute2's `dcb`."""
-
-    @staticmethod
-    def read(interface: str) -> Values:
-        """Return the settings of an interface."""
-        pfc = show(interface, "pfc")
-        entries = sorted(entry[:2] for entry in show(interface, "app").get("dscp_prio", ()))
-        dcbx = None
-        with contextlib.suppress(QosError):
-            dcbx = "host" if "host" in show(interface, "dcbx") else "firmware"
-        return {
-            # DCB does not know trust: a driver that has the map trusts the DSCP while it has an entry.
-            "trust": "dscp" if entries else "pcp",
-            "pfc": [priority for priority, enabled in enumerate(pfc["prio_pfc"]) if enabled],
-            "pfc_cap": pfc["pfc_cap"],
-            "dscp_map": entries,
-            "dcbx": dcbx,
-            "ets": read_ets(interface),
-            "problem": None,
-        }
-
-    @staticmethod
-    def argv(interface: str, kind: str, value: t.Any) -> list[str]:
-        """Return the command that carries out an operation."""
-        if kind == "dcbx":
-            return ["dcb", "dcbx", "set", "dev", interface, "host", "ieee"]
-        if kind in ("dscp", "no_dscp"):
-            # `app replace` ends with 0 where it fails, and removes what mlx5 has replaced already.
-            action = "add" if kind == "dscp" else "del"
-            return ["dcb", "app", action, "dev", interface, "dscp-prio", "{}:{}".format(*value)]
-        if kind == "pfc":
-            # It sends back the delay that it reads, which is mlx5's cable length.
-            enabled = (f"{priority}:on" for priority in value)
-            return ["dcb", "pfc", "set", "dev", interface, "prio-pfc", "all:off", *enabled]
-        rows = {"prio-tc": value[:8], "tc-tsa": value[16:], "tc-bw": value[8:16], "pg-bw": value[8:16]}
-        words = [word for name, row in rows.items() for word in (name, *(f"{at}:{one}" for at, one in enumerate(row)))]
-        return ["dcb", "ets", "set", "dev", interface, "willing", "off", *words]
-
-    @staticmethod
-    def proof(interface: str, kind: str, value: t.Any) -> tuple[list[str], str] | None:
-        """Return what prints which text after `pfc set` and `ets set`.
-
-        Before iproute2 6.2 they take the acknowledgement of their read for that of their write.
-        """
-        if kind not in ("pfc", "ets"):
-            return None
-        row = value[:8] if kind == "ets" else ["on" if priority in value else "off" for priority in range(8)]
-        item = "prio-tc" if kind == "ets" else "prio-pfc"
-        return ["dcb", kind, "show", "dev", interface, item], " ".join(f"{at}:{one}" for at, one in enumerate(row))
+def read_mlnx_qos(interface: str) -> Values:
+    """Return the settings of an interface by `mlnx_qos`."""
+    found = parse_mlnx_qos(run(["mlnx_qos", "-i", interface]))
+    if found["pfc"] is None:
+        raise QosError("mlnx_qos does not answer for it")
+    # The tool prints classes for people; `dcb` has the same as data.
+    ets = read_ets(interface)
+    dscp_map = [list(entry) for entry in sorted(found["dscp_map"].items())]
+    missing = NO_DCB if ets is None and ask(["dcb", "-V"]).status else None
+    return {**found, "dscp_map": dscp_map, "ets": ets, "pfc_cap": None, "problem": missing}
 
 
-class VendorQos(Backend):
-    """The same by the vendor's `mlnx_qos`."""
-
-    writes_trust = True
-    set_replaces = True
-
-    @staticmethod
-    def read(interface: str) -> Values:
-        """Return the settings of an interface."""
-        found = parse_mlnx_qos(run(["mlnx_qos", "-i", interface]))
-        if found["pfc"] is None:
-            raise QosError("mlnx_qos does not answer for it")
-        # The tool prints classes for people; `dcb` has the same as data.
-        ets = read_ets(interface)
-        dscp_map = [list(entry) for entry in sorted(found["dscp_map"].items())]
-        missing = NO_DCB if ets is None and ask(["dcb", "-V"]).status else None
-        return {**found, "dscp_map": dscp_map, "ets": ets, "pfc_cap": None, "problem": missing}
-
-    @staticmethod
-    def argv(interface: str, kind: str, value: t.Any) -> list[str]:
-        """Return the command that carries out an operation; trust and map never together, which the tool refuses."""
-        options = {
-            "dcbx": lambda: ["-d", "os" if value == "host" else "fw"],
-            "trust": lambda: [f"--trust={value}"],
-            "dscp": lambda: ["--dscp2prio=set,{},{}".format(*value)],
-            "no_dscp": lambda: ["--dscp2prio=del,{},{}".format(*value)],
-            "pfc": lambda: ["--pfc=" + ",".join(str(int(priority in value)) for priority in range(8))],
-            "ets": lambda: [
-                word
-                for at, option in enumerate(("-p", "-t", "-s"))
-                for word in (option, ",".join(map(str, value[at * 8 : at * 8 + 8])))
-            ],
-        }
-        return ["mlnx_qos", "-i", interface, *options[kind]()]
+def mlnx_qos_argv(interface: str, kind: str, value: t.Any) -> list[str]:
+    """Return the command of `mlnx_qos` that carries out an operation; trust and map together it refuses."""
+    if kind == "ets":
+        rows = [",".join(map(str, value[place : place + 8])) for place in (0, 8, 16)]
+        return ["mlnx_qos", "-i", interface, "-p", rows[0], "-t", rows[1], "-s", rows[2]]
+    if kind == "dcbx":
+        return ["mlnx_qos", "-i", interface, "-d", "os" if value == "host" else "fw"]
+    if kind == "trust":
+        option = f"--trust={value}"
+    elif kind == "pfc":
+        option = "--pfc=" + ",".join(str(int(priority in value)) for priority in range(8))
+    else:
+        option = "--dscp2prio={},{},{}".format("set" if kind == "dscp" else "del", *value)
+    return ["mlnx_qos", "-i", interface, option]
 
 
 # In the order in which they are tried.
-BACKENDS: dict[str, type[Backend]] = {"kernel": KernelQos, "vendor": VendorQos}
+BACKENDS = {
+    "kernel": Backend(read_dcb, dcb_argv),
+    "vendor": Backend(read_mlnx_qos, mlnx_qos_argv, writes_trust=True, set_replaces=True),
+}

@@ -16,10 +16,10 @@ import shutil
 import typing as t
 
 from .._files import Sysfs
-from .backends import BACKENDS, KernelQos, QosError, driver_of, release_dcbx, run
+from .backends import BACKENDS, QosError, driver_of, release_dcbx, run
 
 if t.TYPE_CHECKING:
-    from .backends import Backend, Operation, Values
+    from .backends import Operation, Values
 
 RDMA_CM = "/sys/kernel/config/rdma_cm"
 # Of a congestion notification's values: the file of OFED below the interface's folder, and that of debugfs.
@@ -37,7 +37,7 @@ class Nic(Sysfs):
         self.interface = interface
         self._net = f"/sys/class/net/{interface}"
         self._wanted_backend = backend
-        self._backend: type[Backend] | None = None
+        self._backend = BACKENDS["kernel"]  # read() chooses it
 
     @property
     def driver(self) -> str:
@@ -148,10 +148,9 @@ class Nic(Sysfs):
         paths = {"traffic_class": self._tos_files, "forced_traffic_class": self._forced_files}.get(kind, list)()
         return {path: int(value) for path in paths}
 
-    @property
-    def backend(self) -> type[Backend]:
-        """The back end. read() must have been called: it chooses it."""
-        return self._backend or KernelQos
+    def argv_of(self, operation: Operation) -> list[str]:
+        """Return the command that carries out an operation. read() must have been called: it chooses the back end."""
+        return self._backend.argv(self.interface, *operation)
 
     def write(self, operation: Operation) -> None:
         """Make one change.
@@ -166,9 +165,9 @@ class Nic(Sysfs):
                 if self.number(path) != number:
                     with open(self.path(path), "w", encoding="utf-8") as file:
                         file.write(f"{number}\n")
-            if operation == ("dcbx", "firmware") and self.backend is KernelQos:
+            if operation == ("dcbx", "firmware") and self._backend is BACKENDS["kernel"]:
                 release_dcbx(self.interface)
             elif not files:
-                run(self.backend.argv(self.interface, *operation))
+                run(self.argv_of(operation))
         except (OSError, QosError) as exc:
             raise QosError(f"{self.interface}: setting {operation[0]} to {operation[1]} failed: {exc}") from exc

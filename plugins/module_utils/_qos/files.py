@@ -13,6 +13,7 @@ import typing as t
 
 from .._files import Change
 from .._programs import Machine
+from .backends import proof_of
 from .device import RDMA_CM
 
 if t.TYPE_CHECKING:
@@ -107,8 +108,8 @@ class QosFiles(Machine):
                 continue
             # The firmware may keep DCBX: that alone is no failure.
             may_fail = "-" if operation[0] == "dcbx" else ""
-            lines.append(may_fail + quoted(self._found(nic.backend.argv(nic.interface, *operation))))
-            if proof := nic.backend.proof(nic.interface, *operation):
+            lines.append(may_fail + quoted(self._found(nic.argv_of(operation))))
+            if proof := proof_of(nic.argv_of(operation)):
                 check = f"{shlex.join(self._found(proof[0]))} | grep -qF {shlex.quote(proof[1])}"
                 lines.append(quoted(["/bin/sh", "-c", check]))
         if files:

@@ -115,7 +115,7 @@ def plan_restore(
     return NicPlan(have, after, operations, disruptions=_disruptions(operations, values))
 
 
-def _writer(values: t.Mapping[str, t.Any]) -> tuple[Driver, type[Backend] | None]:
+def _writer(values: t.Mapping[str, t.Any]) -> tuple[Driver, Backend | None]:
     return driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
 
 

@@ -48,16 +48,8 @@ FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_inter
 class QosRun:
     """One run over all interfaces of the host: read, plan, then write."""
 
-    def __init__(
-        self,
-        params: dict[str, t.Any],
-        sysfs: Sysfs,
-        files: QosFiles,
-        nic: t.Callable[..., Nic],
-        *,
-        check_mode: bool,
-    ) -> None:
-        self.params = params
+    def __init__(self, params: dict[str, t.Any], files: QosFiles, *, check_mode: bool) -> None:
+        self.params, self.files, self.sysfs = params, files, Sysfs()
         # A preview comes before drivers and names: what is not there yet is reported, and no reason to stop.
         self.check_mode = check_mode
         self.warnings: list[str] = []
@@ -65,17 +57,15 @@ class QosRun:
         self.recorded = files.settings()
         self.policy, self.source = choose(params, self.recorded)
         named = [] if self.source == AWAY else params["rails"] or []
-        self.rails = {sysfs.kernel_name(rail["interface"]): rail["name"] for rail in named}
+        self.rails = {self.sysfs.kernel_name(rail["interface"]): rail["name"] for rail in named}
         if self.source != AWAY and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
-        self.sysfs = sysfs
-        self.files = files
         out = [] if self.source == AWAY else params["out_of_service"] or []
-        apart = {sysfs.kernel_name(rail["interface"]) for rail in out}
+        apart = {self.sysfs.kernel_name(rail["interface"]) for rail in out}
         self.kept = {name: entry for name, entry in self.recorded.items() if name in apart}
         # What we set earlier and the fabric no longer has goes back to what it was.
         left = [name for name in self.recorded if name not in self.kept]
-        self.nics = {name: nic(name, params["backend"]) for name in [*self.rails, *left]}
+        self.nics = {name: Nic(name, params["backend"]) for name in [*self.rails, *left]}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, planning.NicPlan] = {}
 
@@ -282,7 +272,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
-    doing = QosRun(params, Sysfs(), QosFiles(module=module), Nic, check_mode=check_mode)
+    doing = QosRun(params, QosFiles(module=module), check_mode=check_mode)
     doing.refuse_untouchable()
     doing.read()
     settings = doing.settings()

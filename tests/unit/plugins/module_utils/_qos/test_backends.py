@@ -56,7 +56,7 @@ def test_another_text_is_no_answer():
 
 def test_a_real_kernel_says_that_loopback_has_none():
     with pytest.raises(backends.QosError, match="Operation not supported"):
-        backends.KernelQos.read("lo")
+        backends.read_dcb("lo")
     with pytest.raises(backends.QosError, match="No such device"):
-        backends.KernelQos.read("rr-none")
+        backends.read_dcb("rr-none")
     assert backends.read_ets("lo") is None
