@@ -46,7 +46,7 @@ SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
 OWN = "rail_audit"
 GATHERED = ("virtualization_role", "virtualization_type", "default_ipv4", "default_ipv6")
 
-# A filter stands in nic_mode_cards. It is loaded here, by the process that forks: each host's worker would compile all
+# nic_link_type_cards uses a filter. Load it here, in the process that forks: each host's worker would compile all
 # filters of the collection again, for twice what a ping costs.
 with contextlib.suppress(KeyError):
     filter_loader.get("railops.rdma.own_device")

@@ -192,7 +192,7 @@ LIVE = "__rail_network_live"
 FILES = "__rail_network_files"
 DRIVER = "rdma_driver_result"
 OTHERS = {
-    "nic_mode_result": "nic_mode",
+    "nic_link_type_result": "nic_link_type",
     "__rdma_host_netns": "rdma_host",
     "__rdma_host_result": "rdma_host",
     "gpudirect_result": "gpudirect",

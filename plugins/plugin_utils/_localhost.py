@@ -56,7 +56,10 @@ DECIDING: dict[str, tuple[t.Any, ...]] = {
     **dict.fromkeys(("fabric_release", "fabric_rename"), ()),
     **dict.fromkeys(("discover_dir", "fabric_allow_renumber"), ()),
     **dict.fromkeys(("site_all_hosts", "site_max_excluded", "site_sriov_guests"), ()),
-    **{f"{role}_plan_dir": (PLAN,) for role in ("accept", "lossless_roce", "nic_mode", "rail_network", "rdma_host")},
+    **{
+        f"{role}_plan_dir": (PLAN,)
+        for role in ("accept", "lossless_roce", "nic_link_type", "rail_network", "rdma_host")
+    },
     "upgrade_plan_dir": (PLAN,),
     "upgrade_dir": (f"{VERIFY}/upgrade",),
     "verify_plan_dir": (PLAN, "{{ upgrade_plan_dir }}"),

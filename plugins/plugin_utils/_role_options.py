@@ -50,7 +50,7 @@ class Row(t.NamedTuple):
 
 ROWS = {
     "rdma_driver": Row("rdma_driver", DRIVER, unaudited=("upgrade",), unasked=("container_timeout", "refresh")),
-    "nic_link_type": Row("nic_mode", CARD),
+    "nic_link_type": Row("nic_link_type", CARD),
     "rdma_netns": Row("rdma_host", NETNS),
     "rdma_host": Row("rdma_host", HOST, {"pin": "rdma_host_pin_names", "adopt_ports": "rail_network_adopt_ports"}),
     "policy_route": Row("rail_network", ROUTE, {}, ("confirm", "rollback_token", "on_problem"), ("gateways",)),

@@ -49,7 +49,7 @@ PLAIN = (str, bool, int, float, list, dict)
 BATCH = re.compile(r"[1-9]\d*|[1-9]\d?%|100%")
 PERCENT = re.compile(r"\d{1,2}(\.\d+)?|100")
 SHARE = re.compile(r"\d+%?")
-_HOST_ROLES = ["rdma_driver", "nic_mode", "rdma_host", "gpudirect", "rail_network", "lossless_roce"]
+_HOST_ROLES = ["rdma_driver", "nic_link_type", "rdma_host", "gpudirect", "rail_network", "lossless_roce"]
 
 PLAYBOOKS: dict[str, Spec] = {
     "site_host_roles": {"type": "list", "elements": "str", "choices": _HOST_ROLES},

@@ -74,7 +74,7 @@ class Connection(Local):
 """
 STUB = """
 - name: Say what the test wants
-  ansible.builtin.set_fact: {nic_mode_result: "{{ now }}"}
+  ansible.builtin.set_fact: {nic_link_type_result: "{{ now }}"}
   vars:
     now: "{{ (stub_after if lookup('file', boots).splitlines() | length > 1 else stub_before) }}"
 """
@@ -85,7 +85,7 @@ PLAY = """
   module_defaults: {ansible.builtin.reboot: {search_paths: ["{{ playbook_dir }}/plugins"]}}
   tasks:
     - ansible.builtin.include_role:
-        name: railops.rdma.nic_mode
+        name: railops.rdma.nic_link_type
     - ansible.builtin.import_role:
         name: railops.rdma.rdma_host
         tasks_from: reboot
@@ -98,7 +98,7 @@ def site(tmp_path, environment, double):
 
 
 class Site:
-    """A node with a pod, a collection whose nic_mode is a stub, and a play."""
+    """A node with a pod, a collection whose nic_link_type is a stub, and a play."""
 
     def __init__(self, root, environment, double):
         self.root = root
@@ -118,10 +118,10 @@ class Site:
             if entry.name not in ("roles", ".git"):
                 (home / entry.name).symlink_to(entry)
         for role in (CHECKOUT / "roles").iterdir():
-            if role.name != "nic_mode":
+            if role.name != "nic_link_type":
                 (home / "roles" / role.name).symlink_to(role)
-        (home / "roles/nic_mode/tasks").mkdir(parents=True)
-        (home / "roles/nic_mode/tasks/main.yml").write_text(STUB)
+        (home / "roles/nic_link_type/tasks").mkdir(parents=True)
+        (home / "roles/nic_link_type/tasks/main.yml").write_text(STUB)
         (root / "plugins").mkdir()
         (root / "plugins/shutdown").touch(0o755)
         (root / "plugins/pretend.py").write_text(CONNECTION % str(self.boots))
@@ -208,7 +208,7 @@ def test_nothing_to_do_touches_neither_host_nor_cluster(site):
 
 def test_check_mode_prints_the_preview_and_touches_nothing(site):
     done = site.play(WAITS, DONE, "--check")
-    for line in ("drain: cordon the node and move its pods", f"reboot: nic_mode: {PATH}", "uncordon:"):
+    for line in ("drain: cordon the node and move its pods", f"reboot: nic_link_type: {PATH}", "uncordon:"):
         assert line in done
     assert site.reboots == 0
     assert site.writes() == []

@@ -343,7 +343,7 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert double.objects("Node")["node2"]["status"]["allocatable"]["spidernet.io/fabric_rail1"] == "8"
     assert "node3" in run.text, "the nodes that are not in the cluster are told"
     config = double.objects("SriovOperatorConfig")["default"]
-    assert config["spec"] == {"disableDrain": True, "disablePlugins": ["mellanox"]}, "firmware is nic_mode's"
+    assert config["spec"] == {"disableDrain": True, "disablePlugins": ["mellanox"]}, "firmware is nic_link_type's"
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
     playbook.run([from_("rail_objects", "remove")])
     labels = [node["metadata"]["labels"] for node in double.objects("Node").values()]

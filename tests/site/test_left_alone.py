@@ -64,7 +64,7 @@ def machine(fleet, tmp_path_factory):
 
 
 def preview(fleet, *words, code=0, **more):
-    values = {"fabric_rails": RAILS, "site_host_roles": ["nic_mode", "rdma_host", "lossless_roce"], **more}
+    values = {"fabric_rails": RAILS, "site_host_roles": ["nic_link_type", "rdma_host", "lossless_roce"], **more}
     words = words or ("--check", "--diff")
     return fleet.play("site", *words, "--limit", "node1,localhost", "-e", json.dumps(values), code=code)
 
@@ -74,12 +74,12 @@ def test_a_preview_names_what_is_left_alone(fleet, machine):
     kept = {name: (machine / name).read_bytes() for name in ("mlx.json",)}
     run = preview(fleet)
     said = " ".join(run.output.split())
-    assert f"leave alone (nic_mode): card {SWITCHES}" in said
+    assert f"leave alone (nic_link_type): card {SWITCHES}" in said
     assert "serves the NVSwitches (VPD SMDL=SW_MNG)" in said
-    assert f"leave alone (nic_mode): card {CARDS[7]}" in said
+    assert f"leave alone (nic_link_type): card {CARDS[7]}" in said
     assert "carries storage (nvme_rdma on mlx5_7)" in said
     assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 24, 25, 26, 27" in said, run.output[-6000:]
-    assert f"write (nic_mode): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in said
+    assert f"write (nic_link_type): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in said
     for name in (SWITCHES, CARDS[7]):
         assert f"nic_link_type {name}" not in said
     assert {name: (machine / name).read_bytes() for name in kept} == kept

@@ -87,7 +87,7 @@ def test_few_tasks_reach_a_host(site):
 
 def test_all_roles_together_stay_within_the_tasks(fleet, site):
     """The same on a host that has every role, in check mode; what is only skipped here counts as well."""
-    roles = ["rdma_driver", "nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect"]
+    roles = ["rdma_driver", "nic_link_type", "rdma_host", "rail_network", "lossless_roce", "gpudirect"]
     run = fleet.play("hosts", "--check", "--limit", "node1", "-e", json.dumps({"site_host_roles": roles}))
     sent = [f"{task['status']} {task['task']}" for task in run.tasks if task["module"]]
     assert len(sent) <= MOST_TASKS, sent

@@ -33,7 +33,7 @@ IDENTITY = ("machine_id", "boot_id", "kubelet")
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
 CHANGES: tuple[tuple[str, str, t.Any], ...] = (
     ("rdma_driver", "rdma_driver", driver_run),
-    ("nic_mode", "nic_link_type", card_run),
+    ("nic_link_type", "nic_link_type", card_run),
     ("rdma_host", "rdma_netns", netns_run),
     ("rdma_host", "rdma_host", host_run),
     ("gpudirect", "gpudirect", gpudirect_run),

@@ -144,7 +144,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         host = kernel.read(named(replace(want, rails=rails), ports), kept)
     names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
-    if plays(request, "nic_mode"):
+    if plays(request, "nic_link_type"):
         # It sets the link type before the network is looked at.
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
         links = {name: link if link.ours else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
@@ -170,7 +170,7 @@ def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
     cards = [item for item in read_pci(sysfs).functions.values() if item.class_code >> 8 == CLASS_NETWORK]
     if rail.pci:
         cards = [item for item in cards if item.address == normal_address(rail.pci)]
-    driver, types = plays(request, "rdma_driver"), plays(request, "nic_mode")
+    driver, types = plays(request, "rdma_driver"), plays(request, "nic_link_type")
     other = request.settings.get("rdma_driver", {}).get("source", "inbox") != "inbox"
     waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
     wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET

@@ -223,7 +223,7 @@ def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
     for plan in plans:
         good = plan.step is Step.DONE
         fix = {
-            Step.WRITE: by_role("nic_mode"),
+            Step.WRITE: by_role("nic_link_type"),
             Step.PENDING: f"{by_role('reboot')} Or reset the card when it is idle.",
             Step.FAILED: plan.fix,
         }.get(plan.step, "")

@@ -95,7 +95,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             raise RdmaError(
                 f"Rail {rail!r}: no InfiniBand port belongs to the interface {interface!r}.",
                 "Look at /sys/class/net/INTERFACE/device/infiniband, and set the port's link type with role "
-                "nic_mode. [ib_port_missing]",
+                "nic_link_type. [ib_port_missing]",
             )
         if port.state != "ACTIVE":
             fix = (

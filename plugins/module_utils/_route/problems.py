@@ -111,7 +111,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
         text = f"{link.name} is an {have} link, and the fabric is {want.network}."
-        fix = f"Set the port's link type to {need} with the role nic_mode, or correct fabric_network. [rail_link_type]"
+        fix = f"Set the link type to {need} with the role nic_link_type, or correct fabric_network. [rail_link_type]"
         yield Problem("interface", text, fix)
         return
     if rail.mtu is None:

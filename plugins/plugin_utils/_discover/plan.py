@@ -296,7 +296,7 @@ def _port_findings(
                 continue
             if nic.link_layer and nic.link_layer != layer:
                 text = f"{nic.name} runs {nic.link_layer}; the fleet runs {layer}."
-                fix = "Set it with the role nic_mode; it takes effect after a reset or reboot."
+                fix = "Set it with the role nic_link_type; it takes effect after a reset or reboot."
                 yield HostFinding(host, rails[index], "other link layer", text, fix)
             if nic.state and nic.state != "ACTIVE":
                 fix = "Bring the interface up (role rail_network); if it stays down look at cable and switch port."

@@ -33,7 +33,7 @@ HOSTS: dict[str, Row] = {
     "gpudirect": Row("none", ("gpudirect_",)),
     "rdma_host": Row("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
     "lossless_roce": Row("rail_restart", ("roce_",)),
-    "nic_mode": Row("reboot", ("nic_link_type",)),
+    "nic_link_type": Row("reboot", ("nic_link_type",)),
     "rdma_driver": Row("reboot", ("driver_",)),
     "rdma_host,reboot": Row("reboot", ("rdma_name", "rdma_netns_")),
     "reboot": Row("reboot", ("nic_link_type",)),

@@ -13,7 +13,7 @@ import typing as t
 # The groups of rail_audit that compare what a role sets, and the check that stands for a role that is not looked at.
 ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "rdma_driver": (("driver",), ""),
-    "nic_mode": (("link_type",), "nic_role"),
+    "nic_link_type": (("link_type",), "nic_role"),
     "rdma_host": (("mode",), "rdma_role"),
     "rail_network": (("network", "paths", "persist", "duplicates", "cabling"), "network_role"),
     "lossless_roce": (("qos",), "roce_role"),

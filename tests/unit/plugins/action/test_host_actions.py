@@ -176,8 +176,8 @@ def test_variables_with_other_names_and_of_other_roles(plan):
 def test_what_a_variable_omits_is_not_given(omitted):
     """Core 2.19 leaves it out by itself; before, a text stands in its place."""
     cards = [{"select": "rails", "link_type": "eth", "vfs": trust("{{ omit }}") if omitted else None}]
-    known = {"nic_mode_cards": cards, **({"omit": omitted} if omitted else {})}
-    _result, handed = with_variables("nic_link_type", {"variables_of": "nic_mode"}, known)
+    known = {"nic_link_type_cards": cards, **({"omit": omitted} if omitted else {})}
+    _result, handed = with_variables("nic_link_type", {"variables_of": "nic_link_type"}, known)
     (card,) = handed["args"]["cards"]
     assert {key: value for key, value in card.items() if value is not None} == {"select": "rails", "link_type": "eth"}
 

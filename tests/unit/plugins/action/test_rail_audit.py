@@ -35,7 +35,7 @@ from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
 
 ROLES = Path(__file__).resolve().parents[4] / "roles"
-ROLES_SET = ("nic_mode", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
+ROLES_SET = ("nic_link_type", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
 FROZEN = {"mode": "shared"}
 SEATS = {"node1": ("su1", 0), "node2": ("su1", 1), "node3": ("su1", 4), "node4": ("su2", 0), "node5": ("su2", 1)}
 
@@ -178,7 +178,7 @@ def test_a_role_calls_its_module_with_its_variables_and_knows_them_all(module):
 
 def test_before_the_first_change_every_module_is_asked():
     assert {*AUDITED} == {*ASKED}
-    assert ASKED["nic_link_type"] == {"cards": "nic_mode_cards"}
+    assert ASKED["nic_link_type"] == {"cards": "nic_link_type_cards"}
     assert "refresh" in {*AUDITED["rdma_driver"]} - {*ASKED["rdma_driver"]}
     assert not {"netns", "netns_mode"} & {*ASKED["rdma_host"]}
 
@@ -188,7 +188,7 @@ def test_the_variables_of_roles_come_by_themselves(plan, checks):
     templar = SimpleNamespace(is_template=lambda value: False)
     args = {"plan_dir": plan, "checks": checks, "variables": {"preflight": {"busy": "rdma_host_busy"}}}
     known = {
-        "nic_mode_cards": [],
+        "nic_link_type_cards": [],
         "rail_network_force": ["ens1"],
         "rdma_host_busy": "allow",
         "rdma_host_state": "absent",
@@ -204,7 +204,7 @@ def test_the_variables_of_roles_come_by_themselves(plan, checks):
 def test_options_come_from_variables_by_name_and_only_templates_are_templated(plan):
     templar = SimpleNamespace(is_template=lambda value: "{{" in str(value), template=lambda value: [value.strip("{ }")])
     named = {"rail_audit": {"plan_dir": "where", "roles": "wanted"}, "rdma_host": {"pin": "pinned", "state": "unset"}}
-    known = {"where": plan, "wanted": "{{ nic_mode }}", "pinned": True}
+    known = {"where": plan, "wanted": "{{ nic_link_type }}", "pinned": True}
     result, handed = run(
         rail_audit, {"variables": named, "traffic": "none"}, {"checks": []}, variables=known, templar=templar
     )
@@ -215,7 +215,7 @@ def test_options_come_from_variables_by_name_and_only_templates_are_templated(pl
 
 
 def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
-    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "roles": ["nic_mode"]}
+    args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "roles": ["nic_link_type"]}
     templar = SimpleNamespace(is_template=lambda value: False)
     result, handed = run(rail_audit, args, variables={"fabric_group": "others"}, templar=templar)
     assert (result["skipped"], handed) == (True, {})
@@ -240,7 +240,9 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
     ],
 )
 def test_what_is_not_looked_at_is_told(said, groups, left):
-    found, told = scope(["nic_mode", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said})
+    found, told = scope(
+        ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said}
+    )
     assert groups is None or found == groups
     assert set(told) == {"rdma_role", "roce_role", "gpudirect_role", *left}
     assert set(told) <= set(IDS)
@@ -290,7 +292,7 @@ def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
     not hasattr(ansible.template, "trust_as_template"), reason="ansible-core before 2.19 makes text of numbers"
 )
 @pytest.mark.parametrize("form", ["{}", "{}/{}", "{}{}", "a/{}", "{}/{} "])
-@pytest.mark.parametrize("default", ["0", "{}", "[]", "'ping'", "['nic_mode', 'gpudirect']"])
+@pytest.mark.parametrize("default", ["0", "{}", "[]", "'ping'", "['nic_link_type', 'gpudirect']"])
 def test_a_plain_default_is_read_as_the_template_engine_reads_it(default, form):
     text = trust_as_template(form.replace("{}", f"{{{{ audit_x | default({default}) }}}}"))
     other = trust_as_template("{{ other }}")

@@ -43,7 +43,7 @@ def value(text, variables):
 
 @pytest.mark.parametrize(("planned", "attachment"), KINDS, indirect=["planned"])
 def test_firmware_gets_the_virtual_functions_that_the_plan_needs(planned, attachment):
-    cards = value("{{ nic_mode_cards }}", {**content("roles/nic_mode/defaults/main.yml"), **planned})
+    cards = value("{{ nic_link_type_cards }}", {**content("roles/nic_link_type/defaults/main.yml"), **planned})
     link = "ib" if "fabric_network" in planned else "eth"
     # Without the key: older cores refuse a placeholder of omit where the role's options are checked.
     assert cards == [{"select": "rails", "link_type": link, **({"vfs": 8} if attachment else {})}]

@@ -25,18 +25,18 @@ HOST = {"changed": False, "reboot_required": True, "reboot_reasons": ["mode is s
 
 
 def test_a_host_as_planned_needs_nothing():
-    plan = reboot_plan({"rdma_driver": {}, "nic_mode": {"changed": False, "checks": [], "reboot_required": False}})
+    plan = reboot_plan({"rdma_driver": {}, "nic_link_type": {"changed": False, "checks": [], "reboot_required": False}})
     assert (plan["required"], plan["roles"], plan["power_cycle"]) == (False, [], False)
     assert plan["lines"] == ["nothing: the host is as planned"]
 
 
 def test_all_roles_share_one_reboot_and_each_says_why():
-    plan = reboot_plan({"nic_mode": NIC, "rdma_host": HOST}, drain=True)
-    assert (plan["required"], plan["roles"]) == (True, ["nic_mode", "rdma_host"])
+    plan = reboot_plan({"nic_link_type": NIC, "rdma_host": HOST}, drain=True)
+    assert (plan["required"], plan["roles"]) == (True, ["nic_link_type", "rdma_host"])
     assert plan["lines"] == [
-        "write (nic_mode): nic_link_type 0000:1b:00: LINK_TYPE_P1=IB(1) -> LINK_TYPE_P1=2",
+        "write (nic_link_type): nic_link_type 0000:1b:00: LINK_TYPE_P1=IB(1) -> LINK_TYPE_P1=2",
         "drain: cordon the node and move its pods",
-        f"reboot: nic_mode: card 0000:1b:00: {CARD}",
+        f"reboot: nic_link_type: card 0000:1b:00: {CARD}",
         "reboot: rdma_host: mode is shared, wanted exclusive",
         "uncordon: when all of it is in force",
     ]
@@ -69,9 +69,9 @@ def test_a_reboot_that_is_not_allowed_is_said_and_nothing_is_drained():
 
 def test_a_power_cycle_is_no_reason_to_reboot():
     card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD}
-    plan = reboot_plan({"nic_mode": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
+    plan = reboot_plan({"nic_link_type": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
     assert (plan["required"], plan["power_cycle"]) == (False, True)
-    assert plan["lines"] == [f"power cycle by hand (nic_mode): card 0000:1b:00: {CARD}"]
+    assert plan["lines"] == [f"power cycle by hand (nic_link_type): card 0000:1b:00: {CARD}"]
 
 
 def test_a_change_without_checks_points_to_its_own_diff():
@@ -80,8 +80,8 @@ def test_a_change_without_checks_points_to_its_own_diff():
 
 def test_cards_that_are_left_alone_are_named():
     alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
-    lines = reboot_plan({"nic_mode": {"left_alone": alone}})["lines"]
-    assert lines == ["leave alone (nic_mode): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
+    lines = reboot_plan({"nic_link_type": {"left_alone": alone}})["lines"]
+    assert lines == ["leave alone (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
 
 
 def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():

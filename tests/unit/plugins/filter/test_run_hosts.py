@@ -156,7 +156,7 @@ NODE = {"node": "gpu-1"}
     ],
 )
 def test_only_hosts_with_drift_are_played(facts, unfinished, played):
-    results = {"node1": {**answer(), "facts": facts}, "node2": {**answer(), "facts": {"drift": ["nic_mode"]}}}
+    results = {"node1": {**answer(), "facts": facts}, "node2": {**answer(), "facts": {"drift": ["nic_link_type"]}}}
     made = run_hosts(results, [], "", {}, unfinished=unfinished, all_hosts=False)
     assert made["hosts"] == (["node1", "node2"] if played else ["node2"])
     assert made["same"] == ("" if played else "node1")

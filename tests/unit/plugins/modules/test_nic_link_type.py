@@ -391,7 +391,7 @@ def test_a_host_without_such_cards_needs_no_tool(tmp_path, monkeypatch, run_modu
 # What the rails of the plan decide, and what is never touched (the points of the review on real cards)
 
 
-def test_nic_mode_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, run_module):
+def test_nic_link_type_picks_cards_by_the_plans_rails_and_not_by_their_gpus(machine, run_module):
     """A card next to a GPU that carries no rail stays as it is, and is named."""
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
     assert set(statuses(result)) == set(RAILS[:7])
@@ -509,8 +509,8 @@ def test_a_card_with_a_virtual_function_in_use_is_never_touched(machine, run_mod
 def test_a_bluefield_that_does_not_tell_its_mode_is_left_alone(machine, run_module):
     (function(machine, f"{RAIL1}.0") / "device").write_text("0xa2dc\n")
     assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "skipped"
-    nic_mode = {"INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"), "INTERNAL_CPU_OFFLOAD_ENGINE": row("DISABLED(1)")}
-    machine.cards.change(RAIL1, parameters=card(IB)["parameters"] | nic_mode)
+    nic_link_type = {"INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"), "INTERNAL_CPU_OFFLOAD_ENGINE": row("DISABLED(1)")}
+    machine.cards.change(RAIL1, parameters=card(IB)["parameters"] | nic_link_type)
     assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "pending"
 
 

@@ -54,7 +54,7 @@ def process(root, pid, comm, device=None):
 def look(host, monkeypatch):
     """Return a function that looks, with what the roles would do and what is said of the run."""
 
-    def run(role="nic_mode", result=None, rails=(RAIL,), **said):
+    def run(role="nic_link_type", result=None, rails=(RAIL,), **said):
         door = Door(**(result or {}))
         monkeypatch.setattr(disturb, "CHANGES", ((role, "some_module", door),))
         params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
@@ -127,11 +127,11 @@ def test_a_kubelet_whose_host_would_be_rebooted_undrained(look, host, result, sa
     ],
 )
 def test_a_role_with_something_to_do_or_to_say_is_drift(host, monkeypatch, result, due):
-    monkeypatch.setattr(disturb, "CHANGES", (("nic_mode", "some_module", Door(**result)),))
+    monkeypatch.setattr(disturb, "CHANGES", (("nic_link_type", "some_module", Door(**result)),))
     monkeypatch.setattr(disturb, "NETWORK", ())
     monkeypatch.setattr(disturb.rollback, "pending", lambda: None)
-    params = {"rails": [RAIL], "settings": {"preflight": {"roles": ["nic_mode"]}}}
+    params = {"rails": [RAIL], "settings": {"preflight": {"roles": ["nic_link_type"]}}}
     request = groups.Request(SimpleNamespace(params=params), params)
-    assert disturb.look_at_drift(request) == ([], {"drift": ["nic_mode"] if due else []})
+    assert disturb.look_at_drift(request) == ([], {"drift": ["nic_link_type"] if due else []})
     monkeypatch.setattr(disturb.rollback, "pending", lambda: "a timer")
     assert "rail_network" in disturb.look_at_drift(request)[1]["drift"]

@@ -192,7 +192,7 @@ def missing(interface, roles, pci=None, **settings):
 def test_an_interface_counts_as_missing_only_where_nothing_of_the_run_brings_it(machine):
     network = ["rdma_host", "rail_network"]
     assert missing("ens1np0", network) == []
-    assert missing("ens99np0", [*network, "rdma_driver", "nic_mode"]) == [True]
+    assert missing("ens99np0", [*network, "rdma_driver", "nic_link_type"]) == [True]
     # By its name: rdma_host gives it.
     assert missing("roce0", network, PCI) == []
     assert missing("roce0", network, PCI, rdma_host={"naming": "none"}) == [True]
@@ -206,8 +206,8 @@ def test_an_interface_counts_as_missing_only_where_nothing_of_the_run_brings_it(
 
 
 def test_a_link_type_brings_an_interface_of_another_name(tmp_path, machine):
-    assert missing("ens1np0x", ["rail_network", "nic_mode"]) == [True]
+    assert missing("ens1np0x", ["rail_network", "nic_link_type"]) == [True]
     for path in (machine / "sys/class/net").glob("*/type"):
         path.write_text("32\n")
-    assert missing("ens1np0x", ["rail_network", "nic_mode"]) == []
+    assert missing("ens1np0x", ["rail_network", "nic_link_type"]) == []
     assert missing("ens1np0x", ["rail_network"]) == [True]

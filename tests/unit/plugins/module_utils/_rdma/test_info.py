@@ -152,7 +152,7 @@ def one(checks, name):
 @pytest.mark.parametrize(
     ("change", "network", "check", "word"),
     [
-        pytest.param({"link_layer": "InfiniBand"}, "roce", "rdma_link_layer", "nic_mode", id="other-link-layer"),
+        pytest.param({"link_layer": "InfiniBand"}, "roce", "rdma_link_layer", "nic_link_type", id="other-link-layer"),
         pytest.param({"state": "DOWN", "phys_state": "Disabled"}, "roce", "rdma_port_state", "cable", id="no-cable"),
         pytest.param({"state": "DOWN"}, "roce", "rdma_port_state", "rail_network", id="interface-down"),
         pytest.param({"state": "INIT"}, "infiniband", "rdma_port_state", "subnet manager", id="no-subnet-manager"),

@@ -158,7 +158,7 @@ def test_another_link_layer():
     device(host, "0000:19:00.0")["ports"][0]["link_layer"] = "InfiniBand"
     proposal = discover(fleet(node2=host))
     assert kinds(proposal) == [("node2", "rail1", "other link layer")]
-    assert "nic_mode" in proposal.findings[0].fix
+    assert "nic_link_type" in proposal.findings[0].fix
 
 
 def test_a_port_without_link():
