@@ -19,7 +19,7 @@ import typing as t
 from .._programs import ask
 
 RTM_SETDCB, CMD_SDCBX, ATTR_IFNAME, ATTR_DCBX = 79, 23, 1, 14  # include/uapi/linux/dcbnl.h
-NO_DCB = "dcb is not installed: install iproute2 5.12 or later"
+NO_DCB = "dcb is not installed: install iproute2 (RHEL: iproute) 5.12 or later"
 
 if t.TYPE_CHECKING:
     Values = dict[str, t.Any]

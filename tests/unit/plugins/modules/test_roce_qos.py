@@ -441,9 +441,9 @@ def test_without_dcb_ets_is_left_alone_and_the_package_is_named(run_module, refu
     result = run_module(rails=RAILS[:1], ets_bandwidth=60)
     assert not [line for line in result["changes"] if " ets " in line]
     (check,) = of(result, "roce_ets")
-    assert (check["status"], "install iproute2 5.12 or later" in check["cause"]) == ("skipped", True)
+    assert (check["status"], "install iproute2 (RHEL: iproute) 5.12 or later" in check["cause"]) == ("skipped", True)
     (tmp_path / "bin/mlnx_qos").unlink()
-    refused("dcb is not installed: install iproute2 5.12 or later", rails=RAILS[:1])
+    refused("dcb is not installed: install iproute2 (RHEL: iproute) 5.12 or later", rails=RAILS[:1])
 
 
 def test_a_share_that_cannot_be_is_refused(run_module):
