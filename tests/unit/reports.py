@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import to_do
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -27,7 +29,7 @@ def evil_plan():
 def page_of(plan, verdict=None):
     """Return report.html of a plan, with a verdict in it."""
     page = render_report(plan)["report.html"]
-    return with_verdict(page, verdict) if verdict else page
+    return with_verdict(page, verdict, (), to_do(verdict)) if verdict else page
 
 
 def check(name, rail, status, **more):
@@ -51,4 +53,5 @@ def verdict_of(plan, bad=(), lost=(), found=None, **more):
             checks += (found or {}).get(node.host, ())
             results.append(host_result(node.host, node.name, "d", checks))
     expected = {node.host: node.name for node in plan.nodes}
-    return merge("d", results, expected, rails=rails, cluster={"status": "pass", "checks": []})
+    merged = merge("d", results, expected, rails=rails, cluster={"status": "pass", "checks": []})
+    return with_causes(merged, {})

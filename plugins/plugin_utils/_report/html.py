@@ -54,10 +54,10 @@ def render_html(report: PlanReport) -> str:
     )
 
 
-def with_verdict(page: str, verdict: Verdict, history: t.Sequence[t.Mapping[str, t.Any]] = ()) -> str:
+def with_verdict(page: str, verdict: Verdict, *more: t.Any) -> str:
     """Return report.html with a verdict in it, in place of the one that is there.
 
-    :param history: the verdicts before it, the newest first: see `_verdict.history`.
+    :param more: history and commands, see `verdict_data`.
     :raises RdmaError: when the text is no report of this collection.
     """
     if not SLOT.search(page):
@@ -65,5 +65,5 @@ def with_verdict(page: str, verdict: Verdict, history: t.Sequence[t.Mapping[str,
             "This file is no report.html of this collection.",
             "Run the plan playbook to write one. [report_not_managed]",
         )
-    filled = DATA.format("verdict", embedded(verdict_data(verdict, history)))
+    filled = DATA.format("verdict", embedded(verdict_data(verdict, *more)))
     return SLOT.sub(lambda _found: filled, page)

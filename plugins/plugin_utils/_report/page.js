@@ -100,7 +100,8 @@
     return "just now";
   };
   const banner = () => {
-    const gaps = verdict.ran < verdict.planned;
+    const { planned, run, by_option: chosenNot, skipped: missed } = verdict.coverage || { planned: 0, run: 0, by_option: 0, skipped: 0 };
+    const gaps = missed > 0;
     const kind = verdict.status === "pass" ? gaps ? "warn" : "ok" : verdict.status === "incomplete" ? "warn" : "bad";
     const title = { pass: gaps ? "Pass, partial" : "Pass", deviation: "Deviation", incomplete: "Incomplete", error: "Error" };
     const parts = [];
@@ -113,11 +114,9 @@
         el("b", "", title[verdict.status] || verdict.status), el("span", "", parts.join(", "))));
     const first = verdict.causes[0], rest = verdict.causes.length + verdict.more - 1;
     if (first) made.append(el("p", "cause", "Cause: " + cut(first.sentence), rest > 0 ? " (and " + count(rest, "more cause") + ")" : null));
-    const coverage = gaps ? number(verdict.ran) + " of " + count(verdict.planned, "check") + " ran"
-      : "All " + count(verdict.planned, "check") + " ran";
-    const left = verdict.sections.filter(([, status]) => status !== "pass").map(([name, status, why]) =>
-      name + ": " + status + (why ? " (" + why.replace(/\.$/, "") + ")" : ""));
-    made.append(el("p", "sub", [coverage, ...left].join("; ") + "."));
+    const left = [...(chosenNot ? [number(chosenNot) + " skipped by options"] : []), ...(missed ? [number(missed) + " skipped for other reasons"] : [])];
+    const others = verdict.sections.filter(([, status]) => status !== "pass").map(([name, status, why]) => name + ": " + status + (why ? " (" + why + ")" : ""));
+    made.append(el("p", "sub", [number(run) + " of " + count(planned, "check") + " ran" + (left.length ? " (" + left.join(", ") + ")" : ""), ...others].join("; ") + "."));
     if (verdict.time) {
       const age = el("p", "sub age");
       const show = () => {
@@ -148,15 +147,21 @@
     : list.slice(0, limit).join(", ") + " and " + number(list.length - limit) + " more";
   const card = (cause, kind, at) => {
     const made = el("article", "card " + kind);
-    const chips = el("p", "chips", el("span", "chip", cause.id));
-    if (cause.command && cause.impact) chips.append(el("span", "chip", IMPACT[cause.impact] || cause.impact));
+    const chips = el("p", "chips", el("span", "chip", cause.check));
+    if (cause.impact && (cause.command || cause.impact !== "none")) chips.append(el("span", "chip", IMPACT[cause.impact] || cause.impact));
     if (cause.since === null && verdict.history.length) chips.append(el("span", "chip new", "new"));
     if (cause.since) chips.append(el("span", "chip", "since " + utc(cause.since)));
     made.append(el("h3", "", cut(cause.sentence)), chips);
     if (cause.command) made.append(command(cause.command));
-    if (cause.fix && cause.fix !== cause.command) made.append(el("p", "fix", cause.fix));
+    else if (cause.fix) made.append(el("p", "fix", cause.fix));
+    const notes = [];
+    if (cause.follows) notes.push(count(cause.follows, "more check") + (cause.follows > 1 ? " follow" : " follows") + " from this.");
+    if (cause.affected.length) notes.push("Affected: " + names(cause.affected, 8) + ".");
+    if (cause.undecided) notes.push("Either end may be at fault.");
+    if (notes.length) made.append(el("p", "sub", notes.join(" ")));
     const actions = el("p", "actions");
-    if (cause.limit) actions.append(copy("--limit " + cause.limit, "Copy --limit"));
+    const limit = cause.command.includes(" --limit ") ? cause.command.replace(/.* --limit /, "") : cause.hosts.length <= 10 ? cause.hosts.join(",") : "";
+    if (limit) actions.append(copy("--limit " + limit, "Copy --limit"));
     if (kind === "bad" && cause.hosts.some((host) => byHost.has(host))) {
       actions.append(button("Show " + (cause.hosts.length > 1 ? count(cause.hosts.length, "node") : "the node"), () => {
         only = at;
@@ -167,27 +172,20 @@
     }
     if (actions.childNodes.length) made.append(actions);
     const more = cut(cause.sentence) === cause.sentence ? [] : [el("p", "", cause.sentence)];
-    if (cause.follows && cause.follows.length) {
-      more.push(el("p", "", count(cause.follows.length, "more check") + " follow" + (cause.follows.length > 1 ? "" : "s") +
-        " from this: ", el("code", "", cause.follows.join(", "))));
-    }
+    if (cause.command && cause.fix) more.push(el("p", "", cause.fix));
     if (cause.expected || cause.actual) {
       more.push(el("p", "", el("b", "", "Expected: "), el("code", "", cause.expected || "nothing")),
         el("p", "", el("b", "", "Actual: "), el("code", "", cause.actual || "nothing")));
     }
-    if (cause.hosts.length > 1) more.push(el("p", "", el("b", "", "On: "), names(cause.hosts, 2000)));
+    if (cause.hosts.length > 1) more.push(el("p", "", el("b", "", "Hosts: "), names(cause.hosts, 2000)));
+    if (cause.rails.length > 1) more.push(el("p", "", el("b", "", "Rails: "), cause.rails.join(", ")));
     if (cause.runbook) more.push(el("p", "", el("b", "", "Runbook: "), cause.runbook));
-    if (more.length) made.append(el("details", "", el("summary", "", "Details"), ...more));
+    made.append(el("details", "", el("summary", "", "Details"), ...more));
     return made;
   };
-  const todo = () => {
-    const found = new Map(verdict.causes.filter((cause) => cause.command).map((cause) => [cause.command, cause]));
-    const order = Object.keys(IMPACT);
-    const list = [...found.values()].sort((one, other) => order.indexOf(one.impact) - order.indexOf(other.impact));
-    if (list.length < 2) return null;
-    return el("details", "todo", el("summary", "", "Do this: " + count(list.length, "command") + ", least impact first"),
-      ...list.flatMap((cause) => [el("p", "sub", IMPACT[cause.impact] || ""), command(cause.command)]));
-  };
+  const todo = () => verdict.commands.length < 2 ? null : el("details", "todo",
+    el("summary", "", "Do this: " + count(verdict.commands.length, "command") + ", least impact first"),
+    ...verdict.commands.flatMap(([impact, line]) => [el("p", "sub", IMPACT[impact] || impact), command(line)]));
   const SHOWN = 12;
   const cards = (list, kind) => {
     const box = el("div", "cards", ...list.slice(0, SHOWN).map((cause, at) => card(cause, kind, at)));
@@ -324,8 +322,10 @@
     detail.append(el("h3", "", node.name), el("p", "note", place +
       (data.profiles.length > 1 ? ", interface names: " + profile.name : "")));
     if (node.error) detail.append(el("p", "bad", "No answer: " + node.error));
-    for (const [status, rail, id, cause, fix] of node.checks) {
-      detail.append(el("p", "", sign(status === "warning" ? "w" : "b"), el("b", "", (rail + " " + id).trim() + ": "), cause, fix ? " " + fix : null));
+    for (const [status, rail, id, cause, fix, root] of node.checks) {
+      const state = { warning: "w", affected: "a" }[status] || "b";
+      detail.append(el("p", root ? "sub" : "", sign(state), el("b", "", (rail + " " + id).trim() + ": "),
+        root ? "follows from " + root + "." : cause, !root && fix ? " " : null, !root && fix ? el("code", "", fix) : null));
     }
     const mono = (text) => el("td", "", text ? el("code", "", text) : "");
     const own = [];

@@ -13,13 +13,13 @@ import json
 import time
 import typing as t
 
+from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import shown
-from .equal import SECTIONS, differing, entries, equal, section_of
+from .equal import SECTIONS, differing, section_of
 
 # A rail's state by the verdict's, as the page knows it.
-STATES = {"ok": "o", "deviation": "b", "warning": "w", "affected": "a", "out_of_service": "x"}
-KINDS = ("ok", "deviation", "warning", "skipped")
+STATES = {"ok": "o", "deviation": "b", "warning": "w", "affected": "a"}
 LISTED = 500
 NODE_CHECKS = 20
 TEXT = 600
@@ -40,42 +40,29 @@ def _text(value: t.Any, limit: int = TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def causes(verdict: Verdict, status: str) -> list[dict[str, t.Any]]:
-    """Return what is wrong, each cause once, or the warnings: sentence, hosts, rails, fix and an example."""
-    checks = [
-        (name, row) for name, entry in entries(verdict) for row in entry.get("checks", ()) if row["status"] == status
-    ]
-    found = []
-    for group in equal(checks):
-        expected, actual = (
-            _text(value) for value in differing(group.check.get("planned"), group.check.get("observed"))
-        )
-        found.append(
-            {
-                "id": _text(group.check["id"]),
-                "sentence": _text(f"{group.summary}: {group.cause or group.check['id']}").rstrip(".") + ".",
-                "hosts": group.hosts,
-                "rails": [_text(rail) for rail in group.rails],
-                "fix": _text(group.check.get("fix")),
-                "expected": expected,
-                "actual": actual,
-            }
-        )
-    return found
+def _causes(verdict: Verdict) -> t.Iterator[dict[str, t.Any]]:
+    """Yield the causes, each with what one of its checks expects and finds."""
+    for card in verdict.get("causes") or ():
+        host = verdict["hosts"].get(card["hosts"][0]) if card["hosts"] else None
+        places = [host] if host else [section_of(verdict, name) for name in SECTIONS]
+        rows: t.Iterator[t.Mapping[str, t.Any]] = (row for place in places for row in place["checks"])
+        row = next((row for row in rows if (row["id"], row["status"]) == (card["check"], card["status"])), {})
+        expected, actual = (_text(value) for value in differing(row.get("planned"), row.get("observed")))
+        texts = {key: _text(value) if isinstance(value, str) else value for key, value in card.items()}
+        yield {**texts, "command": card.get("command") or "", "expected": expected, "actual": actual}
 
 
 def record(verdict: Verdict) -> dict[str, t.Any]:
     """Return what is kept of a verdict, for later ones to be compared with."""
-    found = [
-        {key: cause[key] for key in ("id", "sentence", "hosts", "rails")} for cause in causes(verdict, "deviation")
-    ]
+    rows = [cause for cause in _causes(verdict) if cause["status"] == DEVIATION]
+    found = [{key: cause[key] for key in ("check", "sentence", "hosts", "rails")} for cause in rows]
     return {"time": verdict.get("time"), "status": verdict["status"], "hosts": len(verdict["hosts"]), "causes": found}
 
 
 def same(one: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any]) -> bool:
     """Whether two verdicts' causes are the same: the check, and at least one host and one rail."""
     both = [set(one[key]) & set(other[key]) or not (one[key] or other[key]) for key in ("hosts", "rails")]
-    return one["id"] == other["id"] and all(both)
+    return one["check"] == other["check"] and all(both)
 
 
 def _since(cause: t.Mapping[str, t.Any], history: t.Sequence[t.Mapping[str, t.Any]]) -> float | None:
@@ -88,48 +75,64 @@ def _since(cause: t.Mapping[str, t.Any], history: t.Sequence[t.Mapping[str, t.An
     return since
 
 
-def verdict_data(verdict: Verdict, history: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
-    """Return all that the page shows of a verdict."""
-    found = causes(verdict, "deviation")
-    counts = [entry.get("counts") or {} for _name, entry in entries(verdict)]
-    total, skipped = (sum(sum(map(row.get, keys, [0] * len(keys))) for row in counts) for keys in (KINDS, ("skipped",)))
+def verdict_data(
+    verdict: Verdict, history: t.Sequence[t.Mapping[str, t.Any]] = (), commands: t.Sequence[tuple[str, str]] = ()
+) -> dict[str, t.Any]:
+    """Return all that the page shows of a verdict.
+
+    :param history: the verdicts before it, the newest first: see `record`.
+    :param commands: those that repair all causes, with their impact.
+    """
+    rows = [*_causes(verdict)]
+    found = [cause for cause in rows if cause["status"] == DEVIATION]
     # A run with --limit neither hides what is new nor resolves what it did not check.
     seen = {*verdict["hosts"], *SECTIONS}
     history = [record for record in history if record["hosts"] >= len(verdict["hosts"])]
     before = [old for old in history[0]["causes"] if seen.issuperset(old["hosts"])] if history else []
     sections = [(name, section_of(verdict, name)) for name in SECTIONS]
+    looked = [(name, row["status"], _text(row.get("error"))) for name, row in sections if row["status"] != SKIPPED]
     return {
         "status": verdict["status"],
         "time": verdict.get("time"),
         "digest": verdict["plan_digest"],
-        "ran": total - skipped,
-        "planned": total,
+        "coverage": verdict.get("coverage"),
         "skipped": [(_text(row["reason"]), row["checks"], row["hosts"]) for row in verdict.get("skipped") or ()],
-        "sections": [(name, row["status"], _text(row.get("error") or row.get("reason"))) for name, row in sections],
+        "sections": looked,
         "causes": [{**cause, "since": _since(cause, history)} for cause in found[:LISTED]],
         "more": max(0, len(found) - LISTED),
-        "warnings": causes(verdict, "warning")[:LISTED],
+        "warnings": [cause for cause in rows if cause["status"] != DEVIATION][:LISTED],
+        "commands": commands,
         "resolved": [old["sentence"] for old in before if not any(same(old, new) for new in found)],
         "history": [(record["time"], record["status"], len(record["causes"])) for record in history],
         **_by_node(verdict),
     }
 
 
+def _states(entry: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> str:
+    """Return a letter for each rail of a host, or one for all of them."""
+    if entry["status"] not in ("pass", "deviation"):
+        return "x" if entry["status"] == SKIPPED else "l"
+    out = {check["rail"] for check in entry["checks"] if check["id"] == "rail_out_of_service"}
+    return "".join("x" if rail in out else STATES.get(entry["rails"].get(rail, ""), "u") for rail in rails)
+
+
 def _by_node(verdict: Verdict) -> dict[str, t.Any]:
     """Return the states of each node's rails, and of those with more to say: why there is no answer, and its checks."""
-    rails, states, details = verdict["rails"], {}, {}
+    states, details = {}, {}
     for host, entry in verdict["hosts"].items():
         name = str(entry.get("node") or host)
-        answered = entry.get("status") in ("pass", "deviation")
-        states[name] = "".join(STATES.get(entry["rails"].get(rail, ""), "u") for rail in rails) if answered else "l"
-        rows = [row for row in entry.get("checks") or () if row["status"] in ("deviation", "warning")]
-        if rows or not answered or name != host:
-            details[name] = {
-                "host": host,
-                "error": "" if answered else _text(entry.get("error") or entry.get("status"), 300),
-                "checks": [
-                    [row["status"], *(_text(row.get(key), 300) for key in ("rail", "id", "cause", "fix"))]
-                    for row in rows[:NODE_CHECKS]
-                ],
-            }
+        states[name] = _states(entry, verdict["rails"])
+        rows = [
+            (
+                row["status"] if row.get("attributed_to", host) == host else "affected",
+                *(_text(row.get(key), 300) for key in ("rail", "id", "cause")),
+                _text(row.get("command") or row.get("fix"), 300),
+                _text(row.get("caused_by")),
+            )
+            for row in entry["checks"]
+            if row["status"] in (DEVIATION, WARNING)
+        ]
+        if rows or states[name] == "l" or name != host:
+            error = _text(entry.get("error") or entry["status"], 300) if states[name] == "l" else ""
+            details[name] = {"host": host, "error": error, "checks": rows[:NODE_CHECKS]}
     return {"states": states, "details": details}

@@ -19,7 +19,7 @@ from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._intake import FILE, fitting, parsed
 
 VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
-_CAUSE = {"id": str, "sentence": str, "hosts": [str], "rails": [str]}
+_CAUSE = {"check": str, "sentence": str, "hosts": [str], "rails": [str]}
 _RECORDS = {"verdicts": [{"time": Real, "status": str, "hosts": int, "causes": [_CAUSE]}]}
 HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
 

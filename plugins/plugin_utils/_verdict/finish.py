@@ -33,7 +33,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     """
     verdict["time"] = round(time.time(), 3)
     history = files.read_history(args["verify_dir"])
-    page, warning = _page(args["plan_dir"], verdict, history)
+    page, warning = _page(args["plan_dir"], verdict, history, text.to_do(verdict))
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
@@ -59,14 +59,12 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     return result | {"failed": True, "msg": result["failure"], "fix": fix} if args["fail"] else result
 
 
-def _page(
-    plan_dir: str, verdict: Verdict, history: t.Sequence[t.Mapping[str, t.Any]] = ()
-) -> tuple[str | None, str | None]:
+def _page(plan_dir: str, verdict: Verdict, *more: t.Any) -> tuple[str | None, str | None]:
     """Return the plan's page with the verdict in it, or why there is none: a verdict without its page is a verdict."""
     path = os.path.join(plan_dir, "report.html")
     try:
         with open(path, encoding="utf-8") as file:
-            return with_verdict(file.read(), verdict, history), None
+            return with_verdict(file.read(), verdict, *more), None
     except (OSError, ValueError, RdmaError) as exc:
         return None, f"The HTML report was not written, since {path!r} cannot be used: {exc}"
 

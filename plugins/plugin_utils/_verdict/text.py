@@ -77,7 +77,8 @@ def _card(card: Cause) -> t.Iterator[str]:
         yield card["fix"]
 
 
-def _to_do(verdict: Verdict) -> list[tuple[str, str]]:
+def to_do(verdict: Verdict) -> list[tuple[str, str]]:
+    """Return the distinct commands that repair the causes, each with its impact before it."""
     return commands_of(card for card in verdict.get("causes") or () if card["status"] != WARNING)
 
 
@@ -91,7 +92,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     for card in causes[:_LISTED_MARKDOWN]:
         lines += [f"- {md(_plain(card['sentence']))}", *(f"  {md(_plain(line))}" for line in _card(card))]
     lines += [""] if causes else []
-    if commands := _to_do(verdict):
+    if commands := to_do(verdict):
         lines += ["## Do this", ""]
         for impact, command in commands:
             lines += [f"Impact: {impact}.", "", "```sh", command, "```", ""]
@@ -222,7 +223,7 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
             sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
             lines.append(f"  {name:<7}  {paint.sign(sign)}  {_plain(section.get('error') or section['status'])}")
     lines += ["  " + "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error"), ""]
-    if commands := _to_do(verdict):
+    if commands := to_do(verdict):
         lines.append(f"  {paint('Do this:', 'bold')}")
         for impact in dict.fromkeys(impact for impact, _command in commands):
             lines.append(f"    impact: {impact}")

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import differing
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import record, verdict_data
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
 
 
@@ -21,13 +22,16 @@ def test_the_page_lists_deviations_and_warnings_apart():
             "network_link", "up", "down", "no carrier", "Look at cable, transceiver and switch port.", rail="rail1"
         ),
     ]
-    data = verdict_data(merge("d", [host_result("node1", "n1", "d", made)], {"node1": "n1"}, rails=["rail1"]), ())
-    assert [(row["id"], row["sentence"]) for row in data["causes"]] == [("network_link", "node1 rail1: no carrier.")]
-    assert [row["id"] for row in data["warnings"]] == ["fleet_firmware"]
-    assert (data["ran"], data["planned"], data["states"]) == (3, 4, {"n1": "b"})
+    merged = merge("d", [host_result("node1", "n1", "d", made)], {"node1": "n1"}, rails=["rail1"])
+    data = verdict_data(with_causes(merged, {}))
+    assert [(row["check"], row["sentence"]) for row in data["causes"]] == [
+        ("network_link", "node1 rail1: the interface is down.")
+    ]
+    assert [row["check"] for row in data["warnings"]] == ["fleet_firmware"]
+    assert (data["coverage"]["run"], data["coverage"]["planned"], data["states"]) == (3, 4, {"n1": "b"})
     assert [row[:3] for row in data["details"]["n1"]["checks"]] == [
-        ["warning", "rail1", "fleet_firmware"],
-        ["deviation", "rail1", "network_link"],
+        ("warning", "rail1", "fleet_firmware"),
+        ("deviation", "rail1", "network_link"),
     ]
 
 
@@ -44,7 +48,7 @@ def verdict_with(*bad, hosts=("node1", "node2"), when=0):
         )
         for name in hosts
     ]
-    return {**merge("d", results, dict.fromkeys(hosts), rails=["rail1"]), "time": when}
+    return {**with_causes(merge("d", results, dict.fromkeys(hosts), rails=["rail1"]), {}), "time": when}
 
 
 def test_a_cause_is_new_or_has_a_time_since_which_it_is_there():
@@ -56,7 +60,7 @@ def test_a_cause_is_new_or_has_a_time_since_which_it_is_there():
     assert verdict_data(verdict_with("node1"), history)["causes"][0]["since"] == 2
     fresh = verdict_data(verdict_with("node2"), history)
     assert fresh["causes"][0]["since"] is None
-    assert fresh["resolved"] == ["node1 rail1: no carrier."]
+    assert fresh["resolved"] == ["node1 rail1: the interface is down."]
     assert fresh["history"] == [(3, "deviation", 1), (2, "deviation", 1), (1, "pass", 0)]
 
 
