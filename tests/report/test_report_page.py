@@ -15,11 +15,12 @@ import urllib.parse
 import pytest
 from browser import MISSING, PROGRAM, QUIET
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import by_role
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import record
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
-from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
+from ansible_collections.railops.rdma.tests.unit.reports import EVIL, check, evil_plan, page_of, verdict_of
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 FLAGS = [*QUIET, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=4000"]
@@ -175,6 +176,7 @@ found.only = shown();
 button("Show all").click();
 found.all = shown().length;
 const view = document.getElementById("view");
+if (!view) return found;
 view.value = "leaf";
 view.dispatchEvent(new Event("change"));
 found.leaves = shown();
@@ -204,6 +206,29 @@ def test_cards_views_and_the_csv(browser):
     )
     assert '"\'=leaf8"' in found["csv"][8]
     assert console == []
+
+
+def test_a_card_has_the_command_and_other_hosts_are_not_red(browser):
+    plan = plan_of(*SAMPLES["exclusive"])
+    found = {
+        "node2": [
+            check("network_addresses", "rail3", "deviation", planned=["a"], observed=[], fix=by_role("rail_network"))
+        ],
+        "node1": [
+            check("ping_neighbor", "rail3", "deviation", planned="answer", observed="no answer", peers=["node2"])
+        ],
+    }
+    page = page_of(plan, verdict_of(plan, found=found))
+    dom, console = browser(page, script=REPORT % CLICKS)
+    command = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node2"
+    assert told(dom)["copies"] == [command, "--limit node2"]
+    assert console == []
+    dom, _console = browser(page)
+    assert 'class="cell affected bare" title="rail3: 172.17.2.2, affected by another host"' in dom
+    assert dom.count('class="cell bad bare"') == 1
+    text = html.unescape(re.sub(r"<[^>]+>", "", dom))
+    assert "1 of 8 nodes, 1 of 64 rails" in text
+    assert "1 more check follows from this. Affected: node1." in text
 
 
 def test_what_is_new_is_marked(browser):

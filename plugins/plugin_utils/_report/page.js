@@ -292,7 +292,7 @@
   const columns = () => {
     const wide = plain.checked && view.value === "node";
     const longest = wide ? Math.max(...nodes.slice(0, 500).map((node) => Math.max(...rails.map((_rail, rail) => address(node, rail).length)))) : 0;
-    const cell = wide ? Math.max(5, longest * 0.52 + 2) : view.value === "node" ? 4.4 : 6;
+    const cell = wide ? Math.max(5, longest * 0.52 + 2) : view.value === "node" ? 5 : 6;
     grid.style.setProperty("--columns", "minmax(8rem, 1.2fr) " + (zoned ? "minmax(4rem, .6fr) " : "") +
       "repeat(" + rails.length + ", minmax(" + cell + "rem, 1fr))");
     grid.style.setProperty("--least", (8 + (zoned ? 4 : 0) + rails.length * cell) + "rem");

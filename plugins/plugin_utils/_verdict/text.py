@@ -177,8 +177,8 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     for name in names:
         states = {check["status"] for check in hosts[name]["checks"] if check["rail"] is None}
         cells = [hosts[name]["rails"].get(rail, "skipped") for rail in rails]
-        own = "skipped" if hosts[name]["status"] == "skipped" else "ok"
-        key = ("deviation" if "deviation" in states else own, *cells)
+        idle = "skipped" if hosts[name]["status"] == "skipped" else "ok"
+        key = ("deviation" if "deviation" in states else idle, *cells)
         same.setdefault(key if len(names) > _ROWS else (*key, name), []).append(name)
     rows = [(folded(alike, 4), key[: len(rails) + 1]) for key, alike in same.items()]
     width = min(40, max([7, *(len(name) for name, _key in rows), *(len(folded(own, 4)) for own in lost.values())]))
