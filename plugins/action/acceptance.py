@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._intake import shown
+from ..module_utils._validation import shown
 from ..modules.acceptance import DOCUMENTATION
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..module_utils._intake import shown
+from ..module_utils._validation import shown
 from ..modules.notice import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction

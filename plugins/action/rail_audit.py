@@ -19,7 +19,7 @@ from ..module_utils._check import NOT_LOOKED_AT
 from ..module_utils._cluster.machines import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
-from ..module_utils._intake import line
+from ..module_utils._validation import line
 from ..plugin_utils._host_plan import (
     drawn_addresses,
     leaves_of,

@@ -10,7 +10,7 @@ import os
 import typing as t
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._intake import LINK, Nonsense, fitting, measured
+from ..module_utils._validation import LINK, InvalidData, sanitize, validate
 from ..modules.rail_upgrade_info import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._host_plan import read_host_plan, read_plan
@@ -41,9 +41,9 @@ _DUE = {"replaced": (None, {LINK: str}), "packages": (None, [LINK])}
 def due_of(result: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     """Return what rdma_driver would do to a host, in words.
 
-    :raises Nonsense: the host did not answer as rdma_driver does.
+    :raises InvalidData: the host did not answer as rdma_driver does.
     """
-    result = {**result, **fitting(measured({key: result.get(key) for key in _DUE}), _DUE, "the answer")}
+    result = {**result, **validate(sanitize({key: result.get(key) for key in _DUE}), _DUE, "the answer")}
     replaced = result["replaced"] or {}
     checks = answer_in({"checks": result.get("checks")}).checks
     planned: t.Any = next((row["planned"] for row in checks if row["id"] == "driver_versions"), None)
@@ -76,7 +76,7 @@ class ActionModule(FabricAction):
             status = status_of(seen) if seen else "error"
             try:
                 due = due_of(result)
-            except Nonsense as exc:
+            except InvalidData as exc:
                 status, due = "error", (f"its answer is refused: {exc}",)
             stands[host] = upgrade.UpgradeStand(str(entry["zone"]), entry["slot"], due, status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])

@@ -18,8 +18,8 @@ from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, Problem
 from ..module_utils._fabric.lock import LOCK
 from ..module_utils._fabric.shapes import HostPlan, PlanFile, Verdict, planned_rails
-from ..module_utils._intake import line
-from ..module_utils._words import natural, shortened
+from ..module_utils._formatting import natural, shortened
+from ..module_utils._validation import line
 from ..modules.verdict import DOCUMENTATION
 from ..plugin_utils._accept.collect import PREFIX
 from ..plugin_utils._arguments import arguments, documented

@@ -12,7 +12,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._errors import RdmaError
-from ._hold import RUN, hold
+from ._host_lock import RUN, acquire_host_lock
 
 
 def rails_spec(**more: str) -> dict[str, t.Any]:
@@ -50,7 +50,7 @@ def run_module(
             module.fail_json(msg=f"{missing_required_lib(library)} [library_missing]", exception=error)
     try:
         if os.environ.get(RUN) and not module.check_mode:
-            hold(os.environ[RUN])
+            acquire_host_lock(os.environ[RUN])
         result = work(module)
     except RdmaError as exc:
         module.fail_json(msg=str(exc), fix=exc.fix, **exc.facts)

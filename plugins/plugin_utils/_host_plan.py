@@ -25,7 +25,7 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf, OutRow
 from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
-from ..module_utils._intake import excerpt
+from ..module_utils._validation import excerpt
 from ._refusal import Refusal, fail
 
 HOSTS_FOLDER = "hosts"

@@ -23,7 +23,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._intake import LETTERS, excerpt, shown
+from ..module_utils._validation import LETTERS, excerpt, shown
 from ._refusal import Lost, Refusal, fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"

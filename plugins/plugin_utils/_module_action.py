@@ -14,9 +14,9 @@ import re
 import typing as t
 from pathlib import Path
 
-from ..module_utils import _library
+from ..module_utils import _pyroute2
 from ..module_utils._fabric.shapes import HostPlan
-from ..module_utils._words import shortened
+from ..module_utils._formatting import shortened
 from ._arguments import kept
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
@@ -150,7 +150,7 @@ class ModuleAction(FabricAction):
         result: dict[str, t.Any] = self._execute_module(**module)
         if result.get("library_missing"):
             before, kept = self._task.environment, self.KEEPS_LIBRARY and not self._task.check_mode
-            self._task.environment = [*(before or []), {_library.KEEP if kept else _library.SENT: self._send()}]
+            self._task.environment = [*(before or []), {_pyroute2.KEEP if kept else _pyroute2.SENT: self._send()}]
             try:
                 result = self._execute_module(**module)
             finally:
@@ -166,14 +166,14 @@ class ModuleAction(FabricAction):
         shell = self._connection._shell
         if not shell.tmpdir:
             self._make_tmp_path()
-        remote: str = shell.join_path(shell.tmpdir, _library.KEPT)
+        remote: str = shell.join_path(shell.tmpdir, _pyroute2.KEPT)
         if not SAFE_PATH.fullmatch(remote):
             # As a variable of the environment it would be a template.
             fail(
                 f"The host's temporary folder is called {shell.tmpdir!r}.",
                 "Give it a plain name (remote_tmp). [remote_tmp]",
             )
-        if not _library.wheel_at(WHEEL):
+        if not _pyroute2.wheel_at(WHEEL):
             fail(f"{WHEEL} is missing, or was changed.", "Install the collection again. [collection_damaged]")
         self._transfer_file(WHEEL, remote)  # type: ignore[no-untyped-call]
         self._fixup_perms2((shell.tmpdir, remote))  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ import typing as t
 
 from ansible.utils.display import Display
 
-from ..module_utils._intake import shown as printable
+from ..module_utils._validation import shown as printable
 from ._module_action import ModuleAction
 
 LOOK_SECONDS = 2.0

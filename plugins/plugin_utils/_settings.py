@@ -23,7 +23,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ..module_utils._errors import InputError, Problem, grouped
-from ..module_utils._words import shortened
+from ..module_utils._formatting import shortened
 from ._localhost import DECIDED, DECIDING, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown

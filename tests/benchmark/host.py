@@ -31,15 +31,15 @@ PORT = 2222
 def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
     from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
+    from ansible_collections.railops.rdma.plugins.module_utils._management_network import query, read_management_network
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
     from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-    from ansible_collections.railops.rdma.plugins.module_utils._untouchable import query, read_untouchable
 
     times = []
     for _round in range(rounds):
         query.cache_clear()
         began = time.perf_counter()
-        converge(parse_want(params), read_untouchable(Sysfs()), check_mode=False)
+        converge(parse_want(params), read_management_network(Sysfs()), check_mode=False)
         times.append(time.perf_counter() - began)
     return times
 

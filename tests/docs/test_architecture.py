@@ -34,7 +34,7 @@ MAY_IMPORT = {
 DOCUMENTED = {(("plugin_utils", "_fabric", "options"), ("modules", "ippool_plan"))}
 PURE = (
     "module_utils/_errors.py",
-    "module_utils/_intake.py",
+    "module_utils/_validation.py",
     "module_utils/_fabric/n*.py",
     "plugin_utils/_fabric/*.py",
     "module_utils/*/plan.py",

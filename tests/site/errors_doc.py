@@ -39,7 +39,7 @@ AREAS = (
             "_card",
             "_files",
             "_programs",
-            "_untouchable",
+            "_management_network",
             "nic_link",
             "rdma_host",
             "rdma_info",

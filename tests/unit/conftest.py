@@ -15,7 +15,7 @@ import pytest
 from module_args import module_args
 from returned import SEEN, missing, returned
 
-from ansible_collections.railops.rdma.plugins.module_utils import _check, _untouchable
+from ansible_collections.railops.rdma.plugins.module_utils import _check, _management_network
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 
 MODULES = "ansible_collections.railops.rdma.plugins.modules"
@@ -46,7 +46,7 @@ def pytest_sessionfinish(session, exitstatus):
 @pytest.fixture(autouse=True)
 def host_of_its_own():
     """Forget what the host of the test before said of its network."""
-    _untouchable.query.cache_clear()
+    _management_network.query.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def call(capsys, monkeypatch):
 
     def run(name, /, **params):
         module = importlib.import_module(f"{MODULES}.{name}")
-        _untouchable.query.cache_clear()
+        _management_network.query.cache_clear()
         with module_args(params), pytest.raises(SystemExit):
             module.main()
         return returned(name, json.loads(capsys.readouterr().out))

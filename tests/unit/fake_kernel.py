@@ -47,12 +47,12 @@ class FakeKernel:
     def __exit__(self, *dummy):
         pass
 
-    def read(self, want, untouchable):
+    def read(self, want, management_network):
         return Host(
             self.snapshot,
             names={name: name for name in self.snapshot.links},
             addresses=self.snapshot.addresses,
-            untouchable=untouchable,
+            management_network=management_network,
         )
 
     def again(self, host):

@@ -22,6 +22,7 @@ from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
 from .._check import deviation, in_the_way
 from .._errors import Problem, RdmaError
 from .._files import ETHERNET, INFINIBAND, HostFiles, Sysfs
+from .._management_network import read_management_network
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import model, rollback
@@ -35,7 +36,6 @@ from .._route.path_checks import foreign_check
 from .._route.path_kernel import foreign_routes
 from .._route.problems import problems_of
 from .._route.want import WantRail, named, parse_want, without
-from .._untouchable import read_untouchable
 from . import renumbered
 from .disturb import look_at_drift, look_at_work
 from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
@@ -131,7 +131,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     sysfs = Sysfs()
     options = options_of("policy_route", route_options.SPEC, request)
     want = parse_want(options)
-    kept = read_untouchable(sysfs)
+    kept = read_management_network(sysfs)
     called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
     ports = {rail.asked: rail.interface for rail in want.rails}
     if plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":

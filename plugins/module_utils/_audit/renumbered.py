@@ -20,14 +20,14 @@ from .._check import STRANGE, deviation
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._files import Sysfs
+from .._management_network import read_management_network
 from .._persist.host import Host
 from .._route.model import PROTOCOL, PROTOCOL_NAME
 from .._route.retained import read_retained
-from .._untouchable import read_untouchable
 
 if t.TYPE_CHECKING:
+    from .._management_network import ManagementNetwork
     from .._route.model import Snapshot
-    from .._untouchable import Untouchable
     from .groups import Checks, Facts, Request
 
     Here = set[tuple[str, str]]
@@ -41,7 +41,7 @@ FIX = (
 MARKS = {str(PROTOCOL), hex(PROTOCOL), PROTOCOL_NAME}
 
 
-def proved(kept: Untouchable, named: Snapshot) -> Here:
+def proved(kept: ManagementNetwork, named: Snapshot) -> Here:
     """Return the addresses that are ours: our own files name them, or they or a rule for them have our protocol."""
     found = {(item.interface, item.address) for item in named.addresses}
     rules = [rule for _links, _held, rules in kept.seen for rule in rules if str(rule.get("protocol")) in MARKS]
@@ -58,7 +58,7 @@ def look(request: Request) -> tuple[Checks, Facts]:
     ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
-    kept = read_untouchable(Sysfs())
+    kept = read_management_network(Sysfs())
     live = {(name, item["local"]) for name, item in kept.held}
     out = [(_port(host, rail), rail.get("vlan") or 0) for rail in request.params.get("out_of_service") or []]
     apart = {name for port, vlan in out for name in (port, vlan_interface(port, vlan))}

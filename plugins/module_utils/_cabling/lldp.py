@@ -15,7 +15,7 @@ import socket
 import struct
 import typing as t
 
-from .._intake import Nonsense, fitting, measured, parsed
+from .._validation import InvalidData, parsed, sanitize, validate
 
 ARGV = ("lldpcli", "-f", "json0", "show", "neighbors", "details")
 SWITCH_CAPABILITIES = frozenset({"Bridge", "Router"})
@@ -37,14 +37,14 @@ def parse_lldp(text: str) -> dict[str, Neighbor]:
 
     :raises ValueError: when the text is not lldpcli's JSON.
     """
-    data = fitting(measured(parsed(text)), {"lldp": [{}]}, "the answer")
+    data = validate(sanitize(parsed(text)), {"lldp": [{}]}, "the answer")
     found: dict[str, list[Neighbor]] = {}
     for part in data["lldp"]:
-        for row in fitting(part.get("interface", []), [{"name": str}], "interface"):
+        for row in validate(part.get("interface", []), [{"name": str}], "interface"):
             try:
                 found.setdefault(row["name"], []).append(_of_lldpd(row))
             except (AttributeError, IndexError, KeyError, TypeError) as exc:
-                raise Nonsense(f"a neighbor without {exc}") from None
+                raise InvalidData(f"a neighbor without {exc}") from None
     return {name: best(found[name]) for name in sorted(found)}
 
 

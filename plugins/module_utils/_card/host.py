@@ -16,8 +16,8 @@ from .port_roles import carried, serving, standing, used_vf
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
+    from .._management_network import ManagementNetwork
     from .._programs import Machine
-    from .._untouchable import Untouchable
 
 LAYER_OF_TYPE = {INFINIBAND: "InfiniBand", ETHERNET: "Ethernet"}
 # BlueField 2, 3 (with its Lx and SuperNIC models) and 4, and what their integrated controllers are called (pci.ids).
@@ -25,11 +25,11 @@ BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 
 
 def read_cards(
-    machine: Machine, untouchable: t.Callable[[], Untouchable], prefixes: t.Iterable[str] = ()
+    machine: Machine, management_network: t.Callable[[], ManagementNetwork], prefixes: t.Iterable[str] = ()
 ) -> tuple[Card, ...]:
     """Return the cards in PCI order, each with what it does beside carrying rails.
 
-    :param untouchable: returns what carries the host's own network; asked only when there are cards.
+    :param management_network: returns what carries the host's own network; asked only when there are cards.
     :param prefixes: the networks of the fabric, whose addresses a card may have.
     """
     tree = read_pci(machine)
@@ -39,7 +39,7 @@ def read_cards(
             functions.setdefault(nic.card, []).append(nic)
     if not functions:
         return ()
-    kept = untouchable()
+    kept = management_network()
     if machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
         raise RdmaError(
             "This host has no program `rdma`: which card carries its own network or storage is not known.",
@@ -79,7 +79,7 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 
 
 def _roles(
-    machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], kept: Untouchable
+    machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], kept: ManagementNetwork
 ) -> dict[str, str]:
     boards = serving(machine, [item for items in functions.values() for item in items])
     found = {card: role for card, (_vpd, role) in boards.items() if role}

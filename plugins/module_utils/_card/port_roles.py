@@ -22,8 +22,8 @@ from .vpd import parse_vpd, serves_switches
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
+    from .._management_network import ManagementNetwork
     from .._programs import Machine
-    from .._untouchable import Untouchable
     from .pci import PciFunction, PciTree
 
 OURS = ("143", "railops")
@@ -49,7 +49,7 @@ USERS = frozenset(
 NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
 
 
-def carried(machine: Machine, kept: Untouchable) -> dict[str, str]:
+def carried(machine: Machine, kept: ManagementNetwork) -> dict[str, str]:
     """Return what interfaces and RDMA devices carry of the host's own network and storage, by folder in /sys/class.
 
     :param kept: what carries the host's own network.
@@ -62,7 +62,9 @@ def carried(machine: Machine, kept: Untouchable) -> dict[str, str]:
     return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
-def standing(kept: Untouchable, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()) -> dict[str, str]:
+def standing(
+    kept: ManagementNetwork, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()
+) -> dict[str, str]:
     """Return what would go with an interface's name or kind, by interface: members, what stands on it, addresses.
 
     :param kept: what `ip` said of the host.

@@ -13,9 +13,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._check import deviation
 from .._errors import InputError, RdmaError
+from .._management_network import read_management_network
 from .._module import rails_spec
 from .._programs import Machine
-from .._untouchable import read_untouchable
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards
 from .mlxconfig import number
@@ -49,7 +49,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     """Bring the selected cards to what they shall be and describe what happened."""
     machine = Machine(module=module)
     prefixes = params["rdma_prefixes"] or []
-    cards = read_cards(machine, lambda: read_untouchable(machine), prefixes)
+    cards = read_cards(machine, lambda: read_management_network(machine), prefixes)
     by_rails = any(item["select"] in (RAILS, OTHERS) for item in params["cards"])
     if by_rails and params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_missing]")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .._errors import Problem
 from .._fabric.labels import NETWORK, SRIOV
 from .._fabric.labels import SPIDERPOOL as SPIDERPOOL_API
-from .._words import shortened
+from .._formatting import shortened
 from .compare import applied
 from .components import MULTUS, SPIDERPOOL, SRIOV_OPERATOR, Release, owner_of, version_of
 from .model import Json

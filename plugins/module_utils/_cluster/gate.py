@@ -20,7 +20,7 @@ from numbers import Real
 
 from .._fabric.labels import GATE_TAINT, OUR_NODES
 from .._fabric.shapes import Verdict
-from .._intake import fitting, measured, parsed
+from .._validation import parsed, sanitize, validate
 from .model import Json
 from .nodes import lost_nodes
 
@@ -72,7 +72,7 @@ class GateMemory:
     def of(cls, text: str) -> GateMemory | None:
         """Read the annotation; None where it is not one of ours: the node itself may write it."""
         try:
-            data = fitting(measured(parsed(text)), _NOTE, "the note")
+            data = validate(sanitize(parsed(text)), _NOTE, "the note")
         except ValueError:
             return None
         memory = cls(**{key: data.get(key) for key in _NOTE})

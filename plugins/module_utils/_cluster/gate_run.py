@@ -17,7 +17,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._errors import RdmaError
 from .._fabric.lock import read_lock
 from .._fabric.shapes import Verdict
-from .._intake import FILE, excerpt, parsed
+from .._validation import FILE, excerpt, parsed
 from . import gate
 from .answers import Gone, Stale
 from .client import THREADS, Cluster

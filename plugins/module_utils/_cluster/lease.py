@@ -5,7 +5,7 @@
 """On the controller: one run at a time on a fabric, by a Lease that a process of the run renews and releases.
 
 The process ends with the run, however that ends; a lease that nobody renewed for 60 s is free. Without a cluster that
-answers, the hosts keep other runs away (`_hold`), and the process tells later runs on this controller who still lives.
+answers, hosts keep other runs away (`_host_lock`), and the process shows later runs of this controller which runs live.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._detach import detach
 from .._errors import RdmaError
-from .._hold import SECONDS, SINCE, taken
+from .._host_lock import SECONDS, SINCE, lock_held
 from . import library
 from .answers import Gone, Stale
 from .client import Cluster
@@ -71,7 +71,7 @@ class Lease:
             if found and other:
                 mark = (other, spec.get("renewTime"), found["metadata"]["uid"])
                 if seen not in (None, mark):
-                    raise taken(other)
+                    raise lock_held(other)
                 if seen is None:
                     seen, until = mark, time.monotonic() + SECONDS
                     free = f"it is free if that run does not come again within {SECONDS:.0f} s"

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing as t
 
-from .._words import shortened
+from .._formatting import shortened
 from .model import Json, below
 
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]

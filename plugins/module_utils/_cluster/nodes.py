@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, ZONE_LABEL
-from .._words import shortened
+from .._formatting import shortened
 from .model import Json
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"

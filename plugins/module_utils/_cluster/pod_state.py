@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from .._intake import line, measured, parsed
+from .._validation import line, parsed, sanitize
 from .model import Json
 
 # How far a pod must be for the kubelet to say this: a warning is over when something of a later stage has followed.
@@ -252,7 +252,7 @@ def last_lines(log: str, most: int = 3, width: int = 300) -> str:
 
 def _plain(text: str) -> str:
     try:
-        row = measured(parsed(text))
+        row = sanitize(parsed(text))
         return f"{row['level']} {row['msg']}".strip()
     except (ValueError, KeyError, TypeError):
         return text

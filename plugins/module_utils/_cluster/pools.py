@@ -16,7 +16,7 @@ import re
 import typing as t
 
 from .._fabric.facts import status_rows
-from .._words import shortened
+from .._formatting import shortened
 from .model import Json
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from .._intake import Nonsense, fitting, measured, parsed
+from .._validation import InvalidData, parsed, sanitize, validate
 from .labels import DECLARED, POD_STATUS, profile_name
 from .lock import FACTS, verified
 
@@ -121,7 +121,7 @@ def status_rows(meta: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     :param meta: the pod's metadata; whoever may change the pod may have written them.
     """
     try:
-        rows = measured(parsed((meta.get("annotations") or {}).get(POD_STATUS) or "[]"))
-        return t.cast("list[dict[str, t.Any]]", fitting(rows, [_STATUS], "what Multus noted"))
-    except Nonsense:
+        rows = sanitize(parsed((meta.get("annotations") or {}).get(POD_STATUS) or "[]"))
+        return t.cast("list[dict[str, t.Any]]", validate(rows, [_STATUS], "what Multus noted"))
+    except InvalidData:
         return []

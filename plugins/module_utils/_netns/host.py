@@ -11,8 +11,8 @@ import re
 import typing as t
 
 from .._errors import RdmaError
-from .._intake import excerpt
 from .._systemd import named
+from .._validation import excerpt
 from . import initramfs
 from . import plan as planning
 from .plan import Have, Plan, Support, Want

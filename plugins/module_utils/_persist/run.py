@@ -14,10 +14,10 @@ from dataclasses import asdict
 from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in_the_way, warning
 from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
+from .._management_network import read_management_network
 from .._route.options import RAILS
 from .._route.retained import MANAGED_STATE
-from .._route.want import Want, asked, named, untouchable_problem
-from .._untouchable import read_untouchable
+from .._route.want import Want, asked, management_network_problem, named
 from . import sysctl
 from .apart import Apart
 from .foreign import judged
@@ -203,14 +203,14 @@ def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
             yield warning("persist_existing", path, copy, cause, f"Remove {copy} when it is not needed.")
 
 
-def refuse_untouchable(want: Want, host: Host) -> None:
+def refuse_management_network(want: Want, host: Host) -> None:
     """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
     if not want.present or not host.live:
         return
-    kept = read_untouchable(Sysfs())
+    kept = read_management_network(Sysfs())
     places = [(rail, host.interface(rail.interface, rail.pci)) for rail in want.rails]
     problems = [
-        untouchable_problem(f"rails[{number}]", rail, name, kept.why(name))
+        management_network_problem(f"rails[{number}]", rail, name, kept.why(name))
         for number, (rail, name) in enumerate(places)
         if kept.why(name) and not want.force & {rail.interface, rail.pci, name}
     ]
@@ -224,7 +224,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     report = check_mode and params["on_problem"] == "report"
     try:
         want = asked(params)
-        refuse_untouchable(want, host)
+        refuse_management_network(want, host)
         manager, stage = params["manager"], params["stage"]
         more = {"report": report, "stage": stage, "whole": module._verbosity > 0}
         return converge(want, host, manager, check_mode=check_mode, **more)

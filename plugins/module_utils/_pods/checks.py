@@ -19,7 +19,7 @@ from .._cluster.model import Json
 from .._cluster.pod_state import name_of, ready, trouble
 from .._fabric.facts import PodNetwork, networks_of, status_rows
 from .._fabric.shapes import HostPlan
-from .._intake import line
+from .._validation import line
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import typing as t
 from dataclasses import dataclass
 
 from .._cluster import library
-from .._intake import line, parsed
+from .._validation import line, parsed
 from .client import PodCluster
 
 STREAM_ERROR: str | None = None

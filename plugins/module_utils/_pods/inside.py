@@ -17,7 +17,7 @@ from .._check import Check
 from .._cluster.model import Json
 from .._fabric.attachments import ATTACHMENTS
 from .._fabric.facts import status_rows
-from .._intake import Nonsense, fitting, measured, parsed
+from .._validation import InvalidData, parsed, sanitize, validate
 from .checks import Attached, Network, PodNode, attached, check
 
 # One line a GID: its file, itself, and the interface that it belongs to where the pod sees that.
@@ -89,8 +89,8 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
     checks = []
     for name in outputs.keys() - {"gids"}:
         try:
-            printed[name] = fitting(measured(parsed(outputs[name] or "[]")), [_ROW], "what it printed")
-        except Nonsense as exc:
+            printed[name] = validate(sanitize(parsed(outputs[name] or "[]")), [_ROW], "what it printed")
+        except InvalidData as exc:
             argv = " ".join(COMMANDS[name])
             cause = f"it printed {exc}"
             checks.append(check("pod_exec", node.name, None, f"rows of {argv}", "nonsense", cause, _IMAGE))

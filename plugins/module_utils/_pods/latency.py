@@ -16,9 +16,9 @@ import signal
 import typing as t
 from dataclasses import dataclass
 
-from .._intake import ADDRESS, INTERFACE, line
 from .._probe.perftest import explain, judge, parse
 from .._probe.schedule import HostPair, schedule
+from .._validation import ADDRESS, INTERFACE, line
 from .checks import PodNode, attached, check, left_out
 from .place import DOWN, fix_of
 

@@ -15,9 +15,9 @@ from .._cabling.look import ask_lldpd
 from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs
+from .._management_network import read_management_network
 from .._module import rails_spec
 from .._ports import ports_of
-from .._untouchable import read_untouchable
 from . import plan as planning
 from .backends import BACKENDS, QosError
 from .device import Nic
@@ -114,12 +114,12 @@ class QosRun:
                 interfaces=other,
             )
 
-    def refuse_untouchable(self) -> None:
+    def refuse_management_network(self) -> None:
         """Refuse interfaces that carry the host's own network, unless forced."""
         if not self.rails or self.params["force"]:
             return
-        untouchable = read_untouchable(self.sysfs)
-        if taken := [name for name in sorted(self.rails) if untouchable.why(name)]:
+        management_network = read_management_network(self.sysfs)
+        if taken := [name for name in sorted(self.rails) if management_network.why(name)]:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
@@ -273,7 +273,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, write unless in check mode, and report."""
     doing = QosRun(params, QosFiles(module=module), check_mode=check_mode)
-    doing.refuse_untouchable()
+    doing.refuse_management_network()
     doing.read()
     settings = doing.settings()
     units = {

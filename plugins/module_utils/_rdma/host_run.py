@@ -15,9 +15,9 @@ from ansible.module_utils.basic import AnsibleModule
 from .._card.pci import normal_address
 from .._card.port_roles import carried, standing
 from .._errors import InputError, Problem
+from .._management_network import read_management_network
 from .._module import rails_spec
 from .._programs import Machine
-from .._untouchable import read_untouchable
 from .host import Host
 from .host_model import Rail, Want
 from .host_plan import plan_host, wanted_modules
@@ -77,7 +77,7 @@ def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
 
 
 def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
-    kept = read_untouchable(machine)
+    kept = read_management_network(machine)
     others = standing(kept, params["rdma_prefixes"] or (), params["adopt_ports"])
     return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
 

@@ -13,8 +13,8 @@ from ansible.module_utils.basic import AnsibleModule
 from .._cabling.look import ask_lldpd
 from .._errors import RdmaError
 from .._files import Sysfs
+from .._management_network import read_management_network
 from .._module import rails_spec
-from .._untouchable import read_untouchable
 from . import verbs
 from .checks import check_rails
 from .files import file_checks
@@ -37,7 +37,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     answers, missing = verbs.read()
     merge_verbs(info, answers)
     try:
-        kept = read_untouchable(sysfs)
+        kept = read_management_network(sysfs)
         info["default_interfaces"] = sorted(kept.default | kept.connection)
     except RdmaError as exc:
         missing.append(str(exc))

@@ -20,7 +20,7 @@ import typing as t
 
 from .._fabric.numbers import MANAGER
 from .._files import INFINIBAND, Sysfs
-from .._library import provide
+from .._pyroute2 import provide
 from . import netlink as nl
 from .devices import kind_of, mac_of
 from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule

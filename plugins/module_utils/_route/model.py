@@ -14,7 +14,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from .._untouchable import Untouchable
+from .._management_network import ManagementNetwork
 
 if t.TYPE_CHECKING:
     from .want import WantRail
@@ -218,7 +218,7 @@ class Host:
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
     `tables` are those that were read, `claimed` those of the fabric; `planned` the addresses of the rails; `addresses`
     are all of the host;
-    `untouchable` is what carries the host's own network, and `paths` the addresses whose routes must not get lost;
+    `management_network` carries the host's own network, and `paths` are the addresses whose routes must stay;
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
     that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
@@ -232,7 +232,7 @@ class Host:
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()
     paths: tuple[str, ...] = ()
-    untouchable: Untouchable = field(default_factory=Untouchable)
+    management_network: ManagementNetwork = field(default_factory=ManagementNetwork)
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)
     coming: frozenset[str] = frozenset()

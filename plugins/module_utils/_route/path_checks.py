@@ -12,7 +12,7 @@ import typing as t
 
 from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
-from .._words import shortened
+from .._formatting import shortened
 from .checks import DORMANT
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
 from .own import Mine

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from .._errors import Problem
 from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU
-from .._words import shortened
+from .._formatting import shortened
 from . import model
 from .own import Mine, in_metrics
-from .want import NO_INTERFACE, Want, WantRail, untouchable_problem
+from .want import NO_INTERFACE, Want, WantRail, management_network_problem
 from .wanted import covers, inside, wanted
 
 MOST_NAMES = 5
@@ -42,8 +42,8 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
     for number, rail in enumerate(want.rails):
         place, link = f"rails[{number}]", model.port_of(rail, host)
         forced = link is not None and bool(want.force & {rail.asked, link.name})
-        if link and not forced and (carried := host.untouchable.why(link.name)):
-            yield untouchable_problem(place, rail, link.name, carried)
+        if link and not forced and (carried := host.management_network.why(link.name)):
+            yield management_network_problem(place, rail, link.name, carried)
         for item in _rail_problems(want, rail, link, host, seen, forced=forced):
             yield replace(item, place=f"{place}.{item.place}", problem=f"{rail.name}: {item.problem}")
     for key, _value in want.sysctls if want.present else ():
@@ -144,7 +144,7 @@ def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pro
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
-    peer = host.untouchable.peer
+    peer = host.management_network.peer
     for prefix in want.prefixes if peer else ():
         if inside(peer, prefix):
             yield Problem(

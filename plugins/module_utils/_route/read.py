@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._fabric.numbers import MANAGER
 from .._files import Sysfs
-from .._untouchable import BEYOND, Untouchable
+from .._management_network import BEYOND, ManagementNetwork
 from . import decode as rt
 from . import model
 from . import netlink as nl
@@ -42,12 +42,12 @@ class Reader(Decoder):
         for ask in self._sockets.values():
             ask.close()
 
-    def read(self, want: Want, untouchable: Untouchable | None = None) -> model.Host:
+    def read(self, want: Want, management_network: ManagementNetwork | None = None) -> model.Host:
         """Return what the wanted state has to do with.
 
-        :param untouchable: what carries the host's own network.
+        :param management_network: what carries the host's own network.
         """
-        kept, retained = untouchable or Untouchable(), read_retained()
+        kept, retained = management_network or ManagementNetwork(), read_retained()
         devices = [rail.device for rail in want.rails if rail.vlan]
         ports = read_ports()
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
@@ -74,7 +74,7 @@ class Reader(Decoder):
             names=names,
             addresses=frozenset(addresses),
             paths=paths,
-            untouchable=kept,
+            management_network=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all={
                 key: self._read_sysctl(model.of_all(key)) or "" for key, _value in want.sysctls if model.of_all(key)

@@ -15,8 +15,8 @@ from ansible.module_utils.basic import AnsibleModule
 from .._check import deviation, in_the_way
 from .._errors import InputError, RdmaError
 from .._files import Sysfs
-from .._library import drop
-from .._untouchable import Untouchable, read_untouchable
+from .._management_network import ManagementNetwork, read_management_network
+from .._pyroute2 import drop
 from .decode import pyroute2_problem
 from .echo import Sweep
 from .kernel import Kernel
@@ -37,17 +37,17 @@ UNDO_SECONDS = 60
 
 
 def converge(
-    want: Want, untouchable: Untouchable, *, check_mode: bool, timeout: int = 0, report: bool = False
+    want: Want, management_network: ManagementNetwork, *, check_mode: bool, timeout: int = 0, report: bool = False
 ) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
-    :param untouchable: what carries the host's own network.
+    :param management_network: what carries the host's own network.
     :param timeout: seconds until the rollback timer takes the change back; 0 is without a rollback timer.
     :param report: whether a rail without an interface is reported, and the others planned.
     """
     token = ""
     with Kernel() as kernel:
-        plan = decide(want, kernel.read(want, untouchable), report=report)
+        plan = decide(want, kernel.read(want, management_network), report=report)
         waiting = None if check_mode else pending()
         if waiting and not timeout:
             raise still_waiting(waiting)
@@ -135,7 +135,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         elif params["confirm"]:
             made = keep(params, check_mode=check_mode)
         else:
-            want, kept, timeout = asked(params), read_untouchable(Sysfs()), params["confirm_timeout"]
+            want, kept, timeout = asked(params), read_management_network(Sysfs()), params["confirm_timeout"]
             report = check_mode and params["on_problem"] == "report"
             made = converge(want, kept, check_mode=check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.

@@ -294,7 +294,7 @@ def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
             )
 
 
-def untouchable_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
+def management_network_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
     """Return the refusal of a rail whose interface carries the host's own network.
 
     :param carried: what of the host's own network.

@@ -10,8 +10,8 @@ import typing as t
 from dataclasses import replace
 
 from ...module_utils._check import Check, compared, deviation, ok, skipped
+from ...module_utils._formatting import shortened
 from ...module_utils._probe.perftest import TOOLS
-from ...module_utils._words import shortened
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES, AcceptFleet, AcceptReport, Judge, Outcome, StepGroup

@@ -19,9 +19,9 @@ from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import DEVIATION, OK
 from ...module_utils._fabric.shapes import PlanFile, Verdict, planned_rails
-from ...module_utils._intake import Nonsense, fitting, line, measured
+from ...module_utils._formatting import natural
 from ...module_utils._probe.perftest import TOOLS
-from ...module_utils._words import natural
+from ...module_utils._validation import InvalidData, line, sanitize, validate
 from .._host_plan import read_host_plan
 from .._refusal import Refusal
 from .._verdict import files
@@ -114,13 +114,13 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
     if have.get("step") != number:
         have = {"step": number, "error": ""}
     try:
-        told = fitting(result.get("tests") or [], [_TEST], "tests")
+        told = validate(result.get("tests") or [], [_TEST], "tests")
         # Its output is read line by line, as it is.
         tests = [
-            {**dict.fromkeys(_TEST), **measured({**test, "output": None}), "output": cut(test.get("output"))}
+            {**dict.fromkeys(_TEST), **sanitize({**test, "output": None}), "output": cut(test.get("output"))}
             for test in told
         ]
-    except Nonsense as exc:
+    except InvalidData as exc:
         result, tests = {"failed": True, "msg": f"its answer is refused: {exc}"}, []
     if phase == "serve":
         have["served"] = tests

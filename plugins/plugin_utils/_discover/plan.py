@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from ...module_utils._cabling.lldp import heard_on, named_by_mac
 from ...module_utils._card.pci import pci_key
-from ...module_utils._intake import INTERFACE, LINK, PCI, Nonsense, excerpt, fitting, measured
-from ...module_utils._words import natural
+from ...module_utils._formatting import natural
+from ...module_utils._validation import INTERFACE, LINK, PCI, InvalidData, excerpt, sanitize, validate
 
 NETWORKS = {"Ethernet": "roce", "InfiniBand": "infiniband"}
 
@@ -149,11 +149,11 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     for host in sorted(infos, key=natural):
         try:
             if info := infos[host]:
-                told[host] = fitting(measured(info), INFO, "info")
+                told[host] = validate(sanitize(info), INFO, "info")
             else:
                 fix = "Make it reachable and run discover again."
                 findings.append(HostFinding(host, None, "no answer", "It did not answer.", fix))
-        except Nonsense as exc:
+        except InvalidData as exc:
             fix = "Look at the host: what answers there is not this collection's module."
             findings.append(HostFinding(host, None, "nonsense", f"Its answer is refused: {exc}.", fix))
     hosts = list(told)

@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from ...module_utils._fabric.lock import LOCK
-from ...module_utils._words import natural, shortened
+from ...module_utils._formatting import natural, shortened
 from .._fabric.model import NO_SLOT, Fabric, Node, Retired
 from .check import SHOWN, Checker, shown
 from .input import Options

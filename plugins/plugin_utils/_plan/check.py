@@ -18,7 +18,7 @@ import typing as t
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
-from ...module_utils._intake import excerpt
+from ...module_utils._validation import excerpt
 from .._fabric.model import WIDTH, Prefix
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

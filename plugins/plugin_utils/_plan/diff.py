@@ -16,8 +16,8 @@ import typing as t
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan, out_text
+from ...module_utils._formatting import natural, shortened
 from ...module_utils._intervals import size
-from ...module_utils._words import natural, shortened
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
 from .._fabric.totals import pool_count, rdma_prefixes
 from .._report.equal import ADDRESS, folded

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.attachments import ATTACHMENTS, names_of
 from ...module_utils._fabric.numbers import IPOIB_CONNECTED_MTU, claimed, taken_by
-from ...module_utils._intake import LABEL
+from ...module_utils._validation import LABEL
 from .._fabric.model import Fabric, Lossless, Prefix
 from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from . import space

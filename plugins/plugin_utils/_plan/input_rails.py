@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ...module_utils._fabric.numbers import MAX_RAILS
-from ...module_utils._intake import LABEL, PCI
+from ...module_utils._validation import LABEL, PCI
 from .._fabric.model import Prefix, Rail, Zone
 from .._fabric.options import OPTIONS
 from .check import INTERFACE, RESOURCE, Checker, is_switch_name, shown

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.attachments import NONE
 from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
-from ...module_utils._intake import LABEL
-from ...module_utils._words import natural
+from ...module_utils._formatting import natural
+from ...module_utils._validation import LABEL
 from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
 from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
 from .check import SUBDOMAIN, Checker, shown

@@ -20,7 +20,7 @@ from dataclasses import replace
 from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.labels import labels
 from ...module_utils._fabric.lock import NEWER
-from ...module_utils._words import natural, shortened
+from ...module_utils._formatting import natural, shortened
 from .lock import Lock, parse_lock
 from .moves import SHOWN, Moves
 

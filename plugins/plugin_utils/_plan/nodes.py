@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._intake import HOST, PCI
+from ...module_utils._validation import HOST, PCI
 from .._fabric.model import NO_SLOT, Fabric, Node
 from .check import INTERFACE, SUBDOMAIN, Checker, is_switch_name, shown
 

@@ -16,7 +16,7 @@ from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.backends import NVIDIA, SPIDER
 from ...module_utils._fabric.labels import DECLARED, KUSTOMIZE, POLICY, SRIOV
 from ...module_utils._fabric.lock import KUSTOMIZATION
-from ...module_utils._words import shortened
+from ...module_utils._formatting import shortened
 from .._fabric.model import MAX_POOL, FabricPlan
 from .._fabric.names import Body, config_name, full_resource, interfaces_of, labeled, manifest, node_label, profiles
 from . import nv_ipam

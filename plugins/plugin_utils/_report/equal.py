@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ...module_utils._check import SKIPPED
 from ...module_utils._fabric.shapes import Section, Verdict
+from ...module_utils._formatting import count, natural, shortened
 from ...module_utils._intervals import merge
-from ...module_utils._words import count, natural, shortened
 
 # IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...module_utils._fabric.labels import DECLARED
-from ...module_utils._words import count
+from ...module_utils._formatting import count
 from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone, address_text, range_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ...module_utils._fabric.labels import DECLARED
-from ...module_utils._words import count
+from ...module_utils._formatting import count
 from .._fabric.model import FabricPlan, address_text
 from .facts import CODE_TITLES, PlanReport, collect, rail_table, subtitle, used_columns
 from .html import render_html

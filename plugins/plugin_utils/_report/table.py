@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils._intake import shown
+from ...module_utils._validation import shown
 
 
 def md(value: t.Any) -> str:

@@ -15,7 +15,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._intake import shown
+from ...module_utils._validation import shown
 from .equal import SECTIONS, differing, section_of
 
 # A rail's state by the verdict's, as the page knows it.

@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION
 from ...module_utils._fabric.shapes import Cause
-from ...module_utils._words import natural, shortened
+from ...module_utils._formatting import natural, shortened
 from .._report.equal import ADDRESS, SECTIONS, folded
 from .causes import Found, rank
 from .phrases import Phrase, phrase_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING, Check, deviation, skipped
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._words import natural
+from ...module_utils._formatting import natural
 from .._report.equal import entries
 from .repairs import COMPLETE, Repair, repair_of
 

@@ -16,7 +16,7 @@ import typing as t
 from numbers import Real
 
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._intake import FILE, fitting, parsed
+from ...module_utils._validation import FILE, parsed, validate
 
 VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
 _CAUSE = {"check": str, "sentence": str, "hosts": [str], "rails": [str]}
@@ -85,7 +85,7 @@ def read_verdict(verify_dir: str) -> Verdict | None:
 def read_history(verify_dir: str) -> list[dict[str, t.Any]]:
     """Return what is kept of the last verdicts, the newest first; empty when it is not there or broken."""
     try:
-        found = fitting(read_json(os.path.join(verify_dir, HISTORY)), _RECORDS, "it")
+        found = validate(read_json(os.path.join(verify_dir, HISTORY)), _RECORDS, "it")
     except ValueError:
         return []
     return t.cast("list[dict[str, t.Any]]", found["verdicts"])

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...module_utils._check import Check
-from ...module_utils._intake import ADDRESS, INTERFACE
+from ...module_utils._validation import ADDRESS, INTERFACE
 
 _WORD = r"[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
 _SETTING = r"net[./][A-Za-z0-9_./-]{1,100}=\d{1,10}"

@@ -15,7 +15,18 @@ from numbers import Real
 from operator import itemgetter
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, Check
-from ...module_utils._intake import DEPTH, INTERFACE, LABEL, LETTERS, VALUES, Nonsense, excerpt, fitting, line, measured
+from ...module_utils._validation import (
+    DEPTH,
+    INTERFACE,
+    LABEL,
+    LETTERS,
+    VALUES,
+    InvalidData,
+    excerpt,
+    line,
+    sanitize,
+    validate,
+)
 from .fixes import with_known_fix
 from .ids import IDS
 from .outliers import COMPARED
@@ -71,7 +82,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = 
 
     def walk(value: t.Any, depth: int) -> None:
         if not depth:
-            raise Nonsense(f"nested more than {DEPTH} deep")
+            raise InvalidData(f"nested more than {DEPTH} deep")
         if not isinstance(value, dict):
             inner: t.Collection[t.Any] = value if isinstance(value, (list, tuple)) else ()
         elif "checks" in value:
@@ -88,18 +99,18 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = 
                     answer.checks.append(t.cast("Check", item))
                 else:
                     walk(item, depth - 1)
-            except Nonsense as exc:
+            except InvalidData as exc:
                 answer.wrong.append(str(exc))
             if min(left) < 0:
-                raise Nonsense(f"more than {VALUES:,} values or {LETTERS:,} letters")
+                raise InvalidData(f"more than {VALUES:,} values or {LETTERS:,} letters")
             if len(answer.checks) > most:
-                raise Nonsense(f"more than {most:,} checks")
+                raise InvalidData(f"more than {most:,} checks")
         if isinstance(value, dict) and value.get("facts") and "checks" in value:
-            answer.facts.update(_facts(measured(value["facts"], left), frozenset(rails)))
+            answer.facts.update(_facts(sanitize(value["facts"], left), frozenset(rails)))
 
     try:
         walk([nested], DEPTH)
-    except Nonsense as exc:
+    except InvalidData as exc:
         answer.wrong.append(str(exc))
     if hosts is None:
         answer.checks[:] = map(with_known_fix, answer.checks)
@@ -109,13 +120,13 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = 
 def _facts(facts: t.Any, rails: frozenset[str]) -> Json:
     """Return the facts of a host, which speaks for the plan's rails alone.
 
-    :raises Nonsense: they are none.
+    :raises InvalidData: they are none.
     """
-    fitting(facts, _FACTS, "the facts")
+    validate(facts, _FACTS, "the facts")
     if not rails:
         return {key: facts[key] for key in _FACTS if key in facts}
     shape = {"health": (None, {"rails": (None, {rails: _PORT})}), "macs": (None, {rails: INTERFACE})}
-    return t.cast("Json", fitting(facts, shape, "the facts"))
+    return t.cast("Json", validate(facts, shape, "the facts"))
 
 
 def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]) -> bool:
@@ -139,19 +150,19 @@ def _is_rail(rail: t.Any, rails: t.Collection[str]) -> bool:
 def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]) -> Check:
     """Return a check with the contract's keys.
 
-    :raises Nonsense: it is none, by id and rail as far as these are known.
+    :raises InvalidData: it is none, by id and rail as far as these are known.
     """
     name, rail = row["id"], row.get("rail")
     if not isinstance(name, str) or name not in IDS:
-        raise Nonsense(f"{excerpt(name)} is no id of a check")
+        raise InvalidData(f"{excerpt(name)} is no id of a check")
     if not _is_rail(rail, rails):
-        raise Nonsense(f"{excerpt(rail)} is no rail (check {name})")
+        raise InvalidData(f"{excerpt(rail)} is no rail (check {name})")
     what = f"{name} of {rail or 'the host'}"
     try:
-        made = measured({key: row.get(key) for key in _WHOLE}, left)
-    except Nonsense as exc:
-        raise Nonsense(f"{what} is {exc}") from None
-    fitting(made, _CHECK, what)
+        made = sanitize({key: row.get(key) for key in _WHOLE}, left)
+    except InvalidData as exc:
+        raise InvalidData(f"{what} is {exc}") from None
+    validate(made, _CHECK, what)
     return t.cast("Check", {key: value for key, value in made.items() if value is not None or key in KEYS})
 
 
@@ -164,8 +175,8 @@ def result_in(result: t.Mapping[str, t.Any], rails: t.Collection[str] = ()) -> J
     checks, facts, wrong = answer = answer_in(parts, rails)
     head = dict.fromkeys(_RESULT)
     try:
-        head = fitting(measured({key: result.get(key) for key in head}), _RESULT, "the result")
-    except Nonsense as exc:
+        head = validate(sanitize({key: result.get(key) for key in head}), _RESULT, "the result")
+    except InvalidData as exc:
         wrong.append(str(exc))
     error = line(head["error"], answer.error)
     return {**head, "host": result["host"], "error": error, "checks": checks, "facts": facts}

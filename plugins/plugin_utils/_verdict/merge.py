@@ -17,7 +17,7 @@ from collections import Counter
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check, warning
 from ...module_utils._fabric.facts import OutRow
 from ...module_utils._fabric.shapes import Verdict, out_text
-from ...module_utils._words import count, natural
+from ...module_utils._formatting import count, natural
 from .._report.equal import entries, section_of, unseen_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in

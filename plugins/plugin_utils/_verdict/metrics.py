@@ -17,7 +17,7 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, OK, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._intake import shown
+from ...module_utils._validation import shown
 from .merge import deviations, tally
 
 Sample = tuple[t.Mapping[str, str], float]

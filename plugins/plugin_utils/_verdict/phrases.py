@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ...module_utils._words import shortened
+from ...module_utils._formatting import shortened
 from .._report.equal import ADDRESS, differing
 
 Checked = t.Mapping[str, t.Any]

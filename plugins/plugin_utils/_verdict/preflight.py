@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, Check
 from ...module_utils._errors import grouped, with_id
-from ...module_utils._intake import line
-from ...module_utils._words import count
+from ...module_utils._formatting import count
+from ...module_utils._validation import line
 from .._report.equal import folded
 from .intake import Answer
 

@@ -11,7 +11,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 
 from ...module_utils._check import skipped
-from ...module_utils._intake import line
+from ...module_utils._validation import line
 from .._host_plan import read_host_plan, read_plan
 from .files import last_path, read_result, result_path, write_json
 from .intake import answer_in

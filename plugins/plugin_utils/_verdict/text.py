@@ -11,8 +11,8 @@ from itertools import takewhile
 
 from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
-from ...module_utils._intake import shown
-from ...module_utils._words import count, shortened
+from ...module_utils._formatting import count, shortened
+from ...module_utils._validation import shown
 from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import RdmaError
+from ...module_utils._formatting import natural
 from ...module_utils._probe.health_plan import LIMITS
-from ...module_utils._words import natural
 from .merge import WORST
 
 Check = t.Mapping[str, t.Any]

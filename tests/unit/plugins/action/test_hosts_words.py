@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.railops.rdma.plugins.module_utils._intake import shown
+from ansible_collections.railops.rdma.plugins.module_utils._validation import shown
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import ODD, _spelled
 from ansible_collections.railops.rdma.tests.unit.machines import put
 

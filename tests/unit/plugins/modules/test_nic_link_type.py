@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._card import run as c
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx import fake_mlx
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card, row
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
 RAILS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
 STORAGE = "0000:5a:00"

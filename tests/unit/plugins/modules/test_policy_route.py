@@ -8,18 +8,18 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _library
+from ansible_collections.railops.rdma.plugins.module_utils import _pyroute2
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
 from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel, sweep
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
 
 
 @pytest.fixture
 def kernel(monkeypatch, tmp_path):
     fake = FakeKernel("ens1np0")
     fake.stand_for_the_hosts(monkeypatch, tmp_path)
-    monkeypatch.setattr(_library, "FOLDER", str(tmp_path / "lib/library"))
+    monkeypatch.setattr(_pyroute2, "FOLDER", str(tmp_path / "lib/library"))
     install(tmp_path, plain("eno1"))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return fake

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
 PCI = "0000:19:00.0"
 RAIL = {"name": "rail1", "interface": "rail1", "pci": "19:00.0"}

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
 

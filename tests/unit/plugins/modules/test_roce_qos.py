@@ -20,7 +20,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos import run as wo
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.dcb_double import FRESH_ETS, DcbDouble
 from ansible_collections.railops.rdma.tests.unit.machines import put
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import install, plain
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
 STORAGE = "ens20f0np0"

@@ -11,8 +11,8 @@ import ipaddress
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Snapshot
-from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 
 NETWORKS = [ipaddress.ip_network("172.17.0.0/20"), ipaddress.ip_network("fd00::/48")]
 RAILS = [
@@ -76,7 +76,7 @@ def test_an_address_is_ours_by_its_number_by_a_rule_and_by_our_files(mark):
     held = [{"local": "172.17.0.34", "protocol": mark}, {"local": "172.17.0.35"}, {"local": "172.17.0.36"}]
     held.append({"local": "172.17.0.37", "protocol": "kernel_ra"})
     rules = [{"priority": 10001, "src": "172.17.0.35", "protocol": mark}, {"priority": 10002, "src": "172.17.0.36"}]
-    kept = Untouchable(seen=[[[], [{"ifname": "ens1", "addr_info": held}], rules]])
+    kept = ManagementNetwork(seen=[[[], [{"ifname": "ens1", "addr_info": held}], rules]])
     named = Snapshot({}, frozenset({Address("ens2", 4, "172.17.1.34", 27)}), frozenset(), frozenset(), {})
     found = {("ens1", "172.17.0.34"), ("ens1", "172.17.0.35"), ("ens2", "172.17.1.34")}
     assert renumbered.proved(kept, named) == found

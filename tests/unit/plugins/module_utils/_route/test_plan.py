@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
     Hop,
@@ -31,7 +32,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.plugins.module_utils._untouchable import Untouchable
 
 RAIL1 = {
     "interface": "ens1np0",
@@ -43,8 +43,8 @@ RAIL1 = {
 }
 PARAMS = {"rails": [RAIL1], "rdma_prefixes": ["192.0.2.0/24", "2001:db8::/32"]}
 
-DEFAULT_ROUTE = Untouchable(default=frozenset({"ens1np0"}))
-CONNECTION = Untouchable(connection=frozenset({"ens1np0"}))
+DEFAULT_ROUTE = ManagementNetwork(default=frozenset({"ens1np0"}))
+CONNECTION = ManagementNetwork(connection=frozenset({"ens1np0"}))
 
 
 def host_of(*names, addresses=(), routes=(), rules=(), link=None, **more):
@@ -184,8 +184,8 @@ def by(table, interface, metric):
     ("has", "values", "says", "fix"),
     [
         pytest.param(None, {}, "no interface 'ens1np0'", "fabric_interfaces", id="missing"),
-        pytest.param({"untouchable": DEFAULT_ROUTE}, {}, "default route", "force", id="default"),
-        pytest.param({"untouchable": CONNECTION}, {}, "connection", "force", id="connection"),
+        pytest.param({"management_network": DEFAULT_ROUTE}, {}, "default route", "force", id="default"),
+        pytest.param({"management_network": CONNECTION}, {}, "connection", "force", id="connection"),
         pytest.param({}, {"rails": [{**RAIL1, "mtu": 9979}]}, "9979", "at most 9978", id="mtu"),
         pytest.param({"link": {"min_mtu": 1500}}, {"rails": [{**RAIL1, "mtu": 1400}]}, "1400", "1500", id="mtu-low"),
         pytest.param({"link": {"kind": "infiniband"}}, {}, "InfiniBand", "nic_link_type", id="link-type"),
@@ -280,7 +280,7 @@ def test_what_others_have_beside_ours_is_no_problem_and_stays(host):
 
 
 def test_force_lets_a_named_interface_pass():
-    host = host_of("ens1np0", untouchable=DEFAULT_ROUTE, addresses=[OTHER])
+    host = host_of("ens1np0", management_network=DEFAULT_ROUTE, addresses=[OTHER])
     assert plan(host, force=["ens1np0", "docker0"]).changed
 
 

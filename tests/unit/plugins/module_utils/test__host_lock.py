@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _hold
+from ansible_collections.railops.rdma.plugins.module_utils import _host_lock
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 OURS = "ann@ctl1, process 7 since 2026-11-23T10:00:00.000000Z"
@@ -45,7 +45,7 @@ class Clock:
 @pytest.fixture
 def clock(tmp_path, monkeypatch):
     made = Clock(str(tmp_path / "run"))
-    monkeypatch.setattr(_hold, "time", made)
+    monkeypatch.setattr(_host_lock, "time", made)
     return made
 
 
@@ -61,8 +61,8 @@ def holder(clock):
 
 
 def test_a_host_that_nobody_has_is_taken_and_kept_without_waiting(clock):
-    _hold.hold(OURS, clock.path)
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert (holder(clock), clock.slept) == (OURS, 0)
 
 
@@ -70,26 +70,26 @@ def test_another_controllers_run_that_comes_again_is_named(clock):
     held(clock, THEIRS)
     clock.comes_again = True
     with pytest.raises(RdmaError, match=f"Another run is under way: {THEIRS}.*run again"):
-        _hold.hold(OURS, clock.path)
+        _host_lock.acquire_host_lock(OURS, clock.path)
     assert holder(clock) == THEIRS
 
 
 def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
     held(clock, THEIRS)
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert holder(clock) == OURS
     assert 59 < clock.slept <= 60
     clock.now += 61
     held(clock, THEIRS)
     clock.now += 61
     slept = clock.slept
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert clock.slept == slept
 
 
 def test_a_run_of_the_own_controller_is_known_to_be_over(clock):
     held(clock, EARLIER)
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert (holder(clock), clock.slept) == (OURS, 0)
 
 
@@ -100,7 +100,7 @@ def test_a_run_of_the_own_controller_that_may_live_is_not(clock, other, run):
     held(clock, other)
     clock.comes_again = True
     with pytest.raises(RdmaError, match="Another run is under way"):
-        _hold.hold(run, clock.path)
+        _host_lock.acquire_host_lock(run, clock.path)
 
 
 def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(clock):
@@ -108,12 +108,12 @@ def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(cl
     with open(clock.path, encoding="utf-8") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(RdmaError, match=f"keeps {clock.path} locked.*fuser"):
-            _hold.hold(OURS, clock.path)
+            _host_lock.acquire_host_lock(OURS, clock.path)
     assert clock.slept < 11
 
 
 def test_only_root_can_read_and_so_lock_the_file(clock):
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert os.stat(clock.path).st_mode & 0o777 == 0o600
 
 
@@ -123,7 +123,7 @@ def test_only_root_can_read_and_so_lock_the_file(clock):
 def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
     held(clock, THEIRS)
     clock.now += jump
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert holder(clock) == OURS
     assert clock.slept == pytest.approx(waited, abs=1)
 
@@ -132,13 +132,13 @@ def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
 def test_nor_does_one_that_jumps_while_another_run_is_waited_out(clock, jump):
     held(clock, THEIRS)
     clock.jump = jump
-    _hold.hold(OURS, clock.path)
+    _host_lock.acquire_host_lock(OURS, clock.path)
     assert holder(clock) == OURS
     assert clock.slept < 121
 
 
 def test_who_may_not_write_there_changes_no_host(clock, tmp_path):
     os.symlink("/nonexistent", tmp_path / "link")
-    _hold.hold(OURS, str(tmp_path / "link"))
-    _hold.hold(OURS, str(tmp_path / "no/such/folder"))
+    _host_lock.acquire_host_lock(OURS, str(tmp_path / "link"))
+    _host_lock.acquire_host_lock(OURS, str(tmp_path / "no/such/folder"))
     assert not os.path.exists("/nonexistent")

@@ -31,7 +31,7 @@ Json = dict[str, t.Any]
 
 
 @dataclass(frozen=True)
-class Untouchable:
+class ManagementNetwork:
     """The interfaces of the default routes and of Ansible's connection, with all that they stand on or in.
 
     :param ways: the first default route of each interface that has one, as `ip` takes it.
@@ -86,7 +86,7 @@ def questions(ends: tuple[str, str] | None) -> t.Iterator[tuple[list[str], str]]
         yield ["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"
 
 
-def read_untouchable(sysfs: Sysfs) -> Untouchable:
+def read_management_network(sysfs: Sysfs) -> ManagementNetwork:
     """Query the kernel by iproute2, once per process: an audit needs the answer in several groups.
 
     :raises RdmaError: when there is no `ip`, or it does not answer: then nothing may be touched.
@@ -95,8 +95,8 @@ def read_untouchable(sysfs: Sysfs) -> Untouchable:
 
 
 @functools.lru_cache(maxsize=1)
-def query(root: str) -> Untouchable:
-    """Query the kernel. For `read_untouchable`, which describes it."""
+def query(root: str) -> ManagementNetwork:
+    """Query the kernel. For `read_management_network`, which describes it."""
     sysfs = Sysfs(root)
     ends = connection_ends(sysfs)
     seen: list[list[list[Json]]] = []
@@ -122,7 +122,7 @@ def query(root: str) -> Untouchable:
 
 def decide(
     seen: list[list[list[Json]]], ends: tuple[str, str] | None, physical: t.Mapping[str, t.Iterable[str]]
-) -> Untouchable:
+) -> ManagementNetwork:
     """Return what must not be touched.
 
     :param seen: for each family, as `ip -json` prints them: links, addresses, rules, the routes that cover an address
@@ -155,7 +155,7 @@ def decide(
             if more <= default:
                 break
             default |= more
-    found = Untouchable(lower={name: frozenset(names) for name, names in lower.items()})
+    found = ManagementNetwork(lower={name: frozenset(names) for name, names in lower.items()})
 
     def whole(names: set[str]) -> frozenset[str]:
         below = set(found.under(names))
@@ -165,7 +165,7 @@ def decide(
             below |= above
         return frozenset(below)
 
-    return Untouchable(
+    return ManagementNetwork(
         whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], ways
     )
 

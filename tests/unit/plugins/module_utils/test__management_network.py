@@ -10,18 +10,18 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils import _untouchable
+from ansible_collections.railops.rdma.plugins.module_utils import _management_network
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
-from ansible_collections.railops.rdma.plugins.module_utils._untouchable import (
-    Untouchable,
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import (
+    ManagementNetwork,
     connection_ends,
     decide,
-    read_untouchable,
+    read_management_network,
 )
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
 from ansible_collections.railops.rdma.tests.unit.machines import put
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, plain, recorded
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import CASES, plain, recorded
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,9 @@ def read(monkeypatch, tmp_path):
             assert argv[0] == "ip"
             return Ran(127, "", "") if said is None else Ran(int(bool(errors)), said[argv[1][1:]], errors)
 
-        monkeypatch.setattr(_untouchable, "ask", ask)
-        _untouchable.query.cache_clear()
-        return read_untouchable(Sysfs(str(tmp_path)))
+        monkeypatch.setattr(_management_network, "ask", ask)
+        _management_network.query.cache_clear()
+        return read_management_network(Sysfs(str(tmp_path)))
 
     return look
 
@@ -78,14 +78,14 @@ def test_interfaces_that_stand_on_each_other_come_to_an_end():
 
 
 def test_what_an_interface_stands_on_can_be_asked():
-    found = Untouchable(lower={"vlan7": frozenset({"bond0"}), "bond0": frozenset({"a", "b"})})
+    found = ManagementNetwork(lower={"vlan7": frozenset({"bond0"}), "bond0": frozenset({"a", "b"})})
     assert found.under(["vlan7", "c"]) == {"vlan7", "bond0", "a", "b", "c"}
 
 
 def test_a_process_asks_ip_once_for_each_family(read, tmp_path, monkeypatch):
     found = read(plain("eno1"))
-    monkeypatch.delattr(_untouchable, "ask")
-    assert read_untouchable(Sysfs(str(tmp_path))) is found
+    monkeypatch.delattr(_management_network, "ask")
+    assert read_management_network(Sysfs(str(tmp_path))) is found
 
 
 def test_without_ip_nothing_may_be_touched(read):

@@ -5,8 +5,9 @@
 """Hosts whose own network runs in many ways: how to make each on a real kernel, what is right, and what `ip` said.
 
 Each begins with eth0 (198.51.100.1, the default route by 198.51.100.254) and two rails, ens1np0 and ens2np0.
-data/untouchable.json is what iproute2 6.1 said of them on Linux, recorded by tests/kernel/test_untouchable.py. The
-kernel had no VLAN and no bond: those two are recorded with a macvlan and a bridge in their place, of which `ip` says
+data/management_network.json is the output of iproute2 6.1 for them, recorded by
+tests/kernel/test_management_network.py. The kernel had no VLAN and no bond: those two are recorded with a macvlan
+and a bridge in their place, of which `ip` says
 the same (`link` and `master`).
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from ansible_collections.railops.rdma.tests.unit.machines import program
 
-RECORDED = Path(__file__).parent / "data/untouchable.json"
+RECORDED = Path(__file__).parent / "data/management_network.json"
 UP = ["link set ens1np0 up", "address add 203.0.113.5/24 dev ens1np0"]
 UP6 = ["link set ens1np0 up", "-6 address add 2001:db8:2::5/64 dev ens1np0 nodad"]
 AWAY = "route replace default via 203.0.113.1"

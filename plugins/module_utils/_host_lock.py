@@ -20,13 +20,13 @@ TRIES, PAUSE = 100, 0.1
 SINCE = " since "
 
 
-def taken(holder: str) -> RdmaError:
+def lock_held(holder: str) -> RdmaError:
     """Return the refusal."""
     fix = "Wait until that run has ended and run again. After a killed run, wait a minute. [run_in_progress]"
     return RdmaError(f"Another run is under way: {holder}.", fix)
 
 
-def hold(run: str, path: str = "") -> None:
+def acquire_host_lock(run: str, path: str = "") -> None:
     """Take or renew the host; who has it is waited out, and refused when it comes again meanwhile."""
     mine, *live = run.split("|")
     seen = None
@@ -46,7 +46,7 @@ def hold(run: str, path: str = "") -> None:
                 os.pwrite(file, mine.encode(), 0)
                 return
             if seen not in (None, stamp):
-                raise taken(other)
+                raise lock_held(other)
             seen = stamp
             fcntl.flock(file, fcntl.LOCK_UN)
             time.sleep(SECONDS - age)

@@ -4,7 +4,7 @@
 
 """What carries a host's own network, on a real kernel: each user refuses exactly what must not be touched.
 
-`python tests/kernel/test_untouchable.py` records what `ip` says of each host for the unit tests.
+`python tests/kernel/test_management_network.py` records what `ip` says of each host for the unit tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._untouchable import BEYOND, read_untouchable
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import BEYOND, read_management_network
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist, rdma_info, roce_qos
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     Fabric,
@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     run,
     want_of,
 )
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, RECORDED
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import CASES, RECORDED
 
 # Not a connection, so that the one that runs the tests is not asked for.
 NO_SSH = "none"
@@ -62,7 +62,7 @@ def test_the_table_holds_for_every_user_on_a_real_kernel(case):
     def look():
         own_sysfs()
         os.environ.update(environ)
-        found = read_untouchable(Sysfs())
+        found = read_management_network(Sysfs())
         return {"default": sorted(found.default), "connection": sorted(found.connection)}
 
     assert inside(host.name, look) == {"default": sorted(wanted.default), "connection": sorted(wanted.connection)}

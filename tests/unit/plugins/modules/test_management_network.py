@@ -18,8 +18,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma import info_run
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, Cards, card
+from ansible_collections.railops.rdma.tests.unit.management_network_cases import CASES, install, recorded
 from ansible_collections.railops.rdma.tests.unit.plugins.modules.test_policy_route import FakeKernel
-from ansible_collections.railops.rdma.tests.unit.untouchable_cases import CASES, install, recorded
 
 ADDRESSES = [{"address": "172.17.0.2", "subnet": "172.17.0.0/27", "gateway": "172.17.0.1"}]
 

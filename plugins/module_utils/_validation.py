@@ -33,7 +33,7 @@ LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
-class Nonsense(ValueError):
+class InvalidData(ValueError):
     """Something that no host of ours says: of which kind it is, and its beginning."""
 
 
@@ -61,11 +61,11 @@ def excerpt(value: t.Any) -> str:
     return next((f"a {kind.__name__}" for kind in (bool, int, float, dict, list) if isinstance(value, kind)), "nothing")
 
 
-def measured(value: t.Any, left: list[int] | None = None, depth: int = DEPTH) -> t.Any:
+def sanitize(value: t.Any, left: list[int] | None = None, depth: int = DEPTH) -> t.Any:
     """Return a copy of an answer: JSON's types, text as `shown` has it.
 
     :param left: the values and letters that it may have, from which it is taken.
-    :raises Nonsense: it is deeper, larger or of other types than an answer can be.
+    :raises InvalidData: it is deeper, larger or of other types than an answer can be.
     """
     left = [VALUES, LETTERS] if left is None else left
     if value is None or isinstance(value, bool):
@@ -73,45 +73,45 @@ def measured(value: t.Any, left: list[int] | None = None, depth: int = DEPTH) ->
     if isinstance(value, str):
         left[1] -= len(value)
         if left[1] < 0:
-            raise Nonsense(f"more than {LETTERS:,} letters")
+            raise InvalidData(f"more than {LETTERS:,} letters")
         return shown(value)
     if isinstance(value, (dict, list, tuple)):
         left[0] -= len(value)
         if not depth or left[0] < 0:
-            raise Nonsense(f"nested more than {DEPTH} deep, or of more than {VALUES:,} values")
+            raise InvalidData(f"nested more than {DEPTH} deep, or of more than {VALUES:,} values")
         if isinstance(value, dict):
-            return {measured(str(key), left): measured(item, left, depth - 1) for key, item in value.items()}
-        return [measured(item, left, depth - 1) for item in value]
+            return {sanitize(str(key), left): sanitize(item, left, depth - 1) for key, item in value.items()}
+        return [sanitize(item, left, depth - 1) for item in value]
     # What is no number is not between them.
     if isinstance(value, (int, float)) and -(2**64) < value < 2**64:
         return value
-    raise Nonsense("a value that JSON does not have, or a number of more than 64 bits")
+    raise InvalidData("a value that JSON does not have, or a number of more than 64 bits")
 
 
 def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
     """Return what a JSON text holds, not yet measured.
 
     :param most: the letters that it may have.
-    :raises Nonsense: it is longer, nested too deep, or no JSON.
+    :raises InvalidData: it is longer, nested too deep, or no JSON.
     """
     if len(text) > most:
-        raise Nonsense(f"more than {most:,} letters of JSON")
+        raise InvalidData(f"more than {most:,} letters of JSON")
     try:
         return json.loads(text)
     except RecursionError:
-        raise Nonsense("JSON that is nested too deep") from None
+        raise InvalidData("JSON that is nested too deep") from None
     except ValueError as exc:
-        raise Nonsense(f"no JSON: {line(str(exc))}") from None
+        raise InvalidData(f"no JSON: {line(str(exc))}") from None
 
 
-def fitting(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
+def validate(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
     """Return a value that has a shape, as it is.
 
     :param shape: a type, a pattern or a set of texts; a list with the shape of its items; a dictionary with those of
         its keys, of which more may be there, and with a pattern or a set as its key those of all; (None, shape): it may
         lack.
     :param what: it is, for the refusal.
-    :raises Nonsense: it has another.
+    :raises InvalidData: it has another.
     """
     if isinstance(shape, tuple):
         if value is None:
@@ -122,21 +122,21 @@ def fitting(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
     elif isinstance(shape, list):
         good = isinstance(value, (list, tuple))
         for item in value if good else ():
-            fitting(item, shape[0], ("an item of ", what))
+            validate(item, shape[0], ("an item of ", what))
     elif isinstance(shape, dict):
         good = isinstance(value, dict)
         for key, inner in shape.items() if good else ():
             if isinstance(key, str):
-                fitting(value.get(key), inner, (key, " of ", what))
+                validate(value.get(key), inner, (key, " of ", what))
                 continue
             for name, item in value.items():
-                fitting(name, key, ("a name in ", what))
-                fitting(item, inner, (what, " of ", name))
+                validate(name, key, ("a name in ", what))
+                validate(item, inner, (what, " of ", name))
     else:
         held = shape.fullmatch if isinstance(shape, re.Pattern) else shape.__contains__
         good = isinstance(value, str) and bool(held(value))
     if not good:
-        raise Nonsense(f"{_joined(what)} is {excerpt(value)}")
+        raise InvalidData(f"{_joined(what)} is {excerpt(value)}")
     return value
 
 
