@@ -112,7 +112,7 @@ def world(request, tmp_path_factory):
 def named(verdict: dict) -> set[tuple[str, str | None]]:
     """Return the places that deviations are at: the fault's, where one is known."""
     return {
-        (check.get("fault", host), check["rail"])
+        (check.get("attributed_to", host), check["rail"])
         for host, entry in verdict["hosts"].items()
         for check in entry["checks"]
         if check["status"] == "deviation"
@@ -146,7 +146,7 @@ def told(what: Break, before: dict[Way, str], after: dict[Way, str], code: int, 
     lost = [(way.source[:2], way.target[:2], way.how, n) for way, n in (before or after).items()]
     story = f"{what}\nlost {lost[:4]} of {len(lost)}"
     places = named(verdict)
-    story += f"\nnamed {sorted(map(str, places))} {verdict['explained']}"
+    story += f"\nnamed {sorted(map(str, places))} {[card['sentence'] for card in verdict['causes']]}"
     assert code in (0, 2), story
     if before and after:
         assert code == 2, f"green, and packets are lost: {story}"

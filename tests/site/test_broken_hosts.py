@@ -61,7 +61,7 @@ def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet
     assert entries["node1"]["error"].startswith("Left out of the run: the rule `10002: ")
     for host in HOSTS[1:]:
         bad = [check for check in entries[host]["checks"] if check["status"] == "deviation"]
-        assert {check.get("fault") for check in bad} <= {"node1"}
+        assert {check.get("attributed_to") for check in bad} <= {"node1"}
     fleet.play("hosts")
 
 
