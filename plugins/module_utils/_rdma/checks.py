@@ -60,7 +60,7 @@ def _check_rail(
         LAYERS[network],
         port["link_layer"],
         f"{where} runs the other link layer.",
-        "Set the rail's link type with the role nic_link_type; it takes effect after a reset or reboot.",
+        by_role("nic_link_type"),
         rail=rail_name,
     )
     yield compared(

@@ -94,7 +94,7 @@ def _card(rows: t.Sequence[tuple[Found, Phrase]], follows: t.Sequence[Found], le
         "affected": sorted({one.host for one in (*items, *follows)} - {*hosts, *SECTIONS}, key=natural),
         "checks": len(items),
         "follows": len(follows),
-        "fix": str(first.check["fix"] or ""),
+        "fix": "" if first.repair is COMPLETE else str(first.check["fix"] or ""),
         "impact": first.repair.impact,
         "runbook": RUNBOOK.format(first.check["id"]),
     }

@@ -21,28 +21,15 @@ UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
 """The check that stands for a section without a result."""
 
 # The beginnings of IDs, the first cause first: link, address, rules and routes, device, then pings and rates.
-ORDER = (
-    HOST_RESULT,
-    *("card_", "nic_", "network_link", "cable_", "port_speed", "rdma_rename", "rdma_name", "network_mtu"),
-    *("network_addresses", "address_", "network_sysctls", "network_exclusion_rule", "network_rules", "network_routes"),
-    *("network_existing", "network_echo", "network_neighbors", "network_", "route_path"),
-    *("driver_", "rdma_modules", "rdma_netns_", "rdma_device", "rdma_link_layer", "rdma_port_state", "rdma_", "roce_"),
-    *(
-        "plan_",
-        "cluster_api",
-        "object_",
-        "pool_",
-        "ping_gateway_mtu",
-        "ping_gateway",
-        "ping_neighb",
-        "ping_",
-        "rail_",
-        "port_",
-        "pcie_",
-        "traffic_",
-    ),
-    *("node_in_cluster", "node_", "pod_running", "pod_network", "pod_", "accept_", "persist_", "fleet_"),
-)
+NAMES = """
+host_result card_ nic_ network_link cable_ port_speed rdma_rename rdma_name network_mtu
+network_addresses address_ network_sysctls network_exclusion_rule network_rules network_routes
+network_existing network_echo network_neighbors network_ route_path
+driver_ rdma_modules rdma_netns_ rdma_device rdma_link_layer rdma_port_state rdma_ roce_
+plan_ cluster_api object_ pool_ ping_gateway ping_gateway_mtu ping_ rail_ port_ pcie_ traffic_
+node_in_cluster node_ pod_running pod_network pod_ accept_ persist_ fleet_
+"""
+ORDER = NAMES.split()
 _WIRE = ("ping_", "rail_isolation", "traffic_")
 _PODS = ("node_resources", "node_sriov", "pod_")
 _WAY = ("route_path", *_WIRE)
@@ -123,7 +110,8 @@ class Found:
 @lru_cache(maxsize=1024)
 def rank(name: str) -> int:
     """Return where a check's ID is in the order of causes."""
-    return next((number for number, start in enumerate(ORDER) if name.startswith(start)), len(ORDER))
+    starts = [number for number, start in enumerate(ORDER) if name.startswith(start)]
+    return max(starts, key=lambda number: len(ORDER[number]), default=len(ORDER))
 
 
 @lru_cache(maxsize=1024)
@@ -134,10 +122,12 @@ def _explained(name: str) -> tuple[str, ...]:
 
 def _lost(name: str, error: str) -> Check:
     """Return why there is no result of a host or a section, as the first of its checks."""
-    return deviation(UNSEEN.get(name, HOST_RESULT), "a result", "none", error, "")
+    fix = "" if name in UNSEEN else "Check that Ansible reaches the host and works there, and run the audit again."
+    return deviation(UNSEEN.get(name, HOST_RESULT), "a result", "none", error, fix)
 
 
-def _explains(cause: Check, check: Check) -> bool:
+def explains(cause: Check, check: Check) -> bool:
+    """Return whether a deviation explains another one on the same rail, by their IDs."""
     if cause["status"] == WARNING:
         return False
     name, follows = cause["id"], check["id"]
@@ -188,15 +178,18 @@ def found_in(verdict: Verdict) -> list[Found]:
         if bare:
             first = [item for item in own if item.check["id"] == "network_addresses"]
             for item in own:
-                if item not in first and (item.repair.playbook or _explains(first[0].check, item.check)):
+                if item not in first and (item.repair.playbook or explains(first[0].check, item.check)):
                     item.root = first[0]
             for item in first:
                 item.repair = COMPLETE
             own = [item for item in own if item.root is None and item not in first]
             by_rail = {rail: [item for item in own if item.check["rail"] == rail] for rail in by_rail}
-        whole = _rooted(above, by_rail.pop(None, []))
-        for items in by_rail.values():
-            _rooted(whole, items)
+        whole = by_rail.pop(None, [])
+        # What the node offers follows from its rails.
+        offers = [item for item in whole if item.check["id"].startswith(_PODS)]
+        before = _rooted(above, (item for item in whole if item not in offers))
+        rails_of = [one for items in by_rail.values() for one in _rooted(before, items)[len(before) :]]
+        _rooted([*before, *sorted(rails_of, key=lambda item: rank(item.check["id"]))], offers)
     return found
 
 
@@ -204,7 +197,7 @@ def _rooted(seen: t.Sequence[Found], items: t.Iterable[Found]) -> list[Found]:
     """Give each its root, and return all of them, the first cause first."""
     before = list(seen)
     for item in sorted(items, key=lambda item: (rank(item.check["id"]), (item.host,) == item.places)):
-        cause = next((one for one in before if _explains(one.check, item.check)), None)
+        cause = next((one for one in before if explains(one.check, item.check)), None)
         item.root = (cause.root or cause) if cause else None
         before.append(item)
     return before

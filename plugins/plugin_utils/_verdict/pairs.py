@@ -16,14 +16,8 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._route.ping import NO_ECHO, OWN_ECHO
-
-# What a rail does not answer for. Counters, firmware unlike the fleet's or a file for the next boot stop no packet.
-SILENCING = (
-    *("address_", "cable_", "network_", "nic_", "ping_", "pod_", "rail_isolation"),
-    *("rdma_", "route_", "traffic_"),
-)
-
+from ...module_utils._route.ping import NO_ECHO
+from .causes import explains
 
 AFFECTED = "affected"
 """A rail's status, and what is counted, where deviations on it are attributed elsewhere."""
@@ -43,24 +37,17 @@ def with_attribution(verdict: Verdict) -> Verdict:
     def what(check: t.Mapping[str, t.Any]) -> tuple[str | None, bool]:
         return check["rail"], check["id"] == "fleet_mac"
 
-    broken = {
-        (name, check["rail"])
-        for name, entry in hosts.items()
-        for check in entry["checks"]
-        if check["rail"] is not None
-        and (
-            (check["status"] == DEVIATION and check["id"].startswith(SILENCING))
-            # Loss on the way to a host's own gateway is that host's, also where it may be policing.
-            or (check["status"] == WARNING and check["id"].startswith("ping_gateway") and check["observed"] != NO_ECHO)
-        )
-        and not check.get("peers")
-    }
+    own: dict[tuple[str, str | None], list[t.Any]] = {}
+    for name, entry in hosts.items():
+        for check in entry["checks"]:
+            # Loss on the way to a host's own gateway is that host's, also where the leaf may be policing.
+            lossy = check["id"].startswith("ping_gateway") and check["observed"] != NO_ECHO
+            if not check.get("peers") and (check["status"] == DEVIATION or (check["status"] == WARNING and lossy)):
+                own.setdefault((name, check["rail"]), []).append({**check, "status": DEVIATION})
 
-    silent = {
-        name
-        for name, entry in hosts.items()
-        if any((check["id"], check["status"]) == (OWN_ECHO, DEVIATION) for check in entry["checks"])
-    }
+    def broken(name: str, check: t.Any) -> bool:
+        """Return whether a host has a deviation that explains the failure of a test."""
+        return any(explains(one, check) for rail in (check["rail"], None) for one in own.get((name, rail), ()))
 
     # With whom each rail fails, by both ends' word. A MAC address that a host reports decides on no other test.
     others: dict[tuple[str, str | None, bool], set[str]] = {}
@@ -73,10 +60,11 @@ def with_attribution(verdict: Verdict) -> Verdict:
     def end_at_fault(name: str, check: t.Mapping[str, t.Any]) -> str | None:
         """Return the host at fault; None where that is not decided."""
         ends = ends_of(check)
-        if not ends or (name, check["rail"]) in broken:
+        if ends and all(end in hosts and hosts[end].get("error") for end in ends):
+            return ends[0]
+        if not ends or broken(name, check):
             return name
-        bad = broken | {(end, check["rail"]) for end in silent if check["id"].startswith(("ping_", "rail_isolation"))}
-        if all(end in hosts and (hosts[end].get("error") or (end, check["rail"]) in bad) for end in ends):
+        if all(end in hosts and (hosts[end].get("error") or broken(end, check)) for end in ends):
             return ends[0]
         if len(others[name, *what(check)]) > 1:
             return name

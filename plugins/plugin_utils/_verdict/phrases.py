@@ -35,7 +35,7 @@ class Phrase(t.NamedTuple):
         return self.same or self.many
 
 
-def _listed(noun: str, name: t.Callable[[str], str] = str) -> t.Callable[[Checked], Phrase | None]:
+def _listed(noun: str, name: t.Callable[[str], str] = str, more: str = "s") -> t.Callable[[Checked], Phrase | None]:
     def made(check: Checked) -> Phrase | None:
         planned, observed = check["planned"], check["observed"]
         if not isinstance(planned, list) or not isinstance(observed, list):
@@ -43,8 +43,8 @@ def _listed(noun: str, name: t.Callable[[str], str] = str) -> t.Callable[[Checke
         lost = [name(str(item)) for item in planned if item not in observed]
         if not lost:
             return None
-        one = f"{noun} {lost[0]} is missing" if len(lost) == 1 else f"{noun}s {shortened(lost, 3)} are missing"
-        return Phrase(one, f"{noun}s are missing")
+        one = f"{noun} {lost[0]} is missing" if len(lost) == 1 else f"{noun}{more} {shortened(lost, 2)} are missing"
+        return Phrase(one, f"{noun}{more} are missing")
 
     return made
 
@@ -77,6 +77,18 @@ def _file(check: Checked) -> Phrase | None:
     )
 
 
+def _path(check: Checked) -> Phrase | None:
+    text = str(check["cause"]).partition("): ")[2].partition("; to ")[0]
+    text = text.replace("it leaves", "traffic leaves", 1)
+    return Phrase(text, f"{text} (and others like it)", ADDRESS.sub("@", text)) if text else None
+
+
+def _object(check: Checked) -> Phrase | None:
+    observed = str(check["observed"])
+    state = "missing" if observed == "not there" else observed
+    return Phrase(f"{check['planned']} is {state}", "objects are not as planned") if check["planned"] else None
+
+
 def _no_answer(who: str, what: str = "") -> t.Callable[[Checked], Phrase | None]:
     def made(check: Checked) -> Phrase | None:
         if check["observed"] != "no answer":
@@ -89,18 +101,20 @@ def _no_answer(who: str, what: str = "") -> t.Callable[[Checked], Phrase | None]
 
 PHRASES: dict[str, t.Callable[[Checked], Phrase | None]] = {
     "fleet_mac": lambda check: Phrase(f"both report the MAC address {check['observed']}", "equal MAC addresses"),
-    "network_addresses": _listed("address", lambda text: text.partition(" dev ")[0]),
+    "network_addresses": _listed("address", lambda text: text.partition(" dev ")[0], "es"),
     "network_exclusion_rule": lambda check: Phrase("the exclusion rule is missing", "the exclusion rule is missing"),
     "network_link": _link,
     "network_mtu": _value("the MTU"),
     "network_routes": _listed("route", lambda text: " ".join(text.split()[:3])),
     "network_rules": _listed("policy rule", lambda text: text.partition(":")[0]),
     "network_sysctls": _sysctls,
+    "object_state": _object,
     "persist_file": _file,
     "ping_gateway": _no_answer("the gateway"),
     "ping_gateway_mtu": _no_answer("the gateway", " packets of full size"),
     "ping_neighbor": _no_answer(""),
     "ping_neighbor_mtu": _no_answer("", " packets of full size"),
+    "route_path": _path,
     "rdma_mtu": _value("the MTU of the RDMA port"),
 }
 

@@ -33,7 +33,7 @@ HOSTS: dict[str, Row] = {
     "gpudirect": Row("none", ("gpudirect_",)),
     "rdma_host": Row("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
     "lossless_roce": Row("rail_restart", ("roce_",)),
-    "nic_link_type": Row("reboot", ("nic_link_type",)),
+    "nic_link_type": Row("reboot", ("nic_link_type", "rdma_link_layer")),
     "rdma_driver": Row("reboot", ("driver_",)),
     "rdma_host,reboot": Row("reboot", ("rdma_name", "rdma_netns_")),
     "reboot": Row("reboot", ("nic_link_type",)),
@@ -82,8 +82,8 @@ class Repair(t.NamedTuple):
         return "" if not self.playbook else line + (limited(hosts) if self.playbook == "hosts" and not every else "")
 
 
-COMPLETE = Repair("hosts", "", "none")
-"""The playbook hosts without tags, for a host that has nothing of the plan."""
+COMPLETE = Repair("hosts", "", "reboot")
+"""The playbook hosts without tags, for a host that has nothing of the plan. Its reboot may be part of the run."""
 
 
 def repair_of(check: t.Mapping[str, t.Any]) -> Repair:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 from itertools import takewhile
+from textwrap import wrap
 
 from ...module_utils._check import SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
@@ -17,6 +19,7 @@ from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_o
 from .._report.table import md, md_table
 from .._report.verdict import utc
 from .cards import commands_of
+from .causes import UNSEEN
 from .merge import deviations, summary, untested
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without color.
@@ -35,6 +38,7 @@ _LOST = ("unreachable", "error", "not_verified")
 _ROWS = 24
 _CARDS = 8
 _REASONS = 4
+NO_PODS = "fabric_attachment is none"
 _WIDTH = 80
 # What a person reads; verdict.json has all.
 _LISTED_MARKDOWN = 2000
@@ -61,9 +65,12 @@ def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
     if not found:
         return ""
     text = f"{found['run']:,} of {count(found['planned'], 'check')} ran"
-    rows = [
-        f"{shortened(row['checks'], 2)} ({row['reason'].partition(':')[0]})" for row in verdict.get("skipped") or ()
-    ]
+    names, rows = {check: name for name, check in UNSEEN.items()}, []
+    for row in verdict.get("skipped") or ():
+        # A fabric without pod networks has no cluster.
+        if row["reason"] != NO_PODS:
+            reason = re.split(r" \(|[.:;]", row["reason"])[0]
+            rows.append(f"{shortened([names.get(check, check) for check in row['checks']], 2)} ({reason})")
     return _plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
 
 
@@ -187,9 +194,9 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     for name, (own_sign, *cells) in rows[:_ROWS]:
         signs = "".join(paint.sign(cell) + " " * (len(label) - 1) for cell, label in zip(cells, labels, strict=True))
         yield f"  {name:<{width}}  {paint.sign(own_sign)}    {signs}".rstrip()
-    for (status, error), own in lost.items():
+    for (status, error), silent in lost.items():
         sign = paint.sign("error" if status == "error" else "unreachable")
-        yield f"  {folded(own, 4):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
+        yield f"  {folded(silent, 4):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
     if len(rows) > _ROWS:
         yield f"  ... and {len(rows) - _ROWS:,} more rows: see verdict.md"
     if left := len(hosts) - len(names) - sum(map(len, lost.values())):
@@ -209,11 +216,11 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
     when = f", checked {utc(verdict['time'])}" if verdict.get("time") else ""
     status = paint(verdict["status"].upper(), _STATUS_COLORS[verdict["status"]])
     lines = ["", f"  {paint(f'fabric {fabric}', 'bold')}: {status}{when}"]
-    lines += [f"  {covered}" for covered in [coverage(verdict)] if covered]
+    lines += [f"  {part}" for part in wrap(coverage(verdict), 100)]
     lines.append("")
     for card in causes[:_CARDS]:
         lines.append(f"  {paint.sign(card['status'])} {paint(_plain(card['sentence']), 'bold')}")
-        lines += [f"      {_plain(line)}" for line in _card(card)]
+        lines += [f"      {part}" for line in _card(card) for part in wrap(_plain(line), 100)]
     lines += [f"  ... and {len(causes) - _CARDS:,} more causes: see verdict.md"] if len(causes) > _CARDS else []
     lines += [""] if causes else []
     lines += [*_rows(verdict["hosts"], verdict["rails"], paint), ""]

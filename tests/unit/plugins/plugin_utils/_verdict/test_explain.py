@@ -107,7 +107,10 @@ def test_what_was_not_made_is_no_good_result():
 def test_what_the_cluster_lacks_is_a_cause_of_its_own():
     made, stand = verdict(cells([1], ["rail1"], ["network_link"]))
     made["cluster"] = merge.seen_section([deviation("object_state", "a", "b", "c", "d")])
-    assert [card["sentence"] for card in with_causes(made, stand)["causes"]] == ["node1 rail1: why.", "cluster: c."]
+    assert [card["sentence"] for card in with_causes(made, stand)["causes"]] == [
+        "node1 rail1: why.",
+        "cluster: a is b.",
+    ]
 
 
 CELL = st.tuples(

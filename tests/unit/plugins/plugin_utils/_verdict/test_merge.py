@@ -92,8 +92,9 @@ def test_the_picture_names_every_cause_with_its_fix_and_the_commands_at_the_end(
     rows = [result("node1", wrong), result("node2", check("deviation", id="network_link", observed="no carrier"))]
     text = verdict_text.picture(with_causes(merged(*rows, expected=["node3"]), {}), "fabric", report="/x/report.html")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    assert lines[2:7] == [
+    assert lines[2:8] == [
         "✗ node3: No result came from this host: it is unreachable.",
+        "Check that Ansible reaches the host and works there, and run the audit again.",
         "✗ node2 rail1: the link has no carrier.",
         "Look at cable, transceiver and switch port.",
         "✗ node1 rail2: address 192.0.2.2/27 is missing.",

@@ -82,7 +82,7 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
     "checks",
     [
         pytest.param({"node1": [bad("ping_neighbor", "rail2", "node2")]}, id="nobody has another one"),
-        pytest.param({**CUT, "node1": [*CUT["node1"], bad("network_mtu")]}, id="both have one"),
+        pytest.param({**CUT, "node1": [*CUT["node1"], bad("network_rules")]}, id="both have one"),
         pytest.param({**CUT, "node2": [bad("network_link", "rail1")]}, id="it is on another rail"),
         pytest.param({**CUT, "node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="one end is sound"),
         pytest.param({"node1": [bad("ping_neighbor", "rail2", "elsewhere")]}, id="the verdict does not have it"),
