@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole path on this machine: three nodes with eight rails each, leaves and a spine, all in network namespaces.
+"""The complete path on this machine: three nodes with eight rails each, leaves and a spine, in network namespaces.
 
-Plans the fabric of inventory/demo, shows what a change of it looks like to a reviewer, brings the hosts' network to the
-plan, checks the objects (and applies them when KUBECONFIG is set), verifies, breaks a rail to show how an audit names
-it, and mends it. No packet leaves the machine. Without root, plan, diff and report are shown.
+It plans inventory/demo, diffs a fourth node, configures the hosts, verifies, deletes a rule, and repairs it.
+No packet leaves the machine. Without root it shows plan, diff and report.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SHOWN = 5
 
 def show_plan(stage: Stage) -> None:
     """Plan, and show what the next change of the plan looks like; this part needs no root."""
-    say(paint("\n1. The inventory declares the fabric once; a pure planner turns it into files.", "1"))
+    say(paint("\n1. The inventory declares the fabric once; plan turns it into files.", "1"))
     for line in messages(stage.run("plan", PLAN)):
         say(f"     {line}")
     files = [path for path in (FOLDER / "plan").rglob("*") if path.is_file()]
@@ -42,10 +41,12 @@ def show_plan(stage: Stage) -> None:
     output = stage.run("diff: what a fourth node would change", [*PLAN, "-i", str(more), "--check", "--diff"])
     nodes = [line for line in output.splitlines() if re.match(r"[-+]node\d+", line)]
     if others := [line for line in nodes if not line.startswith("+node4")]:
-        raise Failure("A fourth node changes the others.", others[0], "Report it: nobody may be renumbered.", stage.log)
+        raise Failure(
+            "A fourth node changes the others.", others[0], "Report it: no node may be renumbered.", stage.log
+        )
     for line in nodes[:SHOWN]:
         say(f"     {line}")
-    say(f"     and {len(nodes) - SHOWN} more lines of node4. No line of node1, node2 and node3: nobody is renumbered.")
+    say(f"     and {len(nodes) - SHOWN} more lines of node4. No line of node1, node2 and node3: their addresses stay.")
 
 
 def messages(output: str) -> list[str]:
@@ -62,7 +63,7 @@ def lacking() -> str | None:
 
 
 def show_hosts(stage: Stage) -> None:
-    """Build the fabric, bring it to the plan, break it, mend it."""
+    """Build the fabric, configure it, break it, repair it."""
     name = f"demo{os.getpid() % 100000}"
     say(paint("\n2. Three nodes, eight rails, a leaf for each rail and a spine, in network namespaces.", "1"))
     options = ("--kind", "netns", "--nodes", "3", "--plan", str(FOLDER / "plan/fabric"))
@@ -73,10 +74,10 @@ def show_hosts(stage: Stage) -> None:
             return stage.run(title, stage.lab("exec", name, "--", *book), fails=fails)
 
         say(paint("\n3. Hosts, objects and verification: ansible-playbook railops.rdma.site", "1"))
-        play("preview: site --check --diff", "site", "--check", "--diff")
+        play("dry run: site --check --diff", "site", "--check", "--diff")
         say(f"     {changed(play('site', 'site'))} changes")
         say(f"     {changed(play('site again', 'site'))} changes")
-        say(paint("\n4. A rule is deleted on node2: the audit names it, the hosts playbook mends it.", "1"))
+        say(paint("\n4. A rule is deleted on node2: audit reports it, hosts repairs it.", "1"))
         stage.run(
             "delete the rule", stage.lab("exec", name, "--host", "node2", "--", "ip", "rule", "del", "pref", "10003")
         )
@@ -90,7 +91,7 @@ def demo() -> None:
     """Run the demo."""
     begun = time.monotonic()
     say(paint("railops.rdma: from an inventory to verified rails", "1"))
-    say("Two minutes on two cores; a minute more at the first time, for a Python environment in a cache folder.")
+    say("Two minutes on two cores; the first run needs a minute more for its Python environment.")
     packages.provide("demo")
     prepare()
     stage = Stage(FOLDER)

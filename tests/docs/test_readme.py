@@ -55,3 +55,18 @@ def test_a_relative_link_that_is_left_ends_the_build(tmp_path):
 def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
     with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
         prepared(tmp_path, "git.example")
+
+
+def outline(text):
+    """Return what a translation keeps: levels of headings, links in order, and code without comments."""
+    code = re.findall(r"^```.*?^```$", text, re.DOTALL | re.MULTILINE)
+    rest = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = [len(found) for found in re.findall(r"^(#+) ", rest, re.MULTILINE)]
+    links = sorted(link for link in re.findall(r"\]\(([^)]+)\)", rest) if not link.startswith("README"))
+    return headings, links, sorted(set(re.findall(r"`[^`]+`", rest))), [re.sub(r" +# .*", "", block) for block in code]
+
+
+def test_the_chinese_readme_has_the_same_headings_links_and_commands():
+    chinese = (CHECKOUT / "README.zh-CN.md").read_text(encoding="utf-8")
+    assert outline(chinese) == outline(README)
+    assert len(README.splitlines()) < 180

@@ -25,7 +25,7 @@ def test_the_test_that_a_line_names_is_there(row):
 
 
 def test_every_line_names_one():
-    table = PAGE[PAGE.index("| who | tries") :].partition("\n\n")[0]
+    table = PAGE[PAGE.index("| Attacker | Attack") :].partition("\n\n")[0]
     assert len(ROWS) == len(table.splitlines()) - 2 > 10
 
 
