@@ -39,7 +39,7 @@ def first_command(machine: bare.Machine, *words: str) -> str:
     said = done.said
     if done.code:
         raise Red(f"exit code {done.code}: {said[-3000:]}")
-    if "✗ node2 rail3 network_rules" not in said or "Verdict pass" not in said:
+    if "✗ node2 rail3: policy rule 10003 is missing." not in said or "Verdict pass" not in said:
         raise Red(f"it shows no verdict: {said[-3000:]}")
     if left := re.findall(r"^left running: .*$", said, re.MULTILINE):
         raise Red(f"it leaves a process behind: {left}")

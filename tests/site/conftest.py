@@ -144,12 +144,12 @@ class Fleet:
         return t.cast("dict[str, t.Any]", json.loads(path.read_text(encoding="utf-8")))
 
     def deviations(self) -> list[tuple[str, str | None, str]]:
-        """Return (host, rail, check) of every deviation."""
+        """Return (host, rail, check) of every deviation that follows from no other."""
         return [
             (host, check["rail"], check["id"])
             for host, entry in self.verdict()["hosts"].items()
             for check in entry["checks"]
-            if check["status"] == "deviation"
+            if check["status"] == "deviation" and "caused_by" not in check
         ]
 
 

@@ -71,7 +71,7 @@ def test_what_was_not_looked_at_is_said(fleet, site):
     left = {check["id"] for check in fleet.verdict()["hosts"]["node1"]["checks"] if check["status"] == "skipped"}
     assert {"traffic_rdma", "rdma_devices", "nic_role", "rdma_role"} <= left
     assert fleet.verdict()["cluster"]["status"] == "skipped"
-    assert "not looked at" in site.output
+    assert " checks ran; skipped: " in site.output.replace("\n  ", " ")
 
 
 def test_few_tasks_reach_a_host(site):
@@ -129,10 +129,7 @@ def test_a_run_without_a_change_has_few_lines_and_ends_with_what_was_not_done(fl
     assert run.changed() == [], run.output
     # Each host has a row in the verdict; a line names those without drift.
     assert len(run.output.splitlines()) <= 31 + len(HOSTS), run.output
-    assert (
-        "   PASS, hosts only. The cluster was not touched: set fabric_kubeconfig. "
-        f"Report: {fleet.folder.resolve()}/verify/fabric/report.html\n"
-    ) in run.output
+    assert f"  Report: {fleet.folder.resolve()}/verify/fabric/report.html\n" in run.output
 
 
 # (host, what is done to it, rail, the check that has to name it)
