@@ -127,7 +127,7 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
         names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
         lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
     lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](checks.md)."]
-    lines += ["HOST in a verdict's command is the host whose line it is:", ""]
+    lines += ["Deviations with a cause of their own:", ""]
     lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
     return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))
