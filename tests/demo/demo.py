@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -83,6 +84,8 @@ def show_hosts(stage: Stage) -> None:
         )
         play("audit", "audit", fails=True)
         say(stage.picture())
+        # README's picture is made of it: tests/report/browser.py.
+        shutil.copy(FOLDER / "verify/fabric/report.html", FOLDER / "deviation.html")
         play("hosts", "hosts", "--limit", "node2")
         play("verify", "verify")
 

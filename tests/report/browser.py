@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One Chromium that shows many pages: wide, narrow, light, dark, printed. It is spoken to over two pipes."""
+"""One Chromium that shows many pages: wide, narrow, light, dark, printed. It is spoken to over two pipes.
+
+browser.py PAGE PICTURE    save a picture of a page, 1280 pixels wide
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "tools")]
 
 import packages
 
@@ -113,3 +121,17 @@ class Browser:
         self.process.wait(60)
         self._in.close()
         self._out.close()
+
+
+def main(page, picture):
+    """Save a picture of a page."""
+    with tempfile.TemporaryDirectory() as profile:
+        shown = Browser(profile)
+        shown.look(1280, "light")
+        shown.load(Path(page).resolve().as_uri())
+        shown.picture(Path(picture))
+        shown.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -58,6 +58,7 @@
   if (verdict) nodes.sort((one, other) => one.worst - other.worst || one.at - other.at);
   const byHost = new Map(nodes.map((node) => [node.host, node]));
   const full = nodes.some((node) => node.addresses.some((rail) => rail.some((parts) => parts.length > 1)));
+  const short = !full && nodes.some((node) => node.addresses.some((rail) => rail.length));
   const zoned = data.zones.length > 1 || data.zones[0].name !== "";
   const cabled = nodes.some((node) => node.leaves.some(Boolean));
   // The domain that all names have in common is left out of the table.
@@ -114,7 +115,7 @@
         el("b", "", title[verdict.status] || verdict.status), el("span", "", parts.join(", "))));
     const first = verdict.causes[0], rest = verdict.causes.length + verdict.more - 1;
     if (first) made.append(el("p", "cause", "Cause: " + cut(first.sentence), rest > 0 ? " (and " + count(rest, "more cause") + ")" : null));
-    const left = [...(chosenNot ? [number(chosenNot) + " skipped by options"] : []), ...(missed ? [number(missed) + " skipped for other reasons"] : [])];
+    const left = [...(chosenNot ? [number(chosenNot) + " skipped by options"] : []), ...(missed ? [number(missed) + " skipped" + (chosenNot ? " for other reasons" : "")] : [])];
     const others = verdict.sections.filter(([, status]) => status !== "pass").map(([name, status, why]) => name + ": " + status + (why ? " (" + why + ")" : ""));
     made.append(el("p", "sub", [number(run) + " of " + count(planned, "check") + " ran" + (left.length ? " (" + left.join(", ") + ")" : ""), ...others].join("; ") + "."));
     if (verdict.time) {
@@ -292,14 +293,14 @@
   const columns = () => {
     const wide = plain.checked && view.value === "node";
     const longest = wide ? Math.max(...nodes.slice(0, 500).map((node) => Math.max(...rails.map((_rail, rail) => address(node, rail).length)))) : 0;
-    const cell = wide ? Math.max(5, longest * 0.52 + 2) : view.value === "node" ? 5 : 6;
+    const cell = wide ? Math.max(5, longest * 0.52 + 2) : view.value === "node" ? 3.8 : 6;
     grid.style.setProperty("--columns", "minmax(8rem, 1.2fr) " + (zoned ? "minmax(4rem, .6fr) " : "") +
       "repeat(" + rails.length + ", minmax(" + cell + "rem, 1fr))");
     grid.style.setProperty("--least", (8 + (zoned ? 4 : 0) + rails.length * cell) + "rem");
     head.replaceChildren(el("span", "", { node: "Node", leaf: "Leaf", zone: "Zone" }[view.value]), ...(zoned ? [el("span", "", "Zone")] : []),
       ...rails.map((rail, at) => {
         const many = nodes.filter((node) => node.states[at] === "b").length;
-        const made = el("span", "", rail, many ? el("b", "bad", " \u2717" + number(many)) : null);
+        const made = el("span", "", rail, many ? el("b", "bad", "\u2717" + number(many)) : null);
         made.title = rail + (many ? ": " + count(many, "node") + " deviate" + (many > 1 ? "" : "s") : "");
         return made;
       }));
@@ -325,7 +326,7 @@
     for (const [status, rail, id, cause, fix, root] of node.checks) {
       const state = { warning: "w", affected: "a" }[status] || "b";
       detail.append(el("p", root ? "sub" : "", sign(state), el("b", "", (rail + " " + id).trim() + ": "),
-        root ? "follows from " + root + "." : cause, !root && fix ? " " : null, !root && fix ? el("code", "", fix) : null));
+        root ? "follows from " + root + "." : [cause, fix].filter(Boolean).join(" ")));
     }
     const mono = (text) => el("td", "", text ? el("code", "", text) : "");
     const own = [];
@@ -337,7 +338,7 @@
       }
     });
     const titles = ["Rail", "Interface", ...(cabled ? ["Leaf"] : []), "Address", ...(full ? ["Gateway", ...(data.pods ? ["Pods"] : [])] : [])];
-    detail.append(table(titles, own), full ? "" : el("p", "note", "hosts/" + node.host + ".json has gateways and subnets."));
+    detail.append(table(titles, own), short ? el("p", "note", "hosts/" + node.host + ".json has gateways and subnets.") : "");
   };
 
   // --- searching -------------------------------------------------------------------------------------------------
@@ -380,7 +381,7 @@
       const found = owners(value);
       shown = found.map((row) => row.node);
       const [first] = found;
-      answer.textContent = query + ": " + (!first ? full ? "no address of this fabric." : "no address of a node. hosts/ has gateways and pods' addresses."
+      answer.textContent = query + ": " + (!first ? short ? "no address of a node. hosts/ has gateways and pods' addresses." : "no address of this fabric."
         : first.what + (found.length > 1 ? " of " + count(found.length, "node") : " of " + first.node.name) + " on " + rails[first.rail] + ".");
     } else if (query) {
       const words = query.split(/\s+/);
@@ -426,7 +427,7 @@
       for (const state of RANK) if (seen.has(state)) legend.append(el("span", "", sign(state), STATES[state][2]));
     }
     const note = "Search by node, zone, rail, leaf or address. Select a row for all addresses of a node." +
-      (full ? "" : " Above 1,000 nodes the page lists the nodes' own addresses only.");
+      (short ? " Above 1,000 nodes the page lists the nodes' own addresses only." : "");
     return section("nodes", "Nodes", note, el("div", "find", search, verdict ? label(wrong, "only not as planned") : null,
       verdict ? label(plain, "addresses") : null, view.options.length > 1 ? view : null, button("CSV", save), total),
     legend, chosen, answer, detail,
@@ -450,7 +451,7 @@
   };
   const bar = (parts) => {
     const made = el("div", "bar");
-    for (const [left, width, title, name] of parts) {
+    for (const [left, width, title, name] of parts.filter((part) => part[1] > 0)) {
       const part = el("i", name || "");
       part.style.left = left + "%";
       part.style.width = "max(2px, " + width + "% - 1px)";
@@ -481,9 +482,9 @@
     changes(), verdict.causes.length ? todo() : null, cards(verdict.causes, "bad"),
     verdict.more ? el("p", "note", number(verdict.more) + " more are in verdict.json.") : null) : null;
   const warnings = verdict && verdict.warnings.length ? section("warnings", "Warnings", "", cards(verdict.warnings, "warn")) : null;
-  const split = el("div", causes || warnings ? "split" : "", causes || warnings ? el("div", "", causes, warnings) : null, nodesSection());
+  const split = el("div", causes ? "split" : "", causes, nodesSection());
   const plan = [tiles, notes, railsTable(), capacity(), profiles()];
-  const all = verdict ? [split, skipped(), ...plan] : [tiles, notes, split, ...plan.slice(2)];
+  const all = verdict ? [split, warnings, skipped(), ...plan] : [tiles, notes, split, ...plan.slice(2)];
   main.append(el("header", "", el("h1", "", data.name), el("p", "sub", data.subtitle,
     ...verdict && verdict.digest ? [", plan ", el("code", "", verdict.digest.slice(0, 12))] : [])));
   if (verdict) main.append(banner());

@@ -108,6 +108,24 @@ def test_a_finished_verdict_has_a_time_and_metrics_and_one_that_began_has_none(p
     )
 
 
+def test_the_last_verdicts_are_kept(planned):
+    for _run in range(3):
+        begin(planned, ["node1"], phase="finish", fail=False, show=False, history=2)
+    found = json.loads((planned / "verify/verdict.json").read_text())
+    kept = json.loads((planned / "verify/history.json").read_text())["verdicts"]
+    assert [row["time"] for row in kept] == sorted((row["time"] for row in kept), reverse=True)
+    assert len(kept) == 2
+    assert kept[0]["time"] == found["time"]
+    assert kept[0]["causes"] == [{"check": "host_result", "hosts": ["node1"], "rails": [], **sentence(found)}]
+    (planned / "verify/history.json").write_text('{"verdicts": [{"time": "x"}]}')
+    begin(planned, ["node1"], phase="finish", fail=False, show=False, history=2)
+    assert len(json.loads((planned / "verify/history.json").read_text())["verdicts"]) == 1, "a broken file is replaced"
+
+
+def sentence(verdict):
+    return {"sentence": verdict["causes"][0]["sentence"]}
+
+
 def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned, capsys, monkeypatch):
     monkeypatch.chdir(planned)
     begin(planned, ["node1"])
