@@ -22,6 +22,7 @@ from .repairs import COMPLETE, IMPACTS, LIMIT, RUNBOOK, limited
 
 Leaves = t.Mapping[tuple[str, str, str | None], str]
 """The leaf that explains a deviation, by the check's ID, host and rail."""
+_NAMES = 60
 _NOTHING = "nothing of the plan is configured"
 _TESTS = {"ping_": "pings", "pod_": "tests between pods", "traffic_": "RDMA tests"}
 
@@ -68,13 +69,20 @@ def _phrase(item: Found) -> Phrase:
     return Phrase(f"{tests}{size}{with_whom} {result}", f"{tests}{size} to and from other hosts {result}")
 
 
+def named(names: t.Iterable[str]) -> str:
+    """Return names in few characters: as ranges, or the first of them."""
+    each = list(dict.fromkeys(names))
+    text = folded(each, 4)
+    return text if len(text) <= _NAMES else f"{each[0]} and {len(each) - 1:,} more"
+
+
 def _where(rows: t.Sequence[Found], leaf: str) -> str:
     places = list(dict.fromkeys(item.places for item in rows))
     rails = list(dict.fromkeys(item.check["rail"] for item in rows if item.check["rail"]))
     if len(places[0]) > 1:
         return f"between {' and '.join(places[0])} {folded(rails)}".strip()
     cells = {(item.places, item.check["rail"]) for item in rows}
-    text = f"{folded(place[0] for place in places)} {folded(rails)}".strip()
+    text = f"{named(place[0] for place in places)} {named(rails)}".strip()
     if len(cells) != len(places) * max(1, len(rails)):
         text = shortened([f"{place[0]} {rail or ''}".strip() for place, rail in sorted(cells, key=str)], 4)
     return f"{leaf} ({text})" if leaf else text

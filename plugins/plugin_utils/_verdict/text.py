@@ -18,7 +18,7 @@ from ...module_utils._validation import shown
 from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc
-from .cards import commands_of
+from .cards import commands_of, named
 from .causes import UNSEEN
 from .merge import deviations, summary, untested
 
@@ -77,7 +77,7 @@ def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
 def _card(card: Cause) -> t.Iterator[str]:
     """Yield what is below a cause's sentence: what follows from it, and what repairs it."""
     rows = [f"{count(card['follows'], 'check follows', 'checks follow')} from this"] if card["follows"] else []
-    rows += [f"affected: {folded(card['affected'], 4)}"] if card["affected"] else []
+    rows += [f"affected: {named(card['affected'])}"] if card["affected"] else []
     if rows:
         yield f"{'; '.join(rows)}."
     if card["fix"] and not (card.get("command") and card["fix"].startswith("Run the playbook ")):
@@ -178,7 +178,8 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
             lost.setdefault((entry["status"], _plain(entry.get("error"))), []).append(name)
     names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
     if len(names) > _ROWS:
-        names = sorted(set(names) - {*fine}, key=lambda name: hosts[name]["status"] == "pass")
+        others = set(names) - {*fine}
+        names = sorted(filter(others.__contains__, names), key=lambda name: hosts[name]["status"] == "pass")
     # Equal rows are one.
     same: dict[tuple[str, ...], list[str]] = {}
     for name in names:
@@ -187,8 +188,8 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
         idle = "skipped" if hosts[name]["status"] == "skipped" else "ok"
         key = ("deviation" if "deviation" in states else idle, *cells)
         same.setdefault(key if len(names) > _ROWS else (*key, name), []).append(name)
-    rows = [(folded(alike, 4), key[: len(rails) + 1]) for key, alike in same.items()]
-    width = min(40, max([7, *(len(name) for name, _key in rows), *(len(folded(own, 4)) for own in lost.values())]))
+    rows = [(named(alike), key[: len(rails) + 1]) for key, alike in same.items()]
+    width = min(40, max([7, *(len(name) for name, _key in rows), *(len(named(own)) for own in lost.values())]))
     labels = _labels(rails, width)
     yield f"  {'':<{width}}  all  {''.join(labels)}".rstrip()
     for name, (own_sign, *cells) in rows[:_ROWS]:
@@ -196,7 +197,7 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
         yield f"  {name:<{width}}  {paint.sign(own_sign)}    {signs}".rstrip()
     for (status, error), silent in lost.items():
         sign = paint.sign("error" if status == "error" else "unreachable")
-        yield f"  {folded(silent, 4):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
+        yield f"  {named(silent):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
     if len(rows) > _ROWS:
         yield f"  ... and {len(rows) - _ROWS:,} more rows: see verdict.md"
     if left := len(hosts) - len(names) - sum(map(len, lost.values())):

@@ -19,6 +19,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import picture
 
 RAILS = ["rail1", "rail2"]
 ROLE = by_role("rail_network")
@@ -127,3 +128,16 @@ def test_a_command_is_one_line_that_a_shell_reads_as_it_is():
     assert len(command) < 120
     words = subprocess.run(["bash", "-c", f"printf '%s\n' {command}"], capture_output=True, text=True, check=True)
     assert words.stdout.splitlines()[-1] == "~^gpu(00[1-9]|0[1-9][0-9]|[1-4][0-9][0-9]|500)$"
+
+
+def test_a_cause_on_two_thirds_of_500_hosts_fits_a_terminal():
+    def checks(number):
+        rule = [f"10001: from 10.0.0.{number} lookup 1001"]
+        return [deviation("network_rules", rule, [], "missing", ROLE, rail="rail1")] if number % 3 else []
+
+    made = judged(**{f"gpu{number:03}": checks(number) for number in range(1, 501)})
+    lines = picture(made, "fabric").splitlines()
+    assert len(lines) <= 60
+    assert "  ✗ gpu001 and 333 more rail1: policy rule 10001 is missing." in lines
+    assert max(len(line) for line in lines if "ansible-playbook" not in line) <= 120
+    assert len(made["causes"][0]["hosts"]) == 334
