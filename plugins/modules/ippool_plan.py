@@ -321,7 +321,7 @@ options:
   out_of_service:
     description:
       - Rails and hosts that wait for a repair, by inventory name. C(rails) is a list of rails, or V(all);
-        C(reason) is a text for people, such as a ticket.
+        C(reason) is a text for people, such as a ticket; C(taint=true) keeps new pods off the node (NoSchedule).
       - Slots and addresses stay reserved. Roles leave these rails as they are, tests and the gate leave them out, and
         the verdict shows the reason. Playbooks do not connect to a host with V(all).
     type: dict

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
-from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, ZONE_LABEL
+from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, OUT_TAINT, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json
 
@@ -35,6 +35,8 @@ class NodesRequest:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     resources: dict[str, dict[str, int]] = field(default_factory=dict)
     sriov: frozenset[str] = frozenset()
+    tainted: frozenset[str] = frozenset()
+    """The nodes with a rail out of service that no new pod shall come to."""
     known: frozenset[str] = frozenset()
     """Every node that the plan ever had: nobody else's labels of zone and leaves are touched."""
 
@@ -48,6 +50,8 @@ class Node:
     cordoned: bool = False
     note: str = ""
     up: bool = True
+    taints: tuple[Json, ...] = ()
+    version: str = ""
 
     @classmethod
     def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
@@ -64,7 +68,18 @@ class Node:
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(note_of(purpose), ""),
             not lost_nodes([live]),
+            tuple((live.get("spec") or {}).get("taints") or ()),
+            meta.get("resourceVersion", ""),
         )
+
+    def taint_patch(self, *, wanted: bool) -> Json | None:
+        """Return the merge patch that brings or removes our taint beside all others; None: it is as wanted."""
+        others = [taint for taint in self.taints if taint.get("key") != OUT_TAINT["key"]]
+        taints = [*others, OUT_TAINT] if wanted else others
+        if taints == [*self.taints]:
+            return None
+        # Taints are one list: over another version than the one that was read, somebody's would be lost.
+        return {"metadata": {"resourceVersion": self.version}, "spec": {"taints": taints or None}}
 
 
 def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
@@ -85,7 +100,8 @@ def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
         offered = {row["resource"] for row in networks if row["rail"] not in out[node]["rails"]}
         resources[node] = {name: amount for name, amount in resources[node].items() if name in offered}
     sriov = frozenset(nodes if facts["own_device"] else ())
-    return NodesRequest(nodes, label, labels, resources, sriov, frozenset(seats))
+    tainted = frozenset(name for name, row in out.items() if row["taint"])
+    return NodesRequest(nodes, label, labels, resources, sriov, tainted, frozenset(seats))
 
 
 def resource(entry: Json) -> str:

@@ -16,9 +16,10 @@ from ansible.module_utils.basic import AnsibleModule
 from .._check import DEVIATION, OK, Check
 from .._errors import InputError, RdmaError
 from .._fabric.facts import networks_of, read_facts
-from .._fabric.labels import CIDR_POOL, NV_IPAM, SRIOV, selector
+from .._fabric.labels import CIDR_POOL, NV_IPAM, OUT_TAINT, SRIOV, selector
 from .._fabric.labels import labels as labels_of
 from .._fabric.lock import read_host_plans, read_lock
+from .._fabric.shapes import planned_rails
 from . import nodes
 from .answers import Forbidden
 from .causes import PLUGIN, explain, plugin_of
@@ -102,12 +103,26 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     whole = nodes.label_changes(want, live, absent=absent)
     considered = set(params["nodes"] or live)
     changes = {name: change for name, change in whole.items() if params["label"] and name in considered}
+    known = considered & want.known if params["label"] else ()
+    wanted: t.Collection[str] = () if absent else want.tainted
+    taints = {
+        name: patch
+        for name in sorted(known)
+        if name in live and (patch := live[name].taint_patch(wanted=name in wanted))
+    }
     if not check_mode:
+        # First, as labels make another version of the node.
+        for name, patch in taints.items():
+            cluster.patch(Ref.to(*NODE, name), patch)
         for name, change in changes.items():
             cluster.patch(Ref.to(*NODE, name), {"metadata": {"labels": change}})
     lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
+    shown = [
+        "".join(f"{name} taint {OUT_TAINT['key']}\n" for name in taints if (name in wanted) is side)
+        for side in (False, True)
+    ]
     result = {
-        "changed": bool(changes),
+        "changed": bool(changes or taints),
         "labeled": {name: value for name, label, value in lines if label == want.label},
         "topology": {
             name: places
@@ -117,8 +132,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
         "unlabeled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {
-            "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines),
-            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines),
+            "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines)
+            + shown[0],
+            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines) + shown[1],
         },
     }
     if absent:
@@ -177,7 +193,7 @@ def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, fo
     rails = {}
     for piece in read_host_plans(params["plan_dir"]):
         if piece["node"] in short:
-            names = {rail["name"]: rail["interface"] for rail in piece["rails"]}
+            names = {rail["name"]: rail["interface"] for rail in planned_rails(piece)}
             rows = networks_of(facts["networks"], [*names.values()])
             # A resource that several rails share is short on the node, not on one of them.
             shared = Counter(row["resource"] for row in rows)

@@ -68,6 +68,8 @@ class OutRow(t.TypedDict):
     reason: str
     whole: bool
     """Whether these are all rails of the node."""
+    taint: bool
+    """Whether a taint keeps new pods off the node."""
 
 
 class Facts(t.TypedDict):

@@ -58,6 +58,8 @@ LEAF_LABEL = f"{OUR_NODES}/leaf-"
 """What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
 OUT_LABEL = f"{OUR_NODES}/out-of-service"
 """Label of a node: its rails that are out of service, or `all`."""
+OUT_TAINT = {"key": OUT_LABEL, "effect": "NoSchedule"}
+"""Taint of such a node, where the site asks for it."""
 MAX_NAME = 63
 KEPT = 54
 DECLARED = "declared"

@@ -18,7 +18,7 @@ from .._check import Check, compared, skipped
 from .._cluster.model import Json
 from .._cluster.pod_state import name_of, ready, trouble
 from .._fabric.facts import PodNetwork, networks_of, status_rows
-from .._fabric.shapes import HostPlan
+from .._fabric.shapes import HostPlan, planned_rails
 from .._validation import line
 
 
@@ -50,7 +50,8 @@ def node_of(piece: HostPlan, networks: dict[str, list[PodNetwork]]) -> PodNode:
     :param piece: the host plan.
     :param networks: what pods get, by name profile.
     """
-    here = {row["rail"]: row for row in networks_of(networks, [rail["interface"] for rail in piece["rails"]])}
+    names = [rail["interface"] for rail in planned_rails(piece)]
+    here = {row["rail"]: row for row in networks_of(networks, names)}
     found = []
     for rail in piece["rails"]:
         if row := here.get(rail["name"]):

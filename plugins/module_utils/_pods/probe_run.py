@@ -20,13 +20,13 @@ from .run import Pods
 
 
 def read_nodes(folder: str) -> dict[str, PodNode]:
-    """Return what pods get on each node of a plan.
+    """Return what pods get on each node of a plan whose rails are all in service.
 
     :raises RdmaError: when there is no whole plan.
     """
     slots = read_lock(folder)["nodes"]
     networks = read_facts(folder)["networks"]
-    nodes = [node_of(row, networks) for row in read_host_plans(folder)]
+    nodes = [node_of(row, networks) for row in read_host_plans(folder) if "out_of_service" not in row]
     return {node.name: node for node in nodes if node.name in slots and not slots[node.name].get("retired")}
 
 

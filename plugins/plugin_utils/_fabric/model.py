@@ -168,6 +168,8 @@ class Node(t.NamedTuple):
     """The rails (from 0) that are out of service."""
     reason: str = ""
     """Why they are."""
+    taint: bool = False
+    """Whether a taint keeps new pods off the node meanwhile."""
 
 
 @dataclass(frozen=True)

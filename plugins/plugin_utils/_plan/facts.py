@@ -56,6 +56,7 @@ def facts_of(plan: FabricPlan) -> Facts:
             node=node.name,
             rails=[rail.name for rail in rails_out(fabric, node)],
             reason=node.reason,
+            taint=node.taint,
             whole=len(node.out) == len(fabric.rails),
         )
         for node in plan.nodes

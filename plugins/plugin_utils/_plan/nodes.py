@@ -60,15 +60,13 @@ def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> 
         found.append(one)
     out = _out_of_service(check, fabric, {node.host: node.name for node in found}, out_of_service)
     check.raise_any()
-    usable = frozenset[int](), ""
-    rows = [(node, *out.get(node.host, usable)) for node in found]
-    return tuple(node._replace(out=rails, reason=reason) for node, rails, reason in rows)
+    return tuple(node._replace(**out.get(node.host, {})) for node in found)
 
 
 def _out_of_service(
     check: Checker, fabric: Fabric, nodes: t.Mapping[str, str], given: object
-) -> dict[str, tuple[frozenset[int], str]]:
-    """Return the rails that are out of service and the reason, by host.
+) -> dict[str, dict[str, t.Any]]:
+    """Return the fields of a node that say which rails are out of service, by host.
 
     :param nodes: the node name of each host.
     """
@@ -79,7 +77,7 @@ def _out_of_service(
     if not isinstance(given, dict):
         check.add(variable, f"{shown(given)} is not a dictionary.", f"Write it as {OUT_FORM}. [not_a_dict]")
         return {}
-    found = {}
+    found: dict[str, dict[str, t.Any]] = {}
     for host, value in given.items():
         place = f"{variable}.{host}"
         if host not in nodes:
@@ -87,7 +85,7 @@ def _out_of_service(
             problem = f"{shown(host)} is not a host of the group {fabric.group!r}{named}."
             wrong = "Correct the inventory name, or remove the entry. [out_of_service_host]"
             check.add_counted(variable, place, problem, wrong)
-        row = check.mapping(place, value, ("rails", "reason"), OUT_FORM[len("{node2: ") : -1])
+        row = check.mapping(place, value, ("rails", "reason", "taint"), OUT_FORM[len("{node2: ") : -1])
         names = row.get("rails")
         if names != ALL and not (isinstance(names, list) and names) and isinstance(value, dict):
             problem = f"{shown(names)} is neither {ALL} nor a list of rails."
@@ -107,8 +105,11 @@ def _out_of_service(
                 problem,
                 "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]",
             )
+        if not isinstance(row.get("taint", False), bool):
+            problem = f"{shown(row['taint'])} is not a boolean."
+            check.add_counted(variable, f"{place}.taint", problem, "Set true or false. [not_boolean]")
         out = frozenset(index for rail, index in rails.items() if names == ALL or rail in listed)
-        found[host] = out, reason
+        found[host] = {"out": out, "reason": reason, "taint": row.get("taint") is True}
     return found
 
 

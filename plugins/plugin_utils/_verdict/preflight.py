@@ -246,6 +246,7 @@ def sort(
     made.stop = grouped(
         (f"{reason}: {folded(dict.fromkeys(hosts))}: {text}", fix) for (reason, text, fix), hosts in stop.items()
     )
+    made.stop += _out_of_service(found, having, places)
     number, total = len(broken) + len(lost), len(found) + len(lost)
     if number > (limit := allowed(most, total)):
         trouble = Trouble(
@@ -261,6 +262,25 @@ def sort(
     busy = ((trouble, host) for host in made.deferred for trouble in found[host] if trouble.kind == BUSY)
     made.waiting = sentences_by_hosts(busy)
     return made
+
+
+def _out_of_service(
+    found: t.Mapping[str, t.Sequence[Trouble]],
+    having: t.Mapping[tuple[str, str | None], t.Collection[str]],
+    places: t.Mapping[str, Place],
+) -> list[str]:
+    """Return the lines that take rails without an interface out of service, unless every host lacks the same one."""
+    lines = []
+    for host, troubles in found.items():
+        keys = {
+            (trouble.key, trouble.rail) for trouble in troubles if trouble.key in ("no_interface", "interface_lost")
+        }
+        rails = [rail for key, rail in sorted(keys, key=str) if rail and len(having[key, rail]) < max(2, len(found))]
+        if any(key == "no_interface" for key, rail in keys if rail in rails):
+            whole = {*rails} == {*places.get(host, Place("", {})).interfaces}
+            lines.append(f"{host}: {{rails: {'all' if whole else '[' + ', '.join(rails) + ']'}}}")
+    problem = f"Where the card is dead, add to group_vars/all and plan: fabric_out_of_service: {{{', '.join(lines)}}}"
+    return [problem] if lines else []
 
 
 def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:

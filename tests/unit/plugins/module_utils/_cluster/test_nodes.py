@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import
     request_of,
     steps,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import ZONE_LABEL
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import OUT_TAINT, ZONE_LABEL
 
 NOTE = note_of("sriov")
 LABEL = "fabric.railops.io/fabric"
@@ -54,6 +54,24 @@ def test_labels_go_on_planned_nodes_and_off_others():
     assert label_changes(want, live) == changes, "zones of nodes that no plan ever had are others'"
     gone = {"node1": {LABEL: None}, "node2": {ZONE_LABEL: None}, "retired": off, "foreign": {LABEL: None}}
     assert label_changes(want, live, absent=True) == gone
+
+
+def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_others():
+    networks = {"declared": [{"rail": f"rail{number}", "resource": f"x/rail{number}"} for number in (1, 2)]}
+    rows = [
+        {"host": "a", "node": "node1", "rails": ["rail2"], "reason": "", "whole": False, "taint": True},
+        {"host": "b", "node": "node2", "rails": ["rail1", "rail2"], "reason": "", "whole": True, "taint": False},
+    ]
+    resources = {"declared": {"x/rail1": 8, "x/rail2": 8}}
+    facts = {**FACTS, "node_labels": [], "networks": networks, "resources": resources, "out_of_service": rows}
+    want = request_of(SEATS, facts)
+    assert (want.nodes, want.resources, want.tainted) == (("node1",), {"node1": {"x/rail1": 8}}, {"node1"})
+    other = {"key": "x", "effect": "NoSchedule"}
+    live = Node(taints=(other,), version="7")
+    patch = live.taint_patch(wanted=True)
+    assert patch == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [other, OUT_TAINT]}}
+    assert live.taint_patch(wanted=False) is None
+    assert Node(taints=(OUT_TAINT,)).taint_patch(wanted=False)["spec"] == {"taints": None}
 
 
 def test_checks_tell_cause_and_fix():

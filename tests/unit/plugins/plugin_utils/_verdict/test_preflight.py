@@ -145,3 +145,14 @@ def test_the_canary_batch_has_a_sound_host_of_each_profile_and_zone(places, unso
 def test_the_table_has_the_errors_of_declarations():
     assert KINDS["interface_not_found"] == KINDS["role_options"] == DECLARATION
     assert Trouble("never_seen_before", None, "").kind == "broken"
+
+
+def test_dead_cards_are_proposed_to_be_taken_out_of_service():
+    first = Trouble("no_interface", "rail1", "rail1: This host has no interface.")
+    places = fleet(20)
+    found = {host: [] for host in places} | {"node3": [NAME], "node5": [first, NAME], "node7": [LOST]}
+    line = "fabric_out_of_service: {node3: {rails: [rail2]}, node5: {rails: all}}"
+    assert sort(found, [], places, {}, "5%").stop[-1].endswith(line)
+    everywhere = sort({host: [NAME] for host in places}, [], places, {}, "5%").stop
+    assert "fabric_out_of_service" not in " ".join(everywhere)
+    assert sort({**found, "node3": [], "node5": []}, [], places, {}, "5%").stop == []
