@@ -19,10 +19,10 @@ from .._route.options import RAILS
 from .._route.retained import MANAGED_STATE
 from .._route.want import Want, asked, management_network_problem, named
 from . import sysctl
-from .apart import Apart
 from .foreign import judged
 from .host import KEPT, Host
 from .model import LINK, File
+from .out_of_service import OutOfServiceFiles
 from .plan import MANAGERS, files_of, manager_of
 
 if t.TYPE_CHECKING:
@@ -65,11 +65,11 @@ def converge(
         unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
         files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
         checks, aside = judged(host, manager, want, names, files)
-    apart = Apart(want, host)
-    files = apart.merged(files, {path: file.text for path, file in host.state(()).items()})
+    out = OutOfServiceFiles(want, host)
+    files = out.merged(files, {path: file.text for path, file in host.state(()).items()})
     wanted = {file.path: file for file in files}
-    have = {path: file for path, file in host.state(wanted).items() if path not in apart.paths}
-    used = {*names.values(), *apart.names}
+    have = {path: file for path, file in host.state(wanted).items() if path not in out.paths}
+    used = {*names.values(), *out.names}
     kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in used}
     moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})

@@ -239,7 +239,7 @@ class Host:
     retained: Snapshot = field(default_factory=lambda: Snapshot({}, frozenset(), frozenset(), frozenset(), {}))
     noted: frozenset[tuple[str, str]] = frozenset()
     ports: dict[str, tuple[str, str]] = field(default_factory=dict)
-    apart: frozenset[str] = frozenset()
+    out_of_service: frozenset[str] = frozenset()
     """The links of rails that are out of service."""
 
 
@@ -267,7 +267,7 @@ def without_rails(host: Host, rails: t.Sequence[WantRail]) -> Host:
         snapshot=snapshot,
         addresses=frozenset(item for item in host.addresses if item.interface not in links),
         matches=tuple(row for row in host.matches if links.isdisjoint(hop.interface for hop in row[1].next_hops)),
-        apart=frozenset(links),
+        out_of_service=frozenset(links),
     )
 
 

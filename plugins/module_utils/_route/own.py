@@ -21,7 +21,7 @@ class Mine:
 
     def __init__(self, want: Want, host: Host) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
-        self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours} | host.apart
+        self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours} | host.out_of_service
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}
         here, kept = host.snapshot, host.retained
         proof = any(item.protocol == PROTOCOL for part in KINDS for item in getattr(here, part))

@@ -88,7 +88,7 @@ def decide(want: Want, host: Host, *, report: bool = False) -> RoutePlan:
     )
     checks = tuple(checks_of(want, host, aim, stale))
     stood = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    stood |= {row for row in host.noted if row[0] in host.apart}
+    stood |= {row for row in host.noted if row[0] in host.out_of_service}
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
     return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports, unknown)

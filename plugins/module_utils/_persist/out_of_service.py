@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
     from .host import Host
 
 
-class Apart:
+class OutOfServiceFiles:
     """What of a host's files belongs to rails that are out of service."""
 
     def __init__(self, want: Want, host: Host) -> None:
