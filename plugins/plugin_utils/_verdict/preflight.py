@@ -273,10 +273,12 @@ def _out_of_service(
     lines = []
     for host, troubles in found.items():
         keys = {
-            (trouble.key, trouble.rail) for trouble in troubles if trouble.key in ("no_interface", "interface_lost")
+            (trouble.key, trouble.rail)
+            for trouble in troubles
+            if trouble.key in ("interface_not_found", "interface_lost")
         }
         rails = [rail for key, rail in sorted(keys, key=str) if rail and len(having[key, rail]) < max(2, len(found))]
-        if any(key == "no_interface" for key, rail in keys if rail in rails):
+        if any(key == "interface_not_found" for key, rail in keys if rail in rails):
             whole = {*rails} == {*places.get(host, Place("", {})).interfaces}
             lines.append(f"{host}: {{rails: {'all' if whole else '[' + ', '.join(rails) + ']'}}}")
     problem = f"Where the card is dead, add to group_vars/all and plan: fabric_out_of_service: {{{', '.join(lines)}}}"

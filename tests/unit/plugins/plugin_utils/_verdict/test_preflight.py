@@ -148,7 +148,7 @@ def test_the_table_has_the_errors_of_declarations():
 
 
 def test_dead_cards_are_proposed_to_be_taken_out_of_service():
-    first = Trouble("no_interface", "rail1", "rail1: This host has no interface.")
+    first = Trouble("interface_not_found", "rail1", "rail1: This host has no interface.")
     places = fleet(20)
     found = {host: [] for host in places} | {"node3": [NAME], "node5": [first, NAME], "node7": [LOST]}
     line = "fabric_out_of_service: {node3: {rails: [rail2]}, node5: {rails: all}}"
