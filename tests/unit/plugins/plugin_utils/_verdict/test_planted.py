@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,9 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text
 from ansible_collections.railops.rdma.tests.unit.planted import HOSTS, RAILS, Fleet, plant
 
 TABLE = yaml.safe_load((Path(__file__).parents[3] / "data/causes.yml").read_text(encoding="utf-8"))
+SCHEMA = pytest.importorskip("jsonschema").Draft202012Validator(
+    json.loads((Path(__file__).parents[5] / "docs/reference/verdict.schema.json").read_text(encoding="utf-8"))
+)
 PLACES = [(host, RAILS[number % 3]) for number, host in enumerate(HOSTS)]
 PLANTED = [
     (cause, *place)
@@ -44,8 +48,9 @@ def said(cause, host, rail):
 
 
 def found(fleet):
-    """Return the verdict, the sentences of its deviations, and the hosts that are red."""
+    """Return the verdict, the cards of its deviations, and the hosts that are red."""
     verdict = fleet.verdict()
+    SCHEMA.validate(json.loads(json.dumps(verdict)))
     causes = [card for card in verdict["causes"] if card["status"] == "deviation"]
     red = [host for host, entry in verdict["hosts"].items() if entry["status"] != "pass"]
     return verdict, causes, red
