@@ -24,16 +24,17 @@ DOCUMENT = CHECKOUT / "docs/reference/checks.md"
 SOURCE = Path(__file__).with_name("checks.yml")
 HEAD = """# All checks
 
-What each check compares; a deviation says what is so instead. The list is made by `python3 tests/site/checks_doc.py`.
+What each check compares. A deviation means that the second column is not true.
+`python3 tests/site/checks_doc.py` writes this page.
 
-| how soon | what it means |
+| Urgency | Meaning |
 | --- | --- |
 """
 COLUMNS = """
-The third column is what mending a deviation costs the work on that host. `--check --diff` names a reboot before it
-happens. A warning can always wait.
+The third column is the impact of the repair on the host's work. A dry run lists a reboot before it happens.
+A warning can always wait.
 
-| id | what is so when it is ok | mending costs | how soon |
+| Check | Passes when | Impact of the repair | Urgency |
 | --- | --- | --- | --- |
 """
 

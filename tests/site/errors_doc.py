@@ -121,14 +121,14 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
             lost.append(f"{entry['id']}: {entry['soon']}")
     if lost:
         raise SystemExit(f"Nothing says this any more. Mend {WRITTEN.name}: {'; '.join(lost)}")
-    lines = ["## What people meet first", "", "| id | it says | it means | do | it costs |"]
+    lines = ["## Common errors", "", "| ID | Message | Meaning | Fix | Impact |"]
     lines += ["| --- | --- | --- | --- | --- |"]
     for entry in written["messages"]:
         names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
         lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
     lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](checks.md)."]
     lines += ["Deviations with a cause of their own:", ""]
-    lines += ["| check | it means | do | it costs | how soon |", "| --- | --- | --- | --- | --- |"]
+    lines += ["| Check | Meaning | Fix | Impact | Urgency |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
     return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))
 
@@ -175,7 +175,7 @@ def document() -> str:
         ]
         seen.update(rows)
         if rows:
-            lines += [f"## {title}", "", "| id | it says | do |", "| --- | --- | --- |", *rows, ""]
+            lines += [f"## {title}", "", "| ID | Message | Fix |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
 
