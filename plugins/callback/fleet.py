@@ -6,14 +6,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from ansible import constants
-from ansible.playbook.task_include import TaskInclude
-from ansible.plugins.callback import default
-
-from ..plugin_utils._report.equal import alike, folded
-
 DOCUMENTATION = r"""
 name: fleet
 type: stdout
@@ -37,6 +29,14 @@ extends_documentation_fragment:
 requirements:
   - Set C(stdout_callback = railops.rdma.fleet) in the section C([defaults]) of ansible.cfg.
 """
+
+import typing as t
+
+from ansible import constants
+from ansible.playbook.task_include import TaskInclude
+from ansible.plugins.callback import default
+
+from ..plugin_utils._report.equal import alike, folded
 
 Default: t.Any = default.CallbackModule
 

@@ -55,6 +55,6 @@ SPEC = {
     "purge": {"type": "bool", "default": True},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
-    "rollback_token": {"type": "str"},
+    "rollback_token": {"type": "str", "no_log": False},
     "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
 }
