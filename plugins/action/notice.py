@@ -27,7 +27,7 @@ class ActionModule(FabricAction):
         args = arguments(args, ARGUMENT_SPEC)
         text = f"\n  {'- ' if args['fail'] else ''}".join([*filter(None, [args["heading"]]), *args["lines"]])
         # Some of it is what hosts say.
-        text = "\n".join(map(shown, text.split("\n")))
+        text = "\n".join(shown(line).rstrip() for line in text.split("\n"))
         if args["fail"] and args["lines"]:
             refuse(self._task, text)
         if not args["fail"]:

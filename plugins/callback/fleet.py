@@ -162,7 +162,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         for place, group in enumerate(alike(diffs)):
             text = diffs[group.hosts[0]]
             if text and place < DIFFS:
-                self._display.display(text)
+                self._display.display(text.rstrip("\n"))
             for line in group.lines(shown=place < DIFFS):
                 self._display.display(f"changed: {line}", color=color)
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
-from ..module_utils._check import DEVIATION, STRANGE, WARNING
+from ..module_utils._check import STRANGE, WARNING
 from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
@@ -23,6 +23,7 @@ from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan, 
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import group_problem, planner_problems, problems, tag_problems
+from ..plugin_utils._verdict.dry_run import report
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.preflight import (
     ALTNAMES,
@@ -187,60 +188,15 @@ def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:
     return places, owners
 
 
-PARTS = ("links", "addresses", "routes", "rules", "sysctls")
-LIVE = "__rail_network_live"
-FILES = "__rail_network_files"
-DRIVER = "rdma_driver_result"
-OTHERS = {
-    "nic_link_type_result": "nic_link_type",
-    "__rdma_host_netns": "rdma_host",
-    "__rdma_host_result": "rdma_host",
-    "gpudirect_result": "gpudirect",
-    "__lossless_roce_result": "lossless_roce",
-}
-"""The registered results that change something else, each with its role."""
-
-
-def _count(result: t.Any, count: t.Callable[[t.Any], int]) -> str:
-    """Return the number of something in a result; the host says what is in there."""
-    if not isinstance(result, dict) or result.get("skipped"):
-        return "-"
-    try:
-        return "?" if result.get("failed") or result.get("problems") else str(count(result))
-    except (TypeError, KeyError, AttributeError):
-        return "?"
-
-
-def _changed(part: str) -> t.Callable[[t.Any], int]:
-    """Return what counts the lines of a part that go or come, whichever are more: one that changes does both."""
-    sides = (("before", "after"), ("after", "before"))
-    return lambda result: max(len(set(result[one][part]) - set(result[other][part])) for one, other in sides)
-
-
-def _files(result: t.Any) -> int:
-    return sum(check["status"] == DEVIATION for check in answer_in(result).checks)
-
-
-def _cells(values: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    """Return the row of a host."""
-    cells = [_count(values.get(LIVE), _changed(part)) for part in PARTS]
-    cells += [_count(values.get(FILES), _files), _count(values.get(DRIVER), lambda result: len(result["packages"]))]
-    found = {name: values[name] for name in (DRIVER, *OTHERS) if isinstance(values.get(name), dict)}
-    boots = any(one.get("reboot_required") is True for one in found.values())
-    also = {role: True for name, role in OTHERS.items() if found.get(name, {}).get("changed") is True}
-    return (*cells, "yes" if boots else "no", ", ".join(also))
-
-
-def preview_table(hostvars: t.Any, hosts: t.Sequence[str], answering: t.Collection[str]) -> list[str]:
+def dry_run(
+    hostvars: t.Any,
+    hosts: t.Iterable[str],
+    answering: t.Collection[str],
+    problems: t.Iterable[str],
+    command: t.Mapping[str, t.Any] | None,
+) -> list[str]:
     """Return the lines."""
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for host in hosts:
-        cells = _cells(hostvars.raw_get(host)) if host in answering else ("no answer", *[""] * (len(PARTS) + 3))
-        rows.setdefault(cells, []).append(host)
-    table: list[tuple[str, ...]] = [("host", *PARTS, "files", "packages", "reboot", "also")]
-    table += [(folded(names, 4), *cells) for cells, names in rows.items()]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
 
 
 def reboot_plan(
@@ -381,9 +337,9 @@ class FilterModule:
         """Return them by their names."""
         return {
             "cluster_access": cluster_access,
+            "dry_run": dry_run,
             "lock_copy": lock_copy,
             "own_device": own_device,
-            "preview_table": preview_table,
             "reboot_plan": reboot_plan,
             "release_parts": release_parts,
             "run_hosts": run_hosts,

@@ -246,7 +246,8 @@ def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
         lines.append(f"{where}{zone['nodes']}{retired} of {zone['slots']} slots used, room for {zone['free']} more.")
     for key, verb in CHANGES.items():
         if result[key]:
-            lines.append(f"{verb}: {shortened(result[key], LISTED)}.")
+            text = (shortened if key in ("renamed", "moved") else folded)(result[key], LISTED)
+            lines.append(f"{verb}: {text}.")
     return lines
 
 

@@ -49,14 +49,12 @@ TASK [Write a file] ************************************************************
 +++ after: FOLDER/node1.txt
 @@ -0,0 +1 @@
 +address 172.17.0.2/27
-
 changed: [node1]
 changed: [node[2,4]]: the same 1 change as node1, each with its own addresses
 --- before
 +++ after: FOLDER/node3.txt
 @@ -0,0 +1 @@
 +mtu 1500
-
 changed: [node3]
 
 PLAY RECAP *********************************************************************

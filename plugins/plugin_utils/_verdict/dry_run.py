@@ -1,0 +1,177 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The end of a dry run, in the order of a verdict: problems, what would change, the command that changes it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+import typing as t
+
+from ...module_utils._check import DEVIATION
+from ...module_utils._intake import Nonsense, line
+from ...module_utils._words import count, shortened
+from .._report.equal import ADDRESS, folded
+from .intake import answer_in
+from .repairs import IMPACTS
+
+PARTS = {"links": "link", "addresses": "address", "routes": "route", "rules": "rule", "sysctls": "sysctl"}
+LIVE = "__rail_network_live"
+FILES = "__rail_network_files"
+REBOOT = "__rdma_host_reboot"
+ROLES = {
+    "rdma_driver_result": "rdma_driver",
+    "nic_link_type_result": "nic_link_type",
+    "__rdma_host_netns": "rdma_host",
+    "__rdma_host_result": "rdma_host",
+    "gpudirect_result": "gpudirect",
+    LIVE: "rail_network",
+    FILES: "rail_network",
+    "__lossless_roce_result": "lossless_roce",
+}
+"""The registered results, each with its role."""
+DISTURBS = {"restart ": "rail_restart", "drain: ": "drain", "reboot: ": "reboot", "power cycle ": "physical"}
+"""The impact of a run, by the beginning of the line that says so."""
+INVALID = "an invalid answer"
+NOTES = ("note ", "leave alone ")
+HERE = "nothing: the host is as planned"
+_LISTED = 6
+_BLOCKS = 12
+Values = t.Mapping[str, t.Any]
+
+
+def report(
+    hosts: t.Mapping[str, Values | None], problems: t.Iterable[str], command: t.Mapping[str, t.Any] | None
+) -> list[str]:
+    """Return the lines.
+
+    :param hosts: by name the variables of a host with its registered results; none where it does not answer.
+    :param problems: what the run would stop at, or leave out.
+    :param command: playbook, limit, tags and skip_tags of this run; none where it would stop.
+    """
+    wrong = list(problems)
+    silent = [host for host, values in hosts.items() if values is None]
+    wrong += [f"{folded(silent)}: no answer"] if silent else []
+    there = {host: values for host, values in hosts.items() if values is not None}
+    wrong += _grouped({host: _problems(values) for host, values in there.items()}, "cannot be previewed: ")
+    blocks = _blocks({host: _lines(values) for host, values in there.items()})
+    changing = {host for names, lines in blocks if any(not text.startswith(NOTES) for text in lines) for host in names}
+    impacts = [_impact(lines) for _names, lines in blocks]
+    most = max(impacts, key=IMPACTS.index, default="none")
+    made = [f"{len(changing):,} of {count(len(hosts), 'host')} would change. Nothing was changed."]
+    made += [f"✗ {text}" for text in wrong]
+    for (names, lines), impact in list(zip(blocks, impacts, strict=True))[:_BLOCKS]:
+        made += ["", f"{folded(names)}, impact: {impact}", *(f"  {text}" for text in lines[:_LISTED])]
+        made += [f"  and {len(lines) - _LISTED} more, shown with --diff"] if len(lines) > _LISTED else []
+    made += [f"and {len(blocks) - _BLOCKS} more groups of hosts, shown with --diff"] if len(blocks) > _BLOCKS else []
+    if command is not None and changing:
+        made += ["", "Do this:", f"  impact: {most}", f"    {_command(command)}"]
+    return made
+
+
+def _impact(lines: t.Iterable[str]) -> str:
+    found = [impact for text in lines for start, impact in DISTURBS.items() if text.startswith(start)]
+    return max(found, key=IMPACTS.index, default="none")
+
+
+def _command(given: t.Mapping[str, t.Any]) -> str:
+    """Return the command of the same run without --check."""
+    words = ["ansible-playbook", f"railops.rdma.{given['playbook']}"]
+    words += ["--limit", str(given["limit"])] if given.get("limit") else []
+    for option, tags in (("--tags", given.get("tags")), ("--skip-tags", given.get("skip_tags"))):
+        words += [option, ",".join(map(str, tags))] if tags and list(tags) != ["all"] else []
+    return shlex.join(words)
+
+
+def _grouped(texts: t.Mapping[str, t.Iterable[str]], what: str) -> list[str]:
+    """Return each text once, with its hosts."""
+    found: dict[str, list[str]] = {}
+    for host, rows in texts.items():
+        for text in rows:
+            found.setdefault(text, []).append(host)
+    return [f"{folded(names)}: {what}{text}" for text, names in found.items()]
+
+
+def _blocks(texts: t.Mapping[str, t.Iterable[str]]) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Return lines with the hosts that have them, apart from addresses; hosts with many first."""
+    found: dict[str, tuple[str, dict[str, None]]] = {}
+    for host, rows in texts.items():
+        for text in rows:
+            found.setdefault(ADDRESS.sub("@", text), (text, {}))[1][host] = None
+    blocks: dict[tuple[str, ...], list[str]] = {}
+    for text, names in found.values():
+        blocks.setdefault(tuple(names), []).append(text)
+    return sorted(blocks.items(), key=lambda block: -len(block[0]))
+
+
+def _results(values: Values) -> t.Iterator[tuple[str, str, Values]]:
+    """Yield the results of roles that ran: name, role, result."""
+    for name, role in ROLES.items():
+        result = values.get(name)
+        if isinstance(result, dict) and not result.get("skipped"):
+            yield name, role, result
+
+
+def _problems(values: Values) -> t.Iterator[str]:
+    """Yield why a role cannot be previewed on a host."""
+    for _name, role, result in _results(values):
+        rows = result.get("problems")
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict):
+                yield line(f"{row.get('problem')} {row.get('fix')}") or INVALID
+        if result.get("failed"):
+            yield f"{role} failed"
+
+
+def _lines(values: Values) -> list[str]:
+    """Return what a run would change on a host, a line each."""
+    found: list[str] = []
+    parts: list[str] = []
+    plan = values.get(REBOOT)
+    rows = plan.get("lines") if isinstance(plan, dict) else None
+    found += _texts(text for text in rows or () if text != HERE)
+    for name, role, result in _results(values):
+        if name in (LIVE, FILES):
+            parts += _network(result) if name == LIVE else _files(result)
+            continue
+        if result.get("changed") is True and rows is None:
+            found.append(f"write ({role}): see its own task with --diff")
+        changes = [*_list(result, "packages"), *_list(result, "changes")]
+        found += [f"write ({role}): {shortened(changes, _LISTED)}"] if changes else []
+        disruptions = result.get("disruptions")
+        if isinstance(disruptions, dict):
+            texts = _texts(f"{rail}: {'; '.join(map(str, why))}" for rail, why in disruptions.items())
+            found += [f"restart ({role}): {shortened(texts, _LISTED)}"] if texts else []
+        found += [f"note ({role}): {text}" for text in _list(result, "notes")]
+    return [*([f"write (rail_network): {', '.join(parts)}"] if parts else []), *found]
+
+
+def _texts(values: t.Iterable[t.Any]) -> list[str]:
+    return [line(value) or INVALID for value in values]
+
+
+def _list(result: Values, name: str) -> list[str]:
+    values = result.get(name)
+    return _texts(values) if isinstance(values, list) else []
+
+
+def _network(result: Values) -> list[str]:
+    """Count the lines of each part that come or go, whichever are more: one that changes does both."""
+    found = []
+    for part, noun in PARTS.items():
+        try:
+            old, new = (set(result[side][part]) for side in ("before", "after"))
+        except (TypeError, KeyError):
+            continue
+        if number := max(len(old - new), len(new - old)):
+            found.append(count(number, noun, "addresses" if noun == "address" else ""))
+    return found
+
+
+def _files(result: Values) -> list[str]:
+    try:
+        number = sum(check["status"] == DEVIATION for check in answer_in({"checks": None, **result}).checks)
+    except Nonsense:
+        return [INVALID]
+    return [count(number, "file")] if number else []
