@@ -74,6 +74,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         self._diffs: dict[str, str] = {}
         self._changed: list[str] = []
         self._failed: dict[str, list[str]] = {}
+        self._brief = False
 
     @property
     def _folds(self) -> bool:
@@ -139,12 +140,18 @@ class CallbackModule(Default):  # type: ignore[misc]
             self._handle_warnings(values)
 
     def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
-        """Show the first failure of equal ones, and keep the names of the other hosts."""
-        _task, host, values = _parts(result)
+        """Show the first failure of equal ones; of modules of this collection only the message."""
+        task, host, values = _parts(result)
         same = self._failed.setdefault(str(values.get("msg")), [])
         same.append(host)
         if not self._folds or ignore_errors or len(same) == 1:
+            self._brief = self._folds and task.action.startswith("railops.rdma.")
             super().v2_runner_on_failed(result, ignore_errors)
+            self._brief = False
+
+    def _dump_results(self, result: t.Any, *args: t.Any, **more: t.Any) -> str:
+        shown = {"msg": result["msg"]} if self._brief and "msg" in result else result
+        return str(super()._dump_results(shown, *args, **more))
 
     def _flush(self) -> None:
         """Show what changed by the last task, and where else it failed."""

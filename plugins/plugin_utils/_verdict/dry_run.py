@@ -37,6 +37,7 @@ INVALID = "an invalid answer"
 NOTES = ("note ", "leave alone ")
 HERE = "nothing: the host is as planned"
 _LISTED = 6
+_LINES = 24
 _BLOCKS = 12
 Values = t.Mapping[str, t.Any]
 
@@ -62,9 +63,9 @@ def report(
     made = [f"{len(changing):,} of {count(len(hosts), 'host')} would change. Nothing was changed."]
     made += [f"✗ {text}" for text in wrong]
     for (names, lines), impact in list(zip(blocks, impacts, strict=True))[:_BLOCKS]:
-        made += ["", f"{folded(names)}, impact: {impact}", *(f"  {text}" for text in lines[:_LISTED])]
-        made += [f"  and {len(lines) - _LISTED} more, shown with --diff"] if len(lines) > _LISTED else []
-    made += [f"and {len(blocks) - _BLOCKS} more groups of hosts, shown with --diff"] if len(blocks) > _BLOCKS else []
+        made += ["", f"{folded(names)}, impact: {impact}", *(f"  {text}" for text in lines[:_LINES])]
+        made += [f"  and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    made += [f"and {len(blocks) - _BLOCKS} more groups of hosts"] if len(blocks) > _BLOCKS else []
     if command is not None and changing:
         made += ["", "Do this:", f"  impact: {most}", f"    {_command(command)}"]
     return made

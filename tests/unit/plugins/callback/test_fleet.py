@@ -40,6 +40,9 @@ PLAYBOOK = """
   tasks:
     - name: Write a file
       ansible.builtin.copy: {content: "{{ own }}\\n", dest: "{{ playbook_dir }}/{{ inventory_hostname }}.txt"}
+    - name: Refuse a host
+      railops.rdma.notice: {heading: "It is broken:", lines: [the card], fail: true}
+      when: inventory_hostname == 'node3'
 """
 FOLDED = """
 PLAY [Change the hosts] ********************************************************
@@ -57,9 +60,14 @@ changed: [node[2,4]]: the same 1 change as node1, each with its own addresses
 +mtu 1500
 changed: [node3]
 
+TASK [Refuse a host] ***********************************************************
+fatal: [node3]: FAILED! =>\x20
+    msg: It is broken, as listed above.
+
 PLAY RECAP *********************************************************************
-node1 : ok=4 changed=1 unreachable=0 failed=0 skipped=0 rescued=0 ignored=0
-node[2-4] : ok=2 changed=1 unreachable=0 failed=0 skipped=0 rescued=0 ignored=0
+node1 : ok=4 changed=1 unreachable=0 failed=0 skipped=1 rescued=0 ignored=0
+node3 : ok=2 changed=1 unreachable=0 failed=1 skipped=0 rescued=0 ignored=0
+node[2,4] : ok=2 changed=1 unreachable=0 failed=0 skipped=1 rescued=0 ignored=0
 """
 
 
@@ -90,8 +98,8 @@ def test_equal_failures_share_one_message(play, tmp_path):
     text = f"- {{hosts: nodes, gather_facts: false, tasks: [{task}]}}"
     (tmp_path / "play.yml").write_text(text, encoding="utf-8")
     said = play()
-    assert "fatal: the same on node[2-4]" in said
-    assert [name for name in ("node1", "node2") if f"fatal: [{name}]" in said] == ["node1"]
+    assert "fatal: the same on node[" in said
+    assert said.count("fatal: [node") == 1
 
 
 def test_verbose_output_is_not_folded(play):
