@@ -101,8 +101,8 @@ def test_addresses_do_not_part_hosts_and_many_lines_are_counted():
 
 
 def test_a_role_that_no_reboot_plan_has_points_to_its_own_task():
-    assert lines({"node1": {"nic_mode_result": {"changed": True}}})[3] == (
-        "  write (nic_mode): see its own task with --diff"
+    assert lines({"node1": {"nic_link_type_result": {"changed": True}}})[3] == (
+        "  write (nic_link_type): see its own task with --diff"
     )
 
 
