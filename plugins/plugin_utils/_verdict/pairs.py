@@ -66,7 +66,7 @@ def with_attribution(verdict: Verdict) -> Verdict:
             return name
         if all(end in hosts and (hosts[end].get("error") or broken(end, check)) for end in ends):
             return ends[0]
-        if len(others[name, *what(check)]) > 1:
+        if len(others[(name, *what(check))]) > 1:
             return name
         return next((end for end in ends if end in hosts and len(others[end, *what(check)]) > 1), None)
 
