@@ -27,7 +27,7 @@ import env
 
 OUTPUT = env.CHECKOUT / "dist/site"
 PAGES = (
-    *("*.md", "docs/*.md", "docs/*/*.md", "docs/images/*", "docs/monitoring/*"),
+    *("*.md", "docs/*.md", "docs/*/*.md", "docs/images/*", "docs/monitoring/*", "docs/*/*.json"),
     *("docs/example-plan/fabric/report.md", "inventory/README.md", "COPYING"),
 )
 PLUGINS = "docs/plugins"
