@@ -10,8 +10,8 @@ import shlex
 import typing as t
 
 from ...module_utils._check import DEVIATION
-from ...module_utils._intake import Nonsense, line
-from ...module_utils._words import count, shortened
+from ...module_utils._formatting import count, shortened
+from ...module_utils._validation import InvalidData, line
 from .._report.equal import ADDRESS, folded
 from .intake import answer_in
 from .repairs import IMPACTS
@@ -173,6 +173,6 @@ def _network(result: Values) -> list[str]:
 def _files(result: Values) -> list[str]:
     try:
         number = sum(check["status"] == DEVIATION for check in answer_in({"checks": None, **result}).checks)
-    except Nonsense:
+    except InvalidData:
         return [INVALID]
     return [count(number, "file")] if number else []
