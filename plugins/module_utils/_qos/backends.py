@@ -205,6 +205,8 @@ def mlnx_qos_argv(interface: str, kind: str, value: t.Any) -> list[str]:
     return ["mlnx_qos", "-i", interface, option]
 
 
+OPERATIONS = ("dcbx", "trust", "dscp", "no_dscp", "pfc", "ets")
+"""What a program carries out; all else is a file of the kernel."""
 # In the order in which they are tried.
 BACKENDS = {
     "kernel": Backend(read_dcb, dcb_argv),

@@ -16,7 +16,7 @@ import shutil
 import typing as t
 
 from .._files import Sysfs
-from .backends import BACKENDS, QosError, driver_of, release_dcbx, run
+from .backends import BACKENDS, OPERATIONS, QosError, driver_of, release_dcbx, run
 
 if t.TYPE_CHECKING:
     from .backends import Operation, Values
@@ -138,7 +138,7 @@ class Nic(Sysfs):
     # Writing
 
     def files_of(self, operation: Operation) -> dict[str, int]:
-        """Return the kernel's files that an operation writes, with their numbers; none when a program does it."""
+        """Return the kernel's files that an operation writes, with their numbers."""
         kind, value = operation
         if kind in ("ecn_np", "ecn_rp"):
             folder = f"{self._net}/ecn/roce_{kind[4:]}/enable"
@@ -149,8 +149,11 @@ class Nic(Sysfs):
         return {path: int(value) for path in paths}
 
     def argv_of(self, operation: Operation) -> list[str]:
-        """Return the command that carries out an operation. read() must have been called: it chooses the back end."""
-        return self._backend.argv(self.interface, *operation)
+        """Return the command that carries out an operation; none when it writes files.
+
+        read() must have been called: it chooses the back end.
+        """
+        return self._backend.argv(self.interface, *operation) if operation[0] in OPERATIONS else []
 
     def write(self, operation: Operation) -> None:
         """Make one change.
@@ -158,8 +161,7 @@ class Nic(Sysfs):
         :raises QosError: when it fails.
         """
         try:
-            files = self.files_of(operation)
-            for path, number in files.items():
+            for path, number in self.files_of(operation).items():
                 if path.startswith(RDMA_CM):
                     os.makedirs(self.path(path.partition("/ports/")[0]), exist_ok=True)
                 if self.number(path) != number:
@@ -167,7 +169,7 @@ class Nic(Sysfs):
                         file.write(f"{number}\n")
             if operation == ("dcbx", "firmware") and self._backend is BACKENDS["kernel"]:
                 release_dcbx(self.interface)
-            elif not files:
-                run(self.argv_of(operation))
+            elif argv := self.argv_of(operation):
+                run(argv)
         except (OSError, QosError) as exc:
             raise QosError(f"{self.interface}: setting {operation[0]} to {operation[1]} failed: {exc}") from exc

@@ -103,13 +103,11 @@ class QosFiles(Machine):
         """
         lines, files = [], {}
         for operation in operations:
-            if found := nic.files_of(operation):
-                files.update(found)
-                continue
-            # The firmware may keep DCBX: that alone is no failure.
-            may_fail = "-" if operation[0] == "dcbx" else ""
-            lines.append(may_fail + quoted(self._found(nic.argv_of(operation))))
-            if proof := proof_of(nic.argv_of(operation)):
+            files.update(nic.files_of(operation))
+            if argv := nic.argv_of(operation):
+                # The firmware may keep DCBX: that alone is no failure.
+                lines.append(("-" if operation[0] == "dcbx" else "") + quoted(self._found(argv)))
+            if proof := proof_of(argv):
                 check = f"{shlex.join(self._found(proof[0]))} | grep -qF {shlex.quote(proof[1])}"
                 lines.append(quoted(["/bin/sh", "-c", check]))
         if files:

@@ -159,6 +159,12 @@ def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
     assert traffic_class.read_text() == "0\n"
 
 
+def test_a_traffic_class_of_a_device_that_is_gone_writes_nothing(root, dcb):
+    put(root, "/sys/class/net/veth0/mtu", "4200\n")
+    work.Nic("veth0", root=str(root)).write(("traffic_class", 162))
+    assert not dcb.writes
+
+
 def test_ofeds_congestion_files(run_module, root):
     home = root / "sys/class/net/ens1np0"
     for side in ("roce_np", "roce_rp"):
