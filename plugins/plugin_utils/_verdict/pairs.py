@@ -68,7 +68,7 @@ def with_attribution(verdict: Verdict) -> Verdict:
             return ends[0]
         if len(others[(name, *what(check))]) > 1:
             return name
-        return next((end for end in ends if end in hosts and len(others[end, *what(check)]) > 1), None)
+        return next((end for end in ends if end in hosts and len(others[(end, *what(check))]) > 1), None)
 
     def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):
