@@ -124,7 +124,12 @@ def test_a_rail_whose_card_is_dead_is_left_out_alone(fleet):
 
 def test_a_dead_card_is_one_deviation_on_its_own_host(fleet):
     fleet.play("audit", code=2)
-    assert fleet.deviations() == [("node3", "rail2", "network_link")]
+    verdict = fleet.verdict()
+    found = [
+        (card["hosts"], card["rails"], card["check"]) for card in verdict["causes"] if card["status"] == "deviation"
+    ]
+    assert found == [(["node3"], ["rail2"], "network_link")]
+    assert [host for host in HOSTS if verdict["hosts"][host]["status"] == "deviation"] == ["node3"]
 
 
 def test_a_card_that_never_was_there_is_a_wrong_declaration(fleet):
