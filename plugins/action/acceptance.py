@@ -19,7 +19,7 @@ from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
 from ..plugin_utils._accept.ends import Test, ring_of
-from ..plugin_utils._accept.stages import PERFTEST, STAGES, Step, StepGroup, walk
+from ..plugin_utils._accept.stages import PERFTEST, STAGES, AcceptStep, StepGroup, walk
 from ..plugin_utils._arguments import arguments, documented, forks
 from ..plugin_utils._host_plan import read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
@@ -103,10 +103,10 @@ class ActionModule(FabricAction):
         groups = self._groups(step) if self._in_pods(step) else []
         return {"more": True, "groups": groups}
 
-    def _in_pods(self, step: Step) -> bool:
+    def _in_pods(self, step: AcceptStep) -> bool:
         return bool(self._args["image"]) and step.kind not in PERFTEST
 
-    def _groups(self, step: Step) -> list[dict[str, t.Any]]:
+    def _groups(self, step: AcceptStep) -> list[dict[str, t.Any]]:
         """Return what runs in pods: a Job for each unit of each group."""
         words, folder = self._args["collectives"][step.kind], self._args["plan_dir"]
         return [
@@ -118,7 +118,7 @@ class ActionModule(FabricAction):
             for unit in entry.units
         ]
 
-    def _take(self, have: state.AcceptState, step: Step) -> None:
+    def _take(self, have: state.AcceptState, step: AcceptStep) -> None:
         """Write what pods returned as if the first host of each group had."""
         jobs: list[dict[str, t.Any]] = self._args["collective"]
         if not any("output" in job for job in jobs):
@@ -182,7 +182,9 @@ class ActionModule(FabricAction):
     def _skipped(reason: str) -> dict[str, t.Any]:
         return {"changed": False, "skipped": True, "skip_reason": reason}
 
-    def _tests(self, have: state.AcceptState, step: Step, entry: StepGroup, host: str, end: str) -> dict[str, t.Any]:
+    def _tests(
+        self, have: state.AcceptState, step: AcceptStep, entry: StepGroup, host: str, end: str
+    ) -> dict[str, t.Any]:
         args = self._args
         tests = ring_of(args["plan_dir"], host, entry, end, args["first_port"])
         if step.kind in PERFTEST:

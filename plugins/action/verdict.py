@@ -40,7 +40,7 @@ from ..plugin_utils._verdict.parts import (
     FIX_FOLDER,
     KINDS,
     NODES,
-    Part,
+    VerdictPart,
     folders_of,
     part_of,
     read_part,
@@ -117,7 +117,7 @@ class ActionModule(FabricAction):
         return {**result, "not_verified": left}
 
     @staticmethod
-    def _part(args: dict[str, t.Any], plan: PlanFile) -> Part:
+    def _part(args: dict[str, t.Any], plan: PlanFile) -> VerdictPart:
         """Return what this run found beside its hosts' results, with what the last one did where that is kept."""
         errors = {kind: args.get(f"{kind}_error") for kind in KINDS}
         part = part_of(args["verify_dir"], {**args, "checks": args, "errors": errors})
@@ -186,7 +186,7 @@ class ActionModule(FabricAction):
         return piece
 
 
-def _read(patterns: t.Iterable[str], digest: str | None) -> list[Part]:
+def _read(patterns: t.Iterable[str], digest: str | None) -> list[VerdictPart]:
     """Return the parts in folders that these name; all that cannot be used are refused at once."""
     parts, problems = [], []
     for pattern in patterns:

@@ -16,7 +16,7 @@ from ._errors import RdmaError
 from ._files import HostFiles
 
 
-class Ran(t.NamedTuple):
+class ProgramResult(t.NamedTuple):
     """What came of a program: its exit status, what it said, and what it complained of."""
 
     status: int
@@ -33,7 +33,7 @@ NO_ANSWER = 124
 """The status of a program that took too long, as timeout(1) has it."""
 
 
-def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
+def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> ProgramResult:
     """Run a program that the host has, without AnsibleModule and with an end.
 
     :param text: what it reads.
@@ -41,7 +41,7 @@ def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
     """
     tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if tool is None:
-        return Ran(127, "", "")
+        return ProgramResult(127, "", "")
     streams: dict[str, t.Any] = {"input": text, "text": True, "errors": "replace", "capture_output": True}
     environ = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:
@@ -49,8 +49,10 @@ def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> Ran:
             [tool, *argv[1:]], check=False, timeout=seconds, env=environ, **streams
         )
     except subprocess.TimeoutExpired as exc:
-        return Ran(NO_ANSWER, (exc.stdout or b"").decode("utf-8", "replace"), f"no answer in {seconds:g} seconds")
-    return Ran(done.returncode, done.stdout, done.stderr)
+        return ProgramResult(
+            NO_ANSWER, (exc.stdout or b"").decode("utf-8", "replace"), f"no answer in {seconds:g} seconds"
+        )
+    return ProgramResult(done.returncode, done.stdout, done.stderr)
 
 
 class Machine(HostFiles):
@@ -60,7 +62,7 @@ class Machine(HostFiles):
         """Return the path of a program, or None."""
         return self._module.get_bin_path(name) if self._module else None
 
-    def run(self, argv: t.Sequence[str], text: str | None = None, **environ: str) -> Ran:
+    def run(self, argv: t.Sequence[str], text: str | None = None, **environ: str) -> ProgramResult:
         """Run a program by its name or path, and wait for its end; the status of one that is not there is 127.
 
         :param argv: the program and its arguments.
@@ -69,11 +71,13 @@ class Machine(HostFiles):
         """
         tool = self.tool(argv[0])
         if not tool or not self._module:
-            return Ran(127, "", "")
+            return ProgramResult(127, "", "")
         if text is not None:
             # run_command fails the module where a program has ended before it has read all of it.
             return ask([tool, *argv[1:]], text, seconds=60)
-        return Ran(*self._module.run_command([tool, *argv[1:]], environ_update={"LC_ALL": "C.UTF-8", **environ}))
+        return ProgramResult(
+            *self._module.run_command([tool, *argv[1:]], environ_update={"LC_ALL": "C.UTF-8", **environ})
+        )
 
     def links(self) -> list[dict[str, t.Any]]:
         """Return what `ip` says of the interfaces; nothing where the host has none.

@@ -24,7 +24,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._validation import LETTERS, excerpt, shown
-from ._refusal import Lost, Refusal, fail, once
+from ._refusal import HostUnreachable, Refusal, fail, once
 
 PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
 VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
@@ -140,7 +140,7 @@ class FabricAction(ActionBase):
         except RdmaError as exc:
             raise Refusal(str(exc), exc.facts) from None
         except AnsibleConnectionFailure as exc:
-            raise Lost(str(exc)) from None
+            raise HostUnreachable(str(exc)) from None
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Do what the task asks, and return its result.

@@ -35,7 +35,7 @@ class Refusal(AnsibleActionFail):
         vars(self).get("result", {}).pop("exception", None)
 
 
-class Lost(AnsibleConnectionFailure):
+class HostUnreachable(AnsibleConnectionFailure):
     """A host that cannot be reached; why is what ssh printed, and so what the host says: a template for nobody."""
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.host import RdmaHost
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric
 from ansible_collections.railops.rdma.tests.unit.played_host import command
 
@@ -23,7 +23,7 @@ def test_names_are_given_taken_and_refused():
                 return command(["ip", "netns", "exec", fabric.hosts[0].name, *argv])
 
         there = There()
-        change = Host(there, dict).change_names
+        change = RdmaHost(there, dict).change_names
 
         def names():
             return {link["ifname"]: tuple(link.get("altnames", ())) for link in there.links()}

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Sweep, Target
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoRun, EchoTarget
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
@@ -153,7 +153,7 @@ def test_echo_requests_travel_in_the_planned_class(fabric, family, address):
             raw.settimeout(5)
             if family == 6:
                 raw.setsockopt(41, 66, 1)  # IPV6_RECVTCLASS
-            Sweep([Target("ping_gateway", "rail1", "lo", address, address)], 3, 1.0, 104).run()
+            EchoRun([EchoTarget("ping_gateway", "rail1", "lo", address, address)], 3, 1.0, 104).run()
             data, more, _flags, _sender = raw.recvmsg(2048, 256)
             return data[1] if family == 4 else int.from_bytes(more[0][2], sys.byteorder)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback, run
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome
-from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRefused
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoOutcome
+from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRejected
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
-    Host,
     Link,
     Route,
+    RouteHost,
     Rule,
     Snapshot,
 )
@@ -48,7 +48,7 @@ class FakeKernel:
         pass
 
     def read(self, want, management_network):
-        return Host(
+        return RouteHost(
             self.snapshot,
             names={name: name for name in self.snapshot.links},
             addresses=self.snapshot.addresses,
@@ -61,7 +61,7 @@ class FakeKernel:
     def apply(self, phases):
         for op in (op for phase in phases for op in phase):
             if self.refuse and self.refuse in str(op):
-                raise KernelRefused(f"The kernel refused `{op}`.", "Try it by hand.", errno=16)
+                raise KernelRejected(f"The kernel refused `{op}`.", "Try it by hand.", errno=16)
             self.writes.append(str(op))
             self._carry_out(op)
         return True
@@ -86,6 +86,6 @@ def sweep(received):
             self.targets = targets
 
         def run(self):
-            return [Outcome(bool(received), knocks=3, sent=10, received=received) for _target in self.targets]
+            return [EchoOutcome(bool(received), knocks=3, sent=10, received=received) for _target in self.targets]
 
     return Sweep

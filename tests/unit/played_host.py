@@ -9,22 +9,22 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 
-def command(argv: list[str], text: str = "") -> Ran:
+def command(argv: list[str], text: str = "") -> ProgramResult:
     """Run a program."""
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return ProgramResult(done.returncode, done.stdout, done.stderr)
 
 
-class PlayedHost(Host):
+class PlayedHost(PersistHost):
     """A host, and what runs its programs: that gets the argument vector and the input."""
 
-    def __init__(self, root: str = "/", run: Callable[[list[str], str], Ran] = command) -> None:
+    def __init__(self, root: str = "/", run: Callable[[list[str], str], ProgramResult] = command) -> None:
         super().__init__(root)
         self._run = run
 
@@ -34,4 +34,4 @@ class PlayedHost(Host):
 
     def run(self, argv, text=None, **_environ):
         tool = self.tool(argv[0])
-        return self._run([tool, *argv[1:]], text or "") if tool else Ran(127, "", "")
+        return self._run([tool, *argv[1:]], text or "") if tool else ProgramResult(127, "", "")

@@ -26,7 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import InputE
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods import latency
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode, network_checks
-from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import Ended
+from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import CommandResult
 from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
@@ -304,7 +304,7 @@ def test_what_pods_print_and_say(printed, status, said):
     events = [{"type": "Warning", "reason": said, "message": said}]
     checks = [*inside_checks(NODE, pod, printed), *network_checks(NODE, pod), *network_checks(NODE, late, events)]
     pair = HostPair("node1", "node2", "rail1", "read_lat", 18515)
-    ends = [Ended(said, code) for code in (0, 1, None)]
+    ends = [CommandResult(said, code) for code in (0, 1, None)]
     checks += latency.latency_checks([latency.read(pair, end, ends[1], 0.0) for end in ends])
     checks += latency.latency_checks([latency.not_run(pair, "node2", said)])
     for check in checks:

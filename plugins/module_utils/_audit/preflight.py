@@ -31,11 +31,11 @@ from .._route import run as route_run
 from .._route.checks import gone, leaving_checks
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
-from .._route.own import Mine
+from .._route.own import Ownership
 from .._route.path_checks import foreign_check
 from .._route.path_kernel import foreign_routes
 from .._route.problems import problems_of
-from .._route.want import WantRail, named, parse_want, without
+from .._route.want import RailOptions, named, parse_want, without
 from . import renumbered
 from .disturb import look_at_drift, look_at_work
 from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
@@ -149,7 +149,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
         links = {name: link if link.ours else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
         host = replace(host, snapshot=replace(host.snapshot, links=links))
-    mine = Mine(want, host)
+    mine = Ownership(want, host)
     missing = [rail for rail in want.rails if rail.asked not in names]
     coming = [rail for rail in missing if _comes(rail, request, sysfs)]
     lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
@@ -165,7 +165,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     return [*checks, *(gone(rail, host) for rail in lost), *leaving_checks(want, host), foreign], {}
 
 
-def _comes(rail: WantRail, request: Request, sysfs: Sysfs) -> bool:
+def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
     """Whether a driver or link type that this run sets may bring an interface that is not there."""
     cards = [item for item in read_pci(sysfs).functions.values() if item.class_code >> 8 == CLASS_NETWORK]
     if rail.pci:

@@ -21,7 +21,7 @@ from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._files import Sysfs
 from .._management_network import read_management_network
-from .._persist.host import Host
+from .._persist.host import PersistHost
 from .._route.model import PROTOCOL, PROTOCOL_NAME
 from .._route.retained import read_retained
 
@@ -54,7 +54,7 @@ def look(request: Request) -> tuple[Checks, Facts]:
     """Compare what is here with the plan."""
     if boolean(request.settings.get(NAME, {}).get("allow") or False):
         return [], {}
-    host = Host()
+    host = PersistHost()
     ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
@@ -66,7 +66,7 @@ def look(request: Request) -> tuple[Checks, Facts]:
     return decide(rails, networks, here, ours)
 
 
-def _port(host: Host, rail: t.Any) -> str:
+def _port(host: PersistHost, rail: t.Any) -> str:
     """Return the name of a rail's port; empty where a card has none before its driver is there."""
     with contextlib.suppress(RdmaError):
         return host.interface(rail["interface"], rail.get("pci") or "")

@@ -10,7 +10,7 @@ import typing as t
 
 from .._files import Sysfs
 from .._probe.duplicates import inet6, query
-from .._probe.duplicates_plan import Question
+from .._probe.duplicates_plan import AddressQuery
 
 WAIT = 1.0
 
@@ -21,7 +21,9 @@ def answers_at(wanted: t.Collection[tuple[str, str]]) -> dict[tuple[str, str], s
     :param wanted: interfaces with addresses.
     """
     locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
-    questions = [Question(name, name, address) for name, address in wanted if ":" not in address or name in locals_of]
+    questions = [
+        AddressQuery(name, name, address) for name, address in wanted if ":" not in address or name in locals_of
+    ]
     answers, _failed = query(questions, locals_of, WAIT)
     found = {(name, item.address): item.mac for name, items in answers.items() for item in items}
     return {key: mac for key, mac in found.items() if key in wanted}

@@ -13,11 +13,11 @@ from dataclasses import asdict, replace
 from .._errors import RdmaError
 from . import mlxconfig
 from . import plan as planning
-from .plan import CardPlan, Marker, Step
+from .plan import CardPlan, CardStep, Marker
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
-    from .model import Card, Wish
+    from .model import Card, CardOptions
 
 MARKERS = "/var/lib/railops-rdma/nic_link_type.json"
 TOOLS = ("mstconfig", "mlxconfig")
@@ -32,7 +32,7 @@ class LinkTypeHost:
         self._tool = next(filter(None, map(machine.tool, TOOLS)), None)
         self._boot = machine.boot_id
 
-    def plan(self, cards: t.Sequence[Card], wishes: dict[str, Wish]) -> t.Iterator[CardPlan]:
+    def plan(self, cards: t.Sequence[Card], wishes: dict[str, CardOptions]) -> t.Iterator[CardPlan]:
         """Ask each selected card and decide."""
         markers = self._markers()
         for card in (card for card in cards if card.name in wishes):
@@ -47,16 +47,16 @@ class LinkTypeHost:
         try:
             return self._write(plan) if plan.writes else plan
         except RdmaError as exc:
-            return replace(plan, step=Step.FAILED, note=exc.problem, fix=exc.fix)
+            return replace(plan, step=CardStep.FAILED, note=exc.problem, fix=exc.fix)
 
     def remember(self, plans: t.Sequence[CardPlan]) -> None:
         """Note which cards wait for a reboot, and since which boot. One that is as wanted is forgotten."""
         before = self._markers()
-        answered = {plan.card.name for plan in plans if plan.step is not Step.FAILED}
+        answered = {plan.card.name for plan in plans if plan.step is not CardStep.FAILED}
         # Of the others nothing new is known: they may be selected by another call, or answer next time.
         after = {name: marker for name, marker in before.items() if name not in answered}
         for plan in plans:
-            if plan.step not in (Step.PENDING, Step.POWER_CYCLE):
+            if plan.step not in (CardStep.PENDING, CardStep.POWER_CYCLE):
                 continue
             old = before.get(plan.card.name)
             known = old is not None and old.values == plan.wanted and not plan.was_written
@@ -78,12 +78,12 @@ class LinkTypeHost:
                 f"the tool said it had written {', '.join(missing)}, and the card does not have it",
                 "Run again; if it stays, update the card's firmware. [firmware_not_kept]",
             )
-        if after.step is Step.DONE:
+        if after.step is CardStep.DONE:
             return after
         why = "the tool asks for a power cycle" if power_cycle else "written, waits for a reset or a reboot"
-        return replace(after, step=Step.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
+        return replace(after, step=CardStep.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
-    def _ask(self, card: Card, wish: Wish, marker: Marker | None) -> CardPlan:
+    def _ask(self, card: Card, wish: CardOptions, marker: Marker | None) -> CardPlan:
         """Ask a card for default, current and next boot, as far as its firmware tells them, and decide."""
         configuration = mlxconfig.parse_text(self._call(card.address, "-e", "q"))
         return planning.decide(card, wish, configuration, marker, self._boot)

@@ -61,7 +61,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CardOptions:
     """What one card shall be: the link type of ports by their number from 1, and the virtual functions of each."""
 
     links: tuple[tuple[int, str], ...] = ()
@@ -73,7 +73,7 @@ def port_of(address: str) -> int:
     return int(address.rsplit(".", 1)[1], 16) + 1
 
 
-def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, Wish]) -> list[dict[str, t.Any]]:
+def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
     """Return the cards that nobody selected, each with the reason why it is none of ours."""
     return [
         {"card": card.name, "devices": list(card.devices), "why": card.role or "no rail of the plan lies on it"}
@@ -97,7 +97,7 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
 
 def choose(
     selections: t.Sequence[t.Mapping[str, t.Any]], cards: t.Sequence[Card], rails: t.Sequence[PlacedRail] = ()
-) -> dict[str, Wish]:
+) -> dict[str, CardOptions]:
     """Return what each selected card shall be, by card name.
 
     :param selections: as the module's option `cards` has them.
@@ -131,7 +131,7 @@ def choose(
     if problems:
         raise InputError(dict.fromkeys(problems))
     return {
-        name: Wish(
+        name: CardOptions(
             tuple((port, row[1]) for port, row in sorted(own.items()) if port != VFS),
             own[VFS][1] if VFS in own else None,
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from .._check import Check, by_role, compared, skipped, warning
 from .._errors import RdmaError
 from .mlxconfig import Configuration, Parameter, number
-from .model import LINK_TYPES, Card, Wish
+from .model import LINK_TYPES, Card, CardOptions
 
 LINK_TYPE = "LINK_TYPE_P"
 """One parameter a port, numbered from 1."""
@@ -34,7 +34,7 @@ class Marker:
     power_cycle: bool = False
 
 
-class Step(enum.Enum):
+class CardStep(enum.Enum):
     """What one card needs."""
 
     DONE = "done"
@@ -68,8 +68,8 @@ class CardPlan:
     """What becomes of one card."""
 
     card: Card
-    wish: Wish
-    step: Step
+    wish: CardOptions
+    step: CardStep
     values: tuple[Value, ...] = ()
     model: str = ""
     note: str = ""
@@ -80,7 +80,7 @@ class CardPlan:
     @property
     def writes(self) -> dict[str, int]:
         """The values to write, all in one call."""
-        if self.step is not Step.WRITE:
+        if self.step is not CardStep.WRITE:
             return {}
         return {value.name: value.wanted for value in self.values if not value.written}
 
@@ -92,10 +92,10 @@ class CardPlan:
     @property
     def waits(self) -> bool:
         """Whether something is written, or would be, and not in force."""
-        return self.step in (Step.WRITE, Step.PENDING, Step.POWER_CYCLE)
+        return self.step in (CardStep.WRITE, CardStep.PENDING, CardStep.POWER_CYCLE)
 
 
-def values_of(card: Card, wish: Wish, configuration: Configuration) -> tuple[Value, ...]:
+def values_of(card: Card, wish: CardOptions, configuration: Configuration) -> tuple[Value, ...]:
     """Return the parameters that the wish is about and that this card has."""
     wanted = {f"{LINK_TYPE}{port}": LINK_TYPES[link_type] for port, link_type in wish.links}
     if wish.vfs is not None:
@@ -115,46 +115,46 @@ def _in_force(card: Card, parameter: Parameter) -> int | None:
     return int(card.total_vfs > 0) if parameter.name == SRIOV else card.total_vfs
 
 
-def decide(card: Card, wish: Wish, configuration: Configuration, marker: Marker | None, boot: str) -> CardPlan:
+def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: Marker | None, boot: str) -> CardPlan:
     """Return what one card needs.
 
     :param marker: what was written to this card before, when it was not in force yet.
     :param boot: this boot's identifier (/proc/sys/kernel/random/boot_id).
     """
     model = configuration.name or configuration.device_type
-    plan = CardPlan(card, wish, Step.DONE, values_of(card, wish, configuration), model)
+    plan = CardPlan(card, wish, CardStep.DONE, values_of(card, wish, configuration), model)
     if configuration.dpu:
         note = "BlueField in DPU mode: its ports belong to its own cores, so it is left alone"
-        return replace(plan, step=Step.SKIPPED, note=note)
+        return replace(plan, step=CardStep.SKIPPED, note=note)
     if card.bluefield and not configuration.reports_port_owner:
         note = "a BlueField that does not say whether its ports belong to its own cores: left alone"
-        return replace(plan, step=Step.SKIPPED, note=note)
+        return replace(plan, step=CardStep.SKIPPED, note=note)
     for note, fix in _troubles(plan, configuration):
-        return replace(plan, step=Step.FAILED, note=note, fix=fix)
+        return replace(plan, step=CardStep.FAILED, note=note, fix=fix)
     if all(value.written and value.active for value in plan.values):
         nothing = not plan.values and wish.vfs is None
         return replace(plan, note="has no link type to choose, and it is the one wanted") if nothing else plan
     if any(not value.written for value in plan.values):
-        return replace(plan, step=Step.WRITE)
+        return replace(plan, step=CardStep.WRITE)
     if marker is not None and marker.values == plan.wanted:
         if marker.boot != boot:
-            return replace(plan, step=Step.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
+            return replace(plan, step=CardStep.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
         if marker.power_cycle:
             note = not_in_force(plan, "the tool asked for a power cycle")
-            return replace(plan, step=Step.PENDING, power_cycle=True, note=note)
-    return replace(plan, step=Step.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
+            return replace(plan, step=CardStep.PENDING, power_cycle=True, note=note)
+    return replace(plan, step=CardStep.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
 
 
-def without_tool(card: Card, wish: Wish, problem: RdmaError) -> CardPlan:
+def without_tool(card: Card, wish: CardOptions, problem: RdmaError) -> CardPlan:
     """Return what becomes of a card that could not be asked: left alone when the kernel shows the wish, else failed."""
     link_good = all(card.layer(port) == link_type for port, link_type in wish.links)
     vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
     if link_good and vfs_good:
         if problem.facts.get("kind") == "no_tool":
-            return CardPlan(card, wish, Step.DONE, note="as the kernel shows it; no tool to ask for the next boot")
+            return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to ask for the next boot")
         note = f"as the kernel shows it, and what the next boot brings cannot be asked: {problem.problem}"
-        return CardPlan(card, wish, Step.DONE, note=note, fix=problem.fix)
-    return CardPlan(card, wish, Step.FAILED, note=problem.problem, fix=problem.fix)
+        return CardPlan(card, wish, CardStep.DONE, note=note, fix=problem.fix)
+    return CardPlan(card, wish, CardStep.FAILED, note=problem.problem, fix=problem.fix)
 
 
 def not_in_force(plan: CardPlan, why: str) -> str:
@@ -206,7 +206,7 @@ def predicted(plan: CardPlan) -> CardPlan:
     if not plan.waits:
         return plan
     values = tuple(replace(value, next=value.next if value.written else str(value.wanted)) for value in plan.values)
-    step = plan.step if plan.step is Step.POWER_CYCLE else Step.PENDING
+    step = plan.step if plan.step is CardStep.POWER_CYCLE else CardStep.PENDING
     after = replace(plan, step=step, values=values, was_written=bool(plan.writes))
     return replace(after, note=plan.note or not_in_force(after, "waits for a reset or a reboot"))
 
@@ -214,24 +214,26 @@ def predicted(plan: CardPlan) -> CardPlan:
 def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
     """Return why a reboot is needed and would help, one sentence for each card."""
     return [
-        f"card {plan.card.name}: {plan.note}" for plan in plans if plan.step is Step.PENDING and not plan.power_cycle
+        f"card {plan.card.name}: {plan.note}"
+        for plan in plans
+        if plan.step is CardStep.PENDING and not plan.power_cycle
     ]
 
 
 def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
     """Yield each card against its wish."""
     for plan in plans:
-        good = plan.step is Step.DONE
+        good = plan.step is CardStep.DONE
         fix = {
-            Step.WRITE: by_role("nic_link_type"),
-            Step.PENDING: f"{by_role('reboot')} Or reset the card when it is idle.",
-            Step.FAILED: plan.fix,
+            CardStep.WRITE: by_role("nic_link_type"),
+            CardStep.PENDING: f"{by_role('reboot')} Or reset the card when it is idle.",
+            CardStep.FAILED: plan.fix,
         }.get(plan.step, "")
-        if plan.power_cycle or plan.step is Step.POWER_CYCLE:
+        if plan.power_cycle or plan.step is CardStep.POWER_CYCLE:
             fix = "Switch the host off and on again (a power cycle, not a reboot)."
         cause = plan.note or not_in_force(plan, "not written")
         wanted, have = _wanted_text(plan), _observed_text(plan)
-        if plan.step is Step.SKIPPED:
+        if plan.step is CardStep.SKIPPED:
             yield skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
         elif good and plan.fix:
             yield warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)

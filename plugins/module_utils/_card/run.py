@@ -19,8 +19,8 @@ from .._programs import Machine
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards
 from .mlxconfig import number
-from .model import OTHERS, RAILS, Card, PlacedRail, Wish, choose, left_alone, unplaced
-from .plan import CardPlan, Step, checks, predicted, reboot_reasons
+from .model import OTHERS, RAILS, Card, CardOptions, PlacedRail, choose, left_alone, unplaced
+from .plan import CardPlan, CardStep, checks, predicted, reboot_reasons
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -78,14 +78,16 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         "cards": [_card(plan) for plan in after],
         "left_alone": left_alone(cards, wishes),
         "notes": list(_notes(cards, rails, wishes)),
-        "reset_required": any(plan.step in (Step.PENDING, Step.POWER_CYCLE) for plan in after),
+        "reset_required": any(plan.step in (CardStep.PENDING, CardStep.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
-        "power_cycle_required": any(plan.power_cycle or plan.step is Step.POWER_CYCLE for plan in after),
+        "power_cycle_required": any(plan.power_cycle or plan.step is CardStep.POWER_CYCLE for plan in after),
         "checks": [*checks(before if check_mode else after), *unknown],
         "problems": [asdict(problem) for problem in problems],
         "warnings": [
-            f"Card {plan.card.name}: {plan.note} {plan.fix}" for plan in after if plan.step is Step.DONE and plan.fix
+            f"Card {plan.card.name}: {plan.note} {plan.fix}"
+            for plan in after
+            if plan.step is CardStep.DONE and plan.fix
         ],
         "before": _shown(before),
         "after": _shown(after),
@@ -96,12 +98,12 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
 
 
 def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
-    failed = [plan for plan in plans if plan.step in (Step.FAILED, Step.POWER_CYCLE)]
+    failed = [plan for plan in plans if plan.step in (CardStep.FAILED, CardStep.POWER_CYCLE)]
     if not failed:
         return
     lines = "\n".join(f"  - card {plan.card.name}: {plan.note}" for plan in failed)
     cycle = "Switch the host off and on again (a power cycle): a reboot did not help. [power_cycle]"
-    fixes = dict.fromkeys(cycle if plan.step is Step.POWER_CYCLE else plan.fix for plan in failed)
+    fixes = dict.fromkeys(cycle if plan.step is CardStep.POWER_CYCLE else plan.fix for plan in failed)
     raise RdmaError(
         f"{len(failed)} of {len(plans)} selected cards are not as wanted:\n{lines}\n",
         " ".join(fixes),
@@ -109,7 +111,7 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
     )
 
 
-def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, Wish]) -> t.Iterator[str]:
+def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, CardOptions]) -> t.Iterator[str]:
     """Yield what a reader should know: what is left alone and why, and rails that are on no card of NVIDIA's."""
     for item in left_alone(cards, wishes):
         yield f"{item['card']} ({', '.join(item['devices']) or 'no driver'}): {item['why']}: left alone."

@@ -23,14 +23,14 @@ class FieldConflict(Exception):
         self.clashes = clashes
 
 
-class Gone(RdmaError):
+class NotFound(RdmaError):
     """The object is not there, or no longer the one that was listed."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again. [object_deleted]", code=404)
 
 
-class Stale(RdmaError):
+class VersionConflict(RdmaError):
     """Somebody has changed the object since it was read."""
 
     def __init__(self, what: str) -> None:

@@ -18,7 +18,7 @@ import typing as t
 from .._errors import RdmaError
 from . import answers, library
 from .model import FIELD_MANAGER, Json, Ref
-from .pace import Pace
+from .pace import RateLimit
 
 if not library.KUBERNETES_ERROR:
     import urllib3.exceptions
@@ -62,7 +62,7 @@ class Cluster:
         self._timeout = _ANSWER_SECONDS
         made = library.load(params)
         made.connection_pool_maxsize = THREADS
-        self._pace = Pace(THREADS)
+        self._pace = RateLimit(THREADS)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
@@ -142,17 +142,17 @@ class Cluster:
         """Return one object, or None; also when the API does not serve its kind."""
         try:
             return t.cast("Json", self._tried(functools.partial(self._send, "get", self._path(ref)), str(ref)))
-        except answers.Gone:
+        except answers.NotFound:
             return None
 
     def _path(self, ref: Ref) -> str:
         """Return the path of an object.
 
-        :raises Gone: the API does not serve its kind.
+        :raises NotFound: the API does not serve its kind.
         """
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
-            raise answers.Gone(str(ref))
+            raise answers.NotFound(str(ref))
         return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
 
     def namespace_phase(self, name: str) -> str:
@@ -220,7 +220,7 @@ class Cluster:
 
         :param uid: of the object that was looked at; empty for any.
         :param version: of it then; empty for any.
-        :raises Gone: when it is not there, or has changed since.
+        :raises NotFound: when it is not there, or has changed since.
         """
         preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
@@ -235,7 +235,7 @@ class Cluster:
                 self._send("delete", path, body)
             except library.client.ApiException as exc:
                 if exc.status in (404, 409):
-                    raise answers.Gone(str(ref)) from exc
+                    raise answers.NotFound(str(ref)) from exc
                 raise
 
         self._tried(self._paced(send), str(ref))
@@ -246,7 +246,7 @@ class Cluster:
         :param patch: the change; with a version in its metadata, over that version alone.
         :param content: the kind of patch, such as `merge-patch`.
         :param part: a subresource, such as `status`.
-        :raises Stale: it is no longer that version: read it again.
+        :raises VersionConflict: it is no longer that version: read it again.
         """
         path = self._path(ref) + (f"/{part}" if part else "")
 
@@ -255,7 +255,7 @@ class Cluster:
                 return self._send("patch", path, patch, f"application/{content}+json")
             except library.client.ApiException as exc:
                 if exc.status == 409 and "resourceVersion" in patch["metadata"]:
-                    raise answers.Stale(str(ref)) from exc
+                    raise answers.VersionConflict(str(ref)) from exc
                 raise
 
         return t.cast("Json", self._tried(self._paced(send), str(ref)))
@@ -304,7 +304,7 @@ class Cluster:
                 clashes = answers.conflict_fields(status)
                 home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
                 if exc.status == 404 and not home:
-                    raise answers.Gone(what) from exc
+                    raise answers.NotFound(what) from exc
                 if clashes and ref is not None:
                     raise answers.FieldConflict(str(ref), clashes) from exc
                 wait = answers.after(exc, pause)

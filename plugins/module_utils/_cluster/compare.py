@@ -15,7 +15,7 @@ import typing as t
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, merge, subtract
-from .model import FIELD_MANAGER, Difference, Json, Kept, Ref
+from .model import FIELD_MANAGER, Difference, Json, Ref, Retained
 from .pools import allocated, lent, listed, moved, without
 
 
@@ -153,7 +153,7 @@ def keep_pool(
     wanted: Json | None,
     holders: t.Callable[[], t.Mapping[str, str]],
     application: str = "",
-) -> Kept | None:
+) -> Retained | None:
     """Return why a pool must stay as it is, or None when no address that pods hold is concerned.
 
     :param action: what would be done: delete, narrow or replace.
@@ -174,4 +174,4 @@ def keep_pool(
         return None
     noun, who = "address is" if count == 1 else "addresses are", listed(rows)
     reason = f"{count} {noun} in use{who}; move those pods away and run again."
-    return Kept(action, ref, reason, who) if count else None
+    return Retained(action, ref, reason, who) if count else None

@@ -19,7 +19,7 @@ from .._fabric.lock import read_lock
 from .._fabric.shapes import Verdict
 from .._validation import FILE, excerpt, parsed
 from . import gate
-from .answers import Gone, Stale
+from .answers import NotFound, VersionConflict
 from .client import THREADS, Cluster
 from .model import Ref
 
@@ -63,7 +63,7 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
                 if patch is not None:
                     content = "strategic-merge-patch" if part else "merge-patch"
                     live = gate.GatedNode.of(cluster.patch(node, patch, content=content, part=part))
-        except Stale:
+        except VersionConflict:
             if time.monotonic() > until:
                 raise
             time.sleep(random.uniform(0, 0.3))
@@ -71,7 +71,7 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
             if found is None:
                 return
             live = gate.GatedNode.of(found)
-        except Gone:
+        except NotFound:
             return
         else:
             return

@@ -27,7 +27,7 @@ from .._detach import detach
 from .._errors import RdmaError
 from .._host_lock import SECONDS, SINCE, lock_held
 from . import library
-from .answers import Gone, Stale
+from .answers import NotFound, VersionConflict
 from .client import Cluster
 from .model import Json, Ref
 from .progress import reporter
@@ -81,21 +81,21 @@ class Lease:
                     continue
             # Two may try at once, and the answer to a write may be lost: what is read back says whose it is.
             taken_now = True
-            with contextlib.suppress(Stale):
+            with contextlib.suppress(VersionConflict):
                 self._write(found)
 
     def renew(self) -> None:
         """Renew it where it is still ours."""
         found, spec = self._read()
         if spec.get("holderIdentity") == self._holder:
-            with contextlib.suppress(Stale):
+            with contextlib.suppress(VersionConflict):
                 self._write(found)
 
     def give_back(self) -> None:
         """Let the next run begin at once."""
         found, spec = self._read()
         if found and spec.get("holderIdentity") == self._holder:
-            with contextlib.suppress(Gone):
+            with contextlib.suppress(NotFound):
                 self._cluster.delete(self._ref, version=found["metadata"]["resourceVersion"])
 
     def _read(self) -> tuple[Json | None, Json]:

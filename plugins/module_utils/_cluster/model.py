@@ -91,7 +91,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Step:
+class ApplyStep:
     """One thing to do. `force` takes fields back that others edited on an object of ours: `mended` says whose."""
 
     action: str  # create, apply, replace, delete
@@ -105,7 +105,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Retained:
     """What stays although the plan says otherwise, and why; `users`: the pods that hold its addresses, in brackets."""
 
     action: str  # delete, narrow, replace
@@ -128,9 +128,9 @@ class Conflict:
 class ClusterPlan:
     """What a run does, keeps and leaves to others."""
 
-    steps: tuple[Step, ...] = ()
-    early: tuple[Step, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    steps: tuple[ApplyStep, ...] = ()
+    early: tuple[ApplyStep, ...] = ()
+    kept: tuple[Retained, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     unchanged: int = 0
 
@@ -139,15 +139,15 @@ class ClusterPlan:
         """Say whether there is anything to do."""
         return bool(self.steps or self.early)
 
-    def all_steps(self) -> t.Iterator[Step]:
+    def all_steps(self) -> t.Iterator[ApplyStep]:
         """Give every step, in the order of doing."""
         for _name, steps in self.phases():
             yield from steps
 
-    def phases(self) -> list[tuple[str, list[Step]]]:
+    def phases(self) -> list[tuple[str, list[ApplyStep]]]:
         """Return what may be done at once, in order: strays in the way, what is made, then what is removed."""
-        made: dict[int, list[Step]] = {}
-        gone: dict[int, list[Step]] = {}
+        made: dict[int, list[ApplyStep]] = {}
+        gone: dict[int, list[ApplyStep]] = {}
         for step in self.steps:
             (gone if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
         phases = [("remove what is in the way", list(self.early))] if self.early else []

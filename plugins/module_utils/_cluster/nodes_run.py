@@ -28,7 +28,7 @@ from .client import Cluster
 from .machines import joined
 from .model import Ref
 from .nodes import RESOURCES, Node, NodesRequest
-from .progress import Patience, reporter
+from .progress import WaitBudget, reporter
 
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
@@ -163,7 +163,7 @@ def waited(
     considered = params["nodes"] or want.nodes
     began = reported = time.monotonic()
     report = reporter(params["progress_file"])
-    patience = Patience(seconds, began)
+    patience = WaitBudget(seconds, began)
     while True:
         states = {
             row["metadata"]["name"]: row.get("status") or {}

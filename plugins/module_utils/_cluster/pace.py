@@ -21,7 +21,7 @@ QUICK_SECONDS = 0.5
 SLOW_SECONDS = 2.0
 
 
-class Pace:
+class RateLimit:
     """Lets as many through at once as are answered in time. Used by several threads.
 
     :param most: how many at most, and to begin with.

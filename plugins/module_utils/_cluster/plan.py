@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, subtract
 from .compare import addresses, applied, is_ours, keep_pool, labels_of, object_differences, owners, writers
-from .model import FIELD_MANAGER, ClusterPlan, Conflict, Difference, Json, Kept, Ref, Step
+from .model import FIELD_MANAGER, ApplyStep, ClusterPlan, Conflict, Difference, Json, Ref, Retained
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class ClusterPlanner:
     wanted: dict[Ref, Json]
     options: ApplyOptions
     holders: t.Callable[[], t.Mapping[str, str]] = dict
-    _steps: list[Step] = field(default_factory=list)
-    _kept: list[Kept] = field(default_factory=list)
+    _steps: list[ApplyStep] = field(default_factory=list)
+    _kept: list[Retained] = field(default_factory=list)
     _conflicts: list[Conflict] = field(default_factory=list)
     _seen: set[Ref] = field(default_factory=set)
     _unchanged: int = 0
@@ -95,7 +95,7 @@ class ClusterPlanner:
             if ref.kind == POOL:
                 self._stay[ref] = self._place(live)
             return
-        self._steps.append(Step("delete", ref, uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
+        self._steps.append(ApplyStep("delete", ref, uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
         if ref.kind == POOL:
             self._go[ref] = self._place(live)
 
@@ -122,7 +122,7 @@ class ClusterPlanner:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
             if not self._keeps("replace", ref, live, wanted):
-                self._steps.append(Step("replace", ref, wanted, uid=meta.get("uid", "")))
+                self._steps.append(ApplyStep("replace", ref, wanted, uid=meta.get("uid", "")))
             return
         found = object_differences(wanted, live)
         if not found:
@@ -140,7 +140,7 @@ class ClusterPlanner:
         if action := self._pool_action(ref, wanted, live, found):
             version = meta.get("resourceVersion", "") if action == "replace" else ""
             force = bool(mended) or self.options.force
-            self._steps.append(Step(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
+            self._steps.append(ApplyStep(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
 
     @staticmethod
     def _owned(wanted: Json, live: Json) -> bool:
@@ -181,7 +181,7 @@ class ClusterPlanner:
         if self.options.absent:
             self._unchanged += len(set(self.wanted) - self._seen)
         else:
-            news = [Step("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]
+            news = [ApplyStep("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]
         early, blocked = self._in_the_way([step for step in [*news, *self._steps] if step.action != "delete"])
         self._conflicts += blocked.values()
         steps = [step for step in [*news, *self._steps] if step.ref not in early and step.ref not in blocked]
@@ -193,7 +193,7 @@ class ClusterPlanner:
             unchanged=self._unchanged,
         )
 
-    def _in_the_way(self, made: list[Step]) -> tuple[set[Ref], dict[Ref, Conflict]]:
+    def _in_the_way(self, made: list[ApplyStep]) -> tuple[set[Ref], dict[Ref, Conflict]]:
         """Return strays whose addresses a new pool needs, and new pools that a kept stray blocks."""
         early: set[Ref] = set()
         blocked: dict[Ref, Conflict] = {}

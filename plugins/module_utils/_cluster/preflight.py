@@ -12,7 +12,7 @@ from .._errors import RdmaError
 from .._fabric.labels import POOL
 from .answers import FieldConflict
 from .client import Cluster
-from .model import ClusterPlan, Conflict, Json, Kept, Ref, Step
+from .model import ApplyStep, ClusterPlan, Conflict, Json, Ref, Retained
 from .plan import ApplyOptions
 
 
@@ -21,7 +21,7 @@ class ApplyOutcome:
     """What came out of it beside the plan."""
 
     conflicts: list[Conflict] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Retained] = field(default_factory=list)
     refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     done: int = 0
@@ -48,7 +48,7 @@ class Preflight:
         if not self._options.check_mode:
             self._try_samples(plan)
 
-    def _check_permissions(self, steps: list[Step]) -> None:
+    def _check_permissions(self, steps: list[ApplyStep]) -> None:
         verbs = {
             "create": ("create", "patch"),
             "apply": ("patch",),
@@ -69,7 +69,7 @@ class Preflight:
                 denied=denied,
             )
 
-    def _check_namespaces(self, steps: list[Step]) -> None:
+    def _check_namespaces(self, steps: list[ApplyStep]) -> None:
         coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
         problems = []
         made = [step for step in steps if step.action != "delete"]
@@ -94,7 +94,7 @@ class Preflight:
                 "hangs); make a missing one with the role railops.rdma.spiderpool; then run again. [objects_missing]",
             )
 
-    def can_try(self, plan: ClusterPlan, step: Step) -> bool:
+    def can_try(self, plan: ClusterPlan, step: ApplyStep) -> bool:
         """Say whether a dry run of this step tells the truth before the others are done."""
         return (
             step.action in ("create", "apply")

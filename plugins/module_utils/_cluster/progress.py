@@ -47,7 +47,7 @@ class Progress:
             self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left} left")
 
 
-class Patience:
+class WaitBudget:
     """How long nothing may move.
 
     :param seconds: that may pass without a step forward.

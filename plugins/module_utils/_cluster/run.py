@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from .._errors import RdmaError
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector as selector_of
-from .answers import FieldConflict, Gone
+from .answers import FieldConflict, NotFound
 from .client import THREADS, Cluster
 from .compare import keep_pool
-from .model import PRUNED_KINDS, ClusterPlan, Conflict, Json, Ref, Step, below
+from .model import PRUNED_KINDS, ApplyStep, ClusterPlan, Conflict, Json, Ref, below
 from .plan import ApplyOptions, ClusterPlanner
 from .pod_state import condition
 from .pools import attached
@@ -146,7 +146,7 @@ class ApplyRun(Preflight):
                 self._wait_gone([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
-    def _all(self, steps: list[Step], report: t.Callable[[], None]) -> None:
+    def _all(self, steps: list[ApplyStep], report: t.Callable[[], None]) -> None:
         """Do steps, several at once; after something that concerns all of them no further one is begun."""
         left = iter(steps)
 
@@ -162,7 +162,7 @@ class ApplyRun(Preflight):
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
 
-    def _one(self, step: Step, report: t.Callable[[], None]) -> None:
+    def _one(self, step: ApplyStep, report: t.Callable[[], None]) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
         found: Exception | None = None
         try:
@@ -181,7 +181,7 @@ class ApplyRun(Preflight):
                 self.outcome.done += 1
             report()
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: ApplyStep) -> None:
         check = self._options.check_mode
         if step.action == "delete":
             self._delete(step, dry_run=check)
@@ -192,14 +192,14 @@ class ApplyRun(Preflight):
             self._wait_gone([step.ref])
         self._cluster.apply(step.body or {}, force=step.force, dry_run=check)
 
-    def _delete(self, step: Step, *, dry_run: bool) -> bool:
+    def _delete(self, step: ApplyStep, *, dry_run: bool) -> bool:
         """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
                 self._cluster.delete(step.ref, uid=uid, version=version, dry_run=dry_run)
                 return True
-            except Gone:
+            except NotFound:
                 live = self._cluster.get(step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
@@ -233,7 +233,7 @@ class ApplyRun(Preflight):
                 time.sleep(pause)
                 pause = min(2.0, pause * 2)
 
-    def _wait_established(self, steps: list[Step]) -> None:
+    def _wait_established(self, steps: list[ApplyStep]) -> None:
         """Wait until the API serves the kinds of new CRDs."""
         until = time.monotonic() + WAIT_SECONDS
         for step in steps:

@@ -173,7 +173,7 @@ def kind_of(crd: Json) -> tuple[str, str]:
     return f"{spec['group']}/{version}", spec["names"]["kind"]
 
 
-class Survey:
+class ComponentDiscovery:
     """What was read: DaemonSets, nodes, networks, the parts that are there, CRDs by name; and what of the plan."""
 
     def __init__(self, cluster: Cluster, params: dict[str, t.Any], release: Release) -> None:
@@ -265,7 +265,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     :raises RdmaError: something is in the way; all of it is named at once.
     """
     release = replace(noted, ours=noted.ours or params["take_ownership"])
-    survey = Survey(cluster, params, release)
+    survey = ComponentDiscovery(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
     parts, problems, asked = components.states(components.needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}

@@ -15,7 +15,7 @@ from ansible.module_utils.distro import LinuxDistribution  # type: ignore[attr-d
 from .._card.pci import PCI_DEVICES, VENDOR_MELLANOX
 from .._errors import RdmaError
 from .failures import install_error
-from .plan import Host, Want, family_of, wanted_packages
+from .plan import DriverHost, DriverOptions, family_of, wanted_packages
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
@@ -96,7 +96,7 @@ class Packages:
         return done.out
 
 
-def read_host(sysfs: Machine, want: Want) -> Host:
+def read_host(sysfs: Machine, want: DriverOptions) -> DriverHost:
     """Read a host."""
     place = next(filter(sysfs.exists, OS_RELEASE), "")
     # Without programs that say the same.
@@ -107,7 +107,7 @@ def read_host(sysfs: Machine, want: Want) -> Host:
     running = sysfs.text("/sys/module/mlx5_core/srcversion")
     disk = sysfs.run(["modinfo", "-F", "srcversion", "mlx5_core"]) if running else None
     secure = sysfs.data(SECURE_BOOT)
-    bare = Host(
+    bare = DriverHost(
         family=family_of(release.get("id", "unknown"), release.get("id_like", "")),
         distribution=release.get("id", "unknown"),
         kernel=kernel,

@@ -31,7 +31,7 @@ CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Host:
+class DriverHost:
     """What was read of a host."""
 
     family: str  # debian, rhel, or another ID that is not known
@@ -51,7 +51,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Want:
+class DriverOptions:
     """What the inventory asks for, as the module's options have it."""
 
     source: str = "inbox"
@@ -72,7 +72,7 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DriverPlan:
     """What to install, in this order: the repository package, then the packages."""
 
     repository: bool
@@ -97,7 +97,7 @@ def family_of(identity: str, like: str) -> str:
     return identity
 
 
-def want_problems(want: Want) -> t.Iterator[Problem]:
+def want_problems(want: DriverOptions) -> t.Iterator[Problem]:
     """Yield what is wrong with the wish before any host is asked."""
     if want.source != "doca":
         return
@@ -121,7 +121,7 @@ def want_problems(want: Want) -> t.Iterator[Problem]:
         )
 
 
-def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
+def wanted_packages(want: DriverOptions, host: DriverHost) -> tuple[str, ...]:
     """Return all packages that have to be on a host."""
     if problems := list(want_problems(want)):
         raise InputError(problems)
@@ -144,7 +144,7 @@ def wanted_packages(want: Want, host: Host) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)]))
 
 
-def _kernel_packages(want: Want, host: Host) -> tuple[str, ...]:
+def _kernel_packages(want: DriverOptions, host: DriverHost) -> tuple[str, ...]:
     """Ubuntu's small kernels leave the RDMA modules to a package of their own; DOCA-OFED builds its own by DKMS."""
     if want.source == "doca" and not host.headers:
         return (f"{HEADERS[host.family != 'debian']}{host.kernel}", *BUILD_TOOLS)
@@ -160,14 +160,14 @@ CONTAINER_FIX = (
 )
 
 
-def make_plan(want: Want, host: Host) -> Plan:
+def make_plan(want: DriverOptions, host: DriverHost) -> DriverPlan:
     """Return what has to be installed. `host.installed` must cover wanted_packages()."""
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
     replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
     note = f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone."
     packages = (*missing, *replaced)
-    return Plan(
+    return DriverPlan(
         repository=want.source == "doca" and want.doca_profile in packages,
         packages=packages,
         pinned={name: version for name, version in want.pinned.items() if name in packages},
@@ -176,7 +176,7 @@ def make_plan(want: Want, host: Host) -> Plan:
     )
 
 
-def differing(want: Want, host: Host) -> dict[str, str]:
+def differing(want: DriverOptions, host: DriverHost) -> dict[str, str]:
     """Return the wanted versions of packages that are installed in another one."""
     have = host.installed
     # An RPM may be named without its release.
@@ -189,7 +189,7 @@ def differing(want: Want, host: Host) -> dict[str, str]:
     }
 
 
-def reboot_reasons(want: Want, host: Host, plan: Plan) -> t.Iterator[str]:
+def reboot_reasons(want: DriverOptions, host: DriverHost, plan: DriverPlan) -> t.Iterator[str]:
     """Yield why a reboot is due; the host is as it is after the installation, or before it in check mode."""
     for name, version in plan.replaced.items():
         yield f"{name} was {version}: what runs is still the old one until the next boot"
@@ -204,13 +204,13 @@ def reboot_reasons(want: Want, host: Host, plan: Plan) -> t.Iterator[str]:
         yield "the running mlx5_core is not the one on disk"
 
 
-def checks_of(want: Want, host: Host, plan: Plan) -> list[Check]:
+def checks_of(want: DriverOptions, host: DriverHost, plan: DriverPlan) -> list[Check]:
     """Return the checks of the host, from the plan that would change it."""
     found = [_package_check(plan), _module_check(host), _source_check(want, host)]
     return found + ([_version_check(want, host)] if want.pinned else [])
 
 
-def _version_check(want: Want, host: Host) -> Check:
+def _version_check(want: DriverOptions, host: DriverHost) -> Check:
     other = differing(want, host)
     have = {name: host.installed.get(name) for name in want.pinned}
     cause = f"Another version is installed of {', '.join(other)}."
@@ -218,14 +218,14 @@ def _version_check(want: Want, host: Host) -> Check:
     return compared("driver_versions", want.pinned, have, cause, fix, good=not other)
 
 
-def _package_check(plan: Plan) -> Check:
+def _package_check(plan: DriverPlan) -> Check:
     listed = ", ".join(name for name in plan.packages if name not in plan.replaced)
     planned, cause = "all packages installed", "Packages are not installed."
     observed = f"missing: {listed}" if listed else planned
     return compared("driver_packages", planned, observed, cause, by_role("rdma_driver"))
 
 
-def _module_check(host: Host) -> Check:
+def _module_check(host: DriverHost) -> Check:
     wanted = [*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ())]
     have = [name for name in wanted if name in host.modules | host.loaded]
     cause = f"The kernel {host.kernel} has no module {', '.join(name for name in wanted if name not in have)}."
@@ -233,7 +233,7 @@ def _module_check(host: Host) -> Check:
     return compared("driver_modules", wanted, have, cause, fix)
 
 
-def _source_check(want: Want, host: Host) -> Check:
+def _source_check(want: DriverOptions, host: DriverHost) -> Check:
     name, observed = "driver_source", running_source(host)
     if want.source == "container":
         cause = "The driver container is not ready." if host.container else "No driver container serves this host."
@@ -246,6 +246,6 @@ def _source_check(want: Want, host: Host) -> Check:
     return compared(name, planned, seen, "The kernel's own driver is running, not DOCA-OFED's.", fix, good=not bad)
 
 
-def running_source(host: Host) -> str:
+def running_source(host: DriverHost) -> str:
     """Return where the running driver comes from: container, ofed or inbox."""
     return "container" if host.container else ("ofed" if host.ofed_version else "inbox")

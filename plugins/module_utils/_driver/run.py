@@ -19,7 +19,7 @@ from .._errors import RdmaError
 from .._programs import Machine
 from . import plan as planning
 from .host import Packages, check_sum, read_host
-from .plan import BUILD_TOOLS, HEADERS, Plan, Want
+from .plan import BUILD_TOOLS, HEADERS, DriverOptions, DriverPlan
 
 POLL_SECONDS = 10.0
 
@@ -62,7 +62,7 @@ def fetch(module: AnsibleModule, source: str) -> str:
     return path
 
 
-def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> None:
+def apply(module: AnsibleModule, plan: DriverPlan, want: DriverOptions, packages: Packages) -> None:
     """Install what the plan says."""
     refresh = module.params["refresh"]
     # Before the driver: its DKMS build needs them, and where they cannot be had nothing else is touched.
@@ -79,7 +79,7 @@ def apply(module: AnsibleModule, plan: Plan, want: Want, packages: Packages) -> 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read, plan, install unless in check mode, and read again."""
     machine = Machine(module=module)
-    want = Want(**{item.name: params[item.name] for item in fields(Want)})
+    want = DriverOptions(**{item.name: params[item.name] for item in fields(DriverOptions)})
     before = read_host(machine, want)
     if want.source == "container" and not check_mode:
         end = time.monotonic() + params["container_timeout"]
@@ -130,6 +130,6 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     }
 
 
-def shown(want: Want, installed: t.Mapping[str, str]) -> list[str]:
+def shown(want: DriverOptions, installed: t.Mapping[str, str]) -> list[str]:
     """Return packages for a person, with the version where one is asked for."""
     return sorted(f"{name} {version}" if name in want.pinned else name for name, version in installed.items())

@@ -32,7 +32,7 @@ DIRECT_NIC = (0x15B3, 0x2100)
 
 
 @dataclass(frozen=True)
-class Host:
+class GpuDirectHost:
     """What was read of a host."""
 
     kernel: str
@@ -49,7 +49,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GpuDirectPlan:
     """What to change, and what to say."""
 
     path: str | None  # dmabuf, peermem, or None: no way is open
@@ -61,7 +61,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def open_paths(tree: PciTree, host: Host) -> dict[str, str | None]:
+def open_paths(tree: PciTree, host: GpuDirectHost) -> dict[str, str | None]:
     """Return each way with None when it is open, else with what is missing."""
     vendors = {gpu.vendor for gpu in tree.gpus}
     dmabuf: str | None = None
@@ -89,7 +89,9 @@ def p2p_bridges(tree: PciTree) -> tuple[str, ...]:
     return tuple(sorted({bridge for address in near for bridge in tree.functions[address].bridges}))
 
 
-def make_plan(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, recorded: t.Mapping[str, int]) -> Plan:
+def make_plan(
+    params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, recorded: t.Mapping[str, int]
+) -> GpuDirectPlan:
     """Return what to change.
 
     :param recorded: the bridges that an earlier run relaxed, with the bits that they had before.
@@ -119,10 +121,10 @@ def make_plan(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, recorded
     # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
     keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
     load = keep and path != "peermem" and host.peer_memory
-    return Plan(path, wanted, keep, load, acs, bridges, tuple(notes))
+    return GpuDirectPlan(path, wanted, keep, load, acs, bridges, tuple(notes))
 
 
-def _keep_reason(tree: PciTree, host: Host) -> str | None:
+def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:
     """Return why access control is left as it is."""
     if host.virtual:
         return "Access control is left alone: this is a virtual machine, its host decides."
@@ -141,12 +143,12 @@ def _keep_reason(tree: PciTree, host: Host) -> str | None:
     return None if host.setpci else f"Access control is not known: {NO_SETPCI}"
 
 
-def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> list[Check]:
+def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> list[Check]:
     """Return the checks of a host."""
     return [_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, tree, host, plan)]
 
 
-def _path_check(tree: PciTree, host: Host, plan: Plan) -> Check:
+def _path_check(tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:
     name = "gpudirect_path"
     if not tree.gpus:
         return skipped(name, "The host has no GPU.", planned=plan.wanted_path)
@@ -166,7 +168,7 @@ def _path_check(tree: PciTree, host: Host, plan: Plan) -> Check:
     return deviation(name, plan.wanted_path, "none", f"{cause}.", fix)
 
 
-def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host) -> Check:
+def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost) -> Check:
     name = "gpudirect_gdrcopy"
     if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
         cause = "Nobody asked for it." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
@@ -175,7 +177,7 @@ def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host) -> 
     return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
 
 
-def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: Host, plan: Plan) -> Check:
+def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:
     name = "gpudirect_acs"
     if params["acs"] != "relax":
         reason = _keep_reason(tree, host)

@@ -15,7 +15,7 @@ from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
 from .._files import HostFiles
 from .._programs import Machine
-from .plan import NO_SETPCI, P2P_BITS, Host, Plan, checks_of, make_plan, p2p_bridges
+from .plan import NO_SETPCI, P2P_BITS, GpuDirectHost, GpuDirectPlan, checks_of, make_plan, p2p_bridges
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -56,7 +56,7 @@ def read_acs(machine: Machine, address: str) -> int | None:
     return int(said, 16) if re.fullmatch("[0-9a-f]{4}", said) else None
 
 
-def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Host:
+def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> GpuDirectHost:
     """Read what matters for GPUDirect.
 
     :param recorded: bridges that an earlier run changed.
@@ -66,7 +66,7 @@ def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Hos
     acs = {address: read_acs(machine, address) for address in {*p2p_bridges(tree), *recorded}}
     # The list of all kernel symbols is large; it is only asked where the answer counts.
     symbols = machine.text("/proc/kallsyms") or "" if tree.gpus and found else ""
-    return Host(
+    return GpuDirectHost(
         kernel=os.uname().release,
         loaded=frozenset(machine.names("/sys/module")),
         nvidia=found.group(1) if found else machine.text("/sys/module/nvidia/version"),
@@ -89,7 +89,7 @@ def recorded_bits(files: HostFiles) -> dict[str, int]:
         return {}
 
 
-def wanted_files(plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, str | None]:
+def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, recorded: dict[str, int]) -> dict[str, str | None]:
     """Return the owned files with their contents, None where there must be none.
 
     :param recorded: the access control bits of bridges before the first change.
@@ -106,7 +106,7 @@ def wanted_files(plan: Plan, host: Host, recorded: dict[str, int]) -> dict[str, 
     return files
 
 
-def apply(machine: Machine, plan: Plan) -> None:
+def apply(machine: Machine, plan: GpuDirectPlan) -> None:
     """Write the bits, read them back, and load the module."""
     for address, bits in plan.acs.items():
         done = machine.run(["setpci", "-s", address, f"{ACS}={bits:04x}"])

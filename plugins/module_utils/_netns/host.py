@@ -15,7 +15,7 @@ from .._systemd import named
 from .._validation import excerpt
 from . import initramfs
 from . import plan as planning
-from .plan import Have, Plan, Support, Want
+from .plan import NetnsCurrent, NetnsOptions, NetnsPlan, Support
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
@@ -33,7 +33,7 @@ class NetnsHost:
         self._files = machine
         self._kernel = os.uname().release
 
-    def read(self, want: Want) -> Have:
+    def read(self, want: NetnsOptions) -> NetnsCurrent:
         """Return what is there."""
         support, builtin = self._support()
         current = None
@@ -42,7 +42,7 @@ class NetnsHost:
             if current is None:
                 support, current = Support.TOO_OLD, planning.DEFAULT_MODE
         owned = self._files.read(planning.OWNED_FILE)
-        return Have(
+        return NetnsCurrent(
             support=support,
             kernel=self._kernel,
             current=current,
@@ -62,7 +62,7 @@ class NetnsHost:
             tool=self._files.tool("rdma") or "",
         )
 
-    def apply(self, plan: Plan) -> Plan:
+    def apply(self, plan: NetnsPlan) -> NetnsPlan:
         """Carry a plan out and return it as it turned out."""
         if plan.writes_file:
             self._files.put(planning.OWNED_FILE, plan.after.file)

@@ -65,7 +65,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Want:
+class NetnsOptions:
     """The mode wanted; None: whatever holds without the owned file."""
 
     mode: str | None = None
@@ -80,7 +80,7 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Have:
+class NetnsCurrent:
     """What is there. `settings` are in the order in which modprobe reads them: the last one counts."""
 
     support: Support
@@ -97,7 +97,7 @@ class Have:
 
 
 @dataclass(frozen=True)
-class State:
+class NetnsState:
     """The managed properties, for before and after."""
 
     current: str | None
@@ -106,14 +106,14 @@ class State:
 
 
 @dataclass(frozen=True)
-class Plan:
+class NetnsPlan:
     """What will be done and what will be so afterwards. `blocker` is why the wanted mode cannot be reached."""
 
-    want: Want
-    have: Have
+    want: NetnsOptions
+    have: NetnsCurrent
     wanted: str
-    before: State
-    after: State
+    before: NetnsState
+    after: NetnsState
     images: tuple[Image, ...]
     conflicts: tuple[Setting, ...]
     blocker: Problem | None
@@ -135,7 +135,7 @@ class Plan:
         possible = self.blocker is None and self.have.support is Support.LOADED
         return self.want.live and possible and self.have.current not in (None, self.wanted)
 
-    def ended(self, *, live: bool) -> Plan:
+    def ended(self, *, live: bool) -> NetnsPlan:
         """Return this plan as it turned out.
 
         :param live: whether the kernel took the live change; with other namespaces it says EBUSY.
@@ -219,11 +219,11 @@ def owned_text(mode: str) -> str:
     )
 
 
-def plan_netns(want: Want, have: Have) -> Plan:
+def plan_netns(want: NetnsOptions, have: NetnsCurrent) -> NetnsPlan:
     """Return how to get to the wanted mode."""
     if want.keep:
-        now = State(have.current, _effective(list(have.settings), have), have.owned_text)
-        return Plan(want, have, now.current or now.persistent, now, now, (), (), None)
+        now = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
+        return NetnsPlan(want, have, now.current or now.persistent, now, now, (), (), None)
     foreign = [item for item in have.settings if item.path != OWNED_FILE]
     settings = list(foreign)
     if want.mode:
@@ -232,23 +232,23 @@ def plan_netns(want: Want, have: Have) -> Plan:
     persistent = _effective(settings, have)
     wanted = want.mode or persistent
     blocker = _blocker(want, have, wanted, persistent)
-    before = State(have.current, _effective(list(have.settings), have), have.owned_text)
+    before = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
     conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
-    plan = Plan(want, have, wanted, before, before, (), conflicts, blocker)
+    plan = NetnsPlan(want, have, wanted, before, before, (), conflicts, blocker)
     if blocker is not None:
         return plan
     images = () if have.builtin else have.images
-    plan = replace(plan, after=State(have.current, persistent, want.text), images=images)
+    plan = replace(plan, after=NetnsState(have.current, persistent, want.text), images=images)
     return plan.ended(live=plan.tries_live and have.namespaces == 0)
 
 
-def _effective(settings: list[Setting], have: Have) -> str:
+def _effective(settings: list[Setting], have: NetnsCurrent) -> str:
     # modprobe puts the kernel command line's options behind those of its files; a built-in ib_core sees no file.
     effective = [*([] if have.builtin else settings), *have.arguments]
     return effective[-1].mode if effective else DEFAULT_MODE
 
 
-def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | None:
+def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: str) -> Problem | None:
     """Return what is in the way of the wanted mode, and what to do about it.
 
     :param persistent: the mode of the next boot as it would be.
@@ -300,7 +300,7 @@ def _blocker(want: Want, have: Have, wanted: str, persistent: str) -> Problem | 
     )
 
 
-def checks(plan: Plan, observed: State) -> list[Check]:
+def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
     """Return the mode in force and the mode of the next boot, each against the plan.
 
     :param observed: `plan.before` for a look without touching (an audit), `plan.after` after a run.

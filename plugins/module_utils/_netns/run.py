@@ -14,7 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._errors import RdmaError
 from .._programs import Machine
 from .host import NetnsHost
-from .plan import OWNED_FILE, Plan, State, Want, checks, plan_netns
+from .plan import OWNED_FILE, NetnsOptions, NetnsPlan, NetnsState, checks, plan_netns
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -26,7 +26,7 @@ SPEC = {
 }
 
 
-def _result(plan: Plan, seen: State) -> dict[str, t.Any]:
+def _result(plan: NetnsPlan, seen: NetnsState) -> dict[str, t.Any]:
     return {
         "changed": plan.changed,
         "current": plan.after.current,
@@ -49,14 +49,14 @@ def _result(plan: Plan, seen: State) -> dict[str, t.Any]:
     }
 
 
-def _shown(state: State) -> dict[str, object]:
+def _shown(state: NetnsState) -> dict[str, object]:
     return {"current": state.current, "persistent": state.persistent, OWNED_FILE: state.file}
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     present = params["state"] == "present"
-    want = Want(params["mode"] if present else None, params["live"], present and not params["mode"])
+    want = NetnsOptions(params["mode"] if present else None, params["live"], present and not params["mode"])
     host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
     if check_mode:

@@ -20,8 +20,8 @@ from .netplan import GENERATED, SOURCES
 from .plan import MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want
-    from .host import Host
+    from .._route.want import RouteOptions
+    from .host import PersistHost
     from .model import File, Texts
 
 TAKE = "Or list {port} in rail_network_adopt_ports."
@@ -32,7 +32,7 @@ DROPS = re.compile(r"(Bridge|Bond|VRF|port of) .+|ActivationPolicy=(?!(always-)?
 
 
 def judged(
-    host: Host, manager: str, want: Want, names: t.Mapping[str, str], files: t.Sequence[File]
+    host: PersistHost, manager: str, want: RouteOptions, names: t.Mapping[str, str], files: t.Sequence[File]
 ) -> tuple[list[Check], dict[str, str]]:
     """Return what the next boot would make of the rails' ports with our files, compared with what it makes without.
 
@@ -57,7 +57,7 @@ def judged(
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
-    judge = Judge(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, [], {})
+    judge = PrecedenceCheck(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, [], {})
     judge.cmdline = host.text("/proc/cmdline") or ""
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
@@ -84,7 +84,7 @@ def judged(
     return judge.checks, judge.aside
 
 
-def _outranked(host: Host, want: Want, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:
+def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:
     """Yield what others' files of sysctl.d set at boot in place of ours.
 
     :param names: the interface name of each rail, and `own` the text of our file.
@@ -107,7 +107,7 @@ MATCHED_MAC = re.compile(r"^(?:Permanent)?(?:MACAddress|mac-address)=([0-9A-Fa-f
 
 
 @dataclass
-class Judge:
+class PrecedenceCheck:
     """Compares what the next boot makes of ports.
 
     :param others: the texts of others' files.

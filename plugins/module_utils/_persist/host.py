@@ -23,7 +23,7 @@ from .plan import OWNED, SINGLE, owned
 KEPT = "/var/lib/railops-rdma/kept"
 
 
-class Host(Rooted):
+class PersistHost(Rooted):
     """A host's owned files of the rails; the root may be another one, to prepare an image."""
 
     def state(self, wanted: t.Iterable[str]) -> dict[str, File]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want, WantRail
+    from .._route.want import RailOptions, RouteOptions
     from .machine import Rooted
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
@@ -92,11 +92,11 @@ class Manager:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
-    def refuse(self, want: Want, host: Rooted) -> None:
+    def refuse(self, want: RouteOptions, host: Rooted) -> None:
         """Raise RdmaError for what it has no words for."""
 
     def files(
-        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+        self, rail: RailOptions, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> t.Iterable[File]:
         """Return the files of one rail.
 

@@ -20,7 +20,7 @@ from . import networkd, networkmanager
 from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want, WantRail
+    from .._route.want import RailOptions, RouteOptions
     from .machine import Rooted
 
 FOLDER = "/etc/netplan"
@@ -52,7 +52,7 @@ class Netplan(Manager):
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def refuse(self, want: Want, host: Rooted) -> None:
+    def refuse(self, want: RouteOptions, host: Rooted) -> None:
         """Refuse an exclusion rule where NetworkManager renders: it has no file beside which it could stand."""
         if want.policy == "default_route" and self._for_networkmanager(host):
             raise RdmaError(
@@ -76,7 +76,7 @@ class Netplan(Manager):
         return [host.read(f"{folder}/{name}") or "" for folder, name in names]
 
     def files(
-        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+        self, rail: RailOptions, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> t.Iterable[File]:
         """Yield the rail's files.
 

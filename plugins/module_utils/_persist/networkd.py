@@ -15,7 +15,7 @@ from .._systemd import FOLDERS, Pairs, Section, fits, named, said, sections
 from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import WantRail
+    from .._route.want import RailOptions
     from .machine import Rooted
 
 FOLDER = FOLDERS[0]
@@ -50,7 +50,7 @@ class Networkd(Manager):
         return host.is_folder("/run/systemd/netif/links") or host.enabled("systemd-networkd")
 
     def files(
-        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+        self, rail: RailOptions, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> t.Iterable[File]:
         """Yield the rail's files.
 

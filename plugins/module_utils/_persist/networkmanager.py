@@ -15,13 +15,13 @@ from functools import partial
 
 from .._errors import RdmaError
 from .._fabric.numbers import IFNAME_MAX
-from .._programs import Ran
+from .._programs import ProgramResult
 from .._route.model import MAIN_TABLE, Route, Rule
 from .._systemd import named, sections
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import WantRail
+    from .._route.want import RailOptions
     from .machine import Rooted
 
 FOLDER = "/etc/NetworkManager/system-connections"
@@ -65,7 +65,7 @@ class NetworkManager(Manager):
         return runs or host.enabled("NetworkManager")
 
     def files(
-        self, rail: WantRail, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
+        self, rail: RailOptions, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> t.Iterable[File]:
         """Yield the rail's profile, and one for the port of its VLAN.
 
@@ -139,7 +139,7 @@ class NetworkManager(Manager):
                     f"NetworkManager does not load {path}: {done.reported()}",
                     "Look at `journalctl -u NetworkManager`. [nm_not_loaded]",
                 )
-        done = host.run(["nmcli", "connection", "reload"]) if removed else Ran(0, "", "")
+        done = host.run(["nmcli", "connection", "reload"]) if removed else ProgramResult(0, "", "")
         if done.status:
             raise RdmaError(
                 f"NetworkManager does not reload its profiles: {done.reported()}",

@@ -21,14 +21,14 @@ from .model import HEADER, PUBLIC, File
 from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want
-    from .host import Host
+    from .._route.want import RouteOptions
+    from .host import PersistHost
 
 
 class OutOfServiceFiles:
     """What of a host's files belongs to rails that are out of service."""
 
-    def __init__(self, want: Want, host: Host) -> None:
+    def __init__(self, want: RouteOptions, host: PersistHost) -> None:
         """Find the names of their interfaces, and the paths of their own files.
 
         :param want: with these rails.

@@ -24,7 +24,7 @@ from .networkd import Networkd
 from .networkmanager import NetworkManager
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want
+    from .._route.want import RouteOptions
     from .machine import Rooted
 
 # The order in which they are looked for: where netplan is used, the others only read what it generates.
@@ -65,7 +65,7 @@ def manager_of(host: Rooted) -> str:
     raise RdmaError(text, fix, manager="")
 
 
-def files_of(want: Want, names: dict[str, str], manager: str) -> tuple[File, ...]:
+def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[File, ...]:
     """Return all files that the wanted state needs.
 
     :param names: the interface name of each rail.

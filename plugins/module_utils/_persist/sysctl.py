@@ -13,7 +13,7 @@ from .._route.model import as_good
 from .._systemd import named
 
 if t.TYPE_CHECKING:
-    from .._route.want import Want
+    from .._route.want import RouteOptions
     from .model import Texts
 
 # A name in one of them hides it in those after it.
@@ -38,7 +38,7 @@ def last_words(texts: Texts) -> dict[str, tuple[str, str]]:
     return found
 
 
-def without_served(want: Want, texts: Texts) -> Want:
+def without_served(want: RouteOptions, texts: Texts) -> RouteOptions:
     """Return the want without settings for which others' files have another value that serves, as a larger table."""
     others = {key: value for key, (_path, value) in last_words(texts).items()}
     served = {

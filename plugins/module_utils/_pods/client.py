@@ -29,7 +29,7 @@ class PodCluster(Cluster):
 
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
-        with contextlib.suppress(answers.Gone):
+        with contextlib.suppress(answers.NotFound):
             self.delete(Ref.of(body))
 
     def log(

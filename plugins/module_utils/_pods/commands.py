@@ -42,7 +42,7 @@ class CommandFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command in a pod ended: what it printed, its exit code, and what is wrong with it, if anything.
 
     `code` is None where it did not end in its time.
@@ -82,7 +82,7 @@ class Command:
             return not self._opened.is_open()
         return True
 
-    def ended(self, seconds: float) -> Ended:
+    def ended(self, seconds: float) -> CommandResult:
         """Wait so long for its end.
 
         :raises CommandFailed: when it could not be run.
@@ -95,14 +95,14 @@ class Command:
             if len(out) > PRINTED:
                 raise CommandFailed(f"it printed more than {PRINTED:,} letters")
             if opened.is_open():
-                return Ended(out, None, f"it did not end in {seconds:g} s")
+                return CommandResult(out, None, f"it did not end in {seconds:g} s")
             code, problem = _status(opened.read_channel(ws_client.ERROR_CHANNEL))
         except (WebSocketException, OSError) as exc:
             raise CommandFailed(str(exc)[:300]) from exc
         said = (line(err or problem) or "")[:300]
         if code is None:
             raise CommandFailed(said)
-        return Ended(out, code, said if code else "")
+        return CommandResult(out, code, said if code else "")
 
 
 def _status(text: str) -> tuple[int | None, str]:
@@ -151,7 +151,7 @@ class CommandCluster(PodCluster):
             raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc
         return Command(opened)
 
-    def run(self, pod: Json, argv: t.Sequence[str], seconds: float = EXEC_SECONDS) -> Ended:
+    def run(self, pod: Json, argv: t.Sequence[str], seconds: float = EXEC_SECONDS) -> CommandResult:
         """Run a command inside of a pod.
 
         :param seconds: that it may take.

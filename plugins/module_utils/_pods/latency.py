@@ -24,7 +24,7 @@ from .place import DOWN, fix_of
 
 if t.TYPE_CHECKING:
     from .._check import Check
-    from .commands import Ended
+    from .commands import CommandResult
 
 TEST = "read_lat"
 CHECK = "pod_read_lat"
@@ -191,12 +191,12 @@ def command(pair: HostPair, iterations: int, seconds: int, interface: str, serve
     return ["sh", "-c", SCRIPT, "railops", *words, *([server] if server else [])]
 
 
-def too_early(client: Ended) -> bool:
+def too_early(client: CommandResult) -> bool:
     """Return whether a client did not find its server, which may still be on its way to its port."""
     return client.code != 0 and _NOT_YET.search(client.output) is not None
 
 
-def read(pair: HostPair, client: Ended, server: Ended, max_latency_us: float) -> LatencyOutcome:
+def read(pair: HostPair, client: CommandResult, server: CommandResult, max_latency_us: float) -> LatencyOutcome:
     """Return what a test's two ends say.
 
     :param server: has the cause when it failed first.

@@ -13,7 +13,7 @@ from .latency import LatencyOutcome
 
 if t.TYPE_CHECKING:
     from .._probe.schedule import HostPair
-    from .commands import Ended
+    from .commands import CommandResult
 
 CHECK = "pod_ping"
 COUNT = 3
@@ -34,7 +34,7 @@ def command(mtu: int, interface: str, address: str, seconds: int) -> list[str]:
     return ["ping", "-q", "-c", str(COUNT), "-w", str(seconds), *size, "-I", interface, address]
 
 
-def read(pair: HostPair, client: Ended) -> LatencyOutcome:
+def read(pair: HostPair, client: CommandResult) -> LatencyOutcome:
     """Return what a ping printed: the typical time, or why there is none."""
     loss, times = _LOSS.search(client.output), _TIMES.search(client.output)
     if not loss:

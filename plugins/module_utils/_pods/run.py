@@ -23,7 +23,7 @@ from .._fabric.labels import selector
 from .._probe.schedule import HostPair
 from . import checks as looks
 from . import inside, latency, ping
-from .commands import CommandCluster, CommandFailed, Ended
+from .commands import CommandCluster, CommandFailed, CommandResult
 from .place import DOWN, fix_of, kept_off, off_text
 
 THREADS = 8
@@ -190,7 +190,7 @@ class Pods:
                         break
                     time.sleep(POLL_SECONDS)
                 node = pair.server
-                said = server.ended(POLL_SECONDS) if client.code else Ended()
+                said = server.ended(POLL_SECONDS) if client.code else CommandResult()
         except CommandFailed as exc:
             return latency.not_run(pair, node, str(exc))
         return latency.read(pair, client, said, params["max_latency_us"])

@@ -32,7 +32,7 @@ SYNCED = "Synced"
 
 
 @dataclass(frozen=True)
-class Part:
+class RolloutPart:
     """What is waited for. `namespace` is empty for what lives in none; `nodes` must each have a pod of a DaemonSet."""
 
     kind: str
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Look:
+class RolloutState:
     """How far a part is.
 
     `steps` are numbers that grow while it moves, each under a key of its own; `behind` are the pods that keep it;
@@ -53,7 +53,7 @@ class Look:
     cannot help.
     """
 
-    part: Part
+    part: RolloutPart
     done: bool
     text: str
     steps: t.Mapping[t.Hashable, int]
@@ -82,12 +82,12 @@ def newest_revision(revisions: t.Iterable[Json], owner: Json) -> str:
 
 
 def look(
-    part: Part,
+    part: RolloutPart,
     obj: Json | None,
     pods: t.Sequence[Json] | None = None,
     lost: frozenset[str] = frozenset(),
     revision: str = "",
-) -> Look:
+) -> RolloutState:
     """Return how far a part is.
 
     :param obj: the part as the API has it, None when it is not there.
@@ -96,7 +96,7 @@ def look(
     :param revision: of a DaemonSet's present template, where nodes are down.
     """
     if obj is None:
-        return Look(part, False, "is not there", {})
+        return RolloutState(part, False, "is not there", {})
     if part.kind == "SpiderCoordinator":
         return _coordinator(part, obj)
     if part.kind == "Job":
@@ -118,7 +118,7 @@ def look(
     steps: dict[t.Hashable, int] = {(part, generation, "seen"): int(seen)}
     if seen:
         steps.update({(part, generation, "new"): new, (part, generation, "ready"): ready})
-    found = Look(part, seen and new >= want and ready >= want and old <= 0, text, steps)
+    found = RolloutState(part, seen and new >= want and ready >= want and old <= 0, text, steps)
     if found.done or pods is None:
         return found if seen else replace(found, text="is not taken up yet")
     steps[part, generation, "begun"] = sum(pod_state.begun(pod) for pod in pods)
@@ -128,7 +128,7 @@ def look(
     return replace(found, behind=late, own=_misplaced(late, lost))
 
 
-def with_every_node(found: Look, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> Look:
+def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> RolloutState:
     """Look again where nodes are named: one without a pod keeps a DaemonSet that is ready by its own numbers.
 
     :param found: how far it is by these.
@@ -178,7 +178,9 @@ def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTro
     )
 
 
-def _with_pods(found: Look, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], revision: str) -> Look:
+def _with_pods(
+    found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], revision: str
+) -> RolloutState:
     """Look again where something is missing: which pods, and is it only nodes that are down.
 
     :param found: how far the DaemonSet is by its numbers.
@@ -227,24 +229,26 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodT
     )
 
 
-def _job(part: Part, obj: Json, pods: t.Sequence[Json] | None) -> Look:
+def _job(part: RolloutPart, obj: Json, pods: t.Sequence[Json] | None) -> RolloutState:
     # A pod in place of one that has failed is no step forward.
     living = [pod for pod in pods or () if (pod.get("status") or {}).get("phase") != "Failed"]
     steps: dict[t.Hashable, int] = {(part, "begun"): sum(map(pod_state.begun, living))}
     if pod_state.condition(obj, "Complete"):
-        return Look(part, True, "has ended well", steps)
+        return RolloutState(part, True, "has ended well", steps)
     if why := pod_state.job_failure(obj):
         fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
-        return Look(part, False, "has failed", steps, tuple(pods or ()), own=pod_state.PodTrouble(why, fix), final=True)
-    return Look(part, False, "has not ended", steps, _late(pods or ()))
+        return RolloutState(
+            part, False, "has failed", steps, tuple(pods or ()), own=pod_state.PodTrouble(why, fix), final=True
+        )
+    return RolloutState(part, False, "has not ended", steps, _late(pods or ()))
 
 
-def _coordinator(part: Part, obj: Json) -> Look:
+def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:
     """Read the phase: while it is not Synced, no pod with a rail can start."""
     status = obj.get("status") or {}
     phase, reason = str(status.get("phase") or ""), str(status.get("reason") or "").rstrip(".")
     if phase == SYNCED:
-        return Look(part, True, SYNCED, {})
+        return RolloutState(part, True, SYNCED, {})
     text = f"is {phase or 'without a phase'}"
     if not phase:
         own = pod_state.PodTrouble(
@@ -259,17 +263,19 @@ def _coordinator(part: Part, obj: Json) -> Look:
             reason or "it gives no reason",
             "Set spiderpool_pod_cidr_type to where the pods' networks are found (calico, cilium, cluster), or to none.",
         )
-    return Look(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
+    return RolloutState(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
 
 
-def headline(looks: t.Sequence[Look]) -> str:
+def headline(looks: t.Sequence[RolloutState]) -> str:
     """Return how far everything is, in one line."""
     late = [each for each in looks if not each.done]
     text = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
     return "; ".join(text) or "everything is ready"
 
 
-def sentence(each: Look, seconds: float, why: pod_state.PodTrouble | None = None, log: str = "") -> tuple[str, str]:
+def sentence(
+    each: RolloutState, seconds: float, why: pod_state.PodTrouble | None = None, log: str = ""
+) -> tuple[str, str]:
     """Return what is wrong with a part that did not get ready, and what to do.
 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.

@@ -22,10 +22,10 @@ from ansible.module_utils.basic import AnsibleModule
 from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
-from .._cluster.progress import Patience, reporter
+from .._cluster.progress import WaitBudget, reporter
 from .._errors import RdmaError
 from .client import PodCluster
-from .wait import KINDS, Look, Part, headline, look, newest_revision, selector, sentence, with_every_node
+from .wait import KINDS, RolloutPart, RolloutState, headline, look, newest_revision, selector, sentence, with_every_node
 
 POLL_SECONDS = 1.0
 # Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
@@ -54,7 +54,7 @@ def api_lost(stderr: str) -> RdmaError | None:
 class WaitOutcome:
     """What came of waiting."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[RolloutState, ...] = ()
     seconds: float = 0.0
     problem: RdmaError | None = None
     down: set[str] = field(default_factory=set)
@@ -69,17 +69,17 @@ class Waiting:
     """
 
     _cluster: PodCluster
-    _parts: t.Sequence[Part]
+    _parts: t.Sequence[RolloutPart]
     _timeout: float
     _report: t.Callable[[str], None]
     _clock: t.Callable[[], float] = time.monotonic
     _sleep: t.Callable[[float], None] = time.sleep
-    _detailed: dict[Part, Look] = field(default_factory=dict)
+    _detailed: dict[RolloutPart, RolloutState] = field(default_factory=dict)
 
     def until_ready(self, over: t.Callable[[], bool] | None = None) -> WaitOutcome:
         """Wait until all parts are ready, or with `over` until that says so."""
         began = self._clock()
-        patience = Patience(self._timeout, began)
+        patience = WaitBudget(self._timeout, began)
         outcome = WaitOutcome()
         detail = began
         while True:
@@ -102,7 +102,7 @@ class Waiting:
                 self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
             self._sleep(POLL_SECONDS)
 
-    def _look(self, part: Part, *, deep: bool) -> Look:
+    def _look(self, part: RolloutPart, *, deep: bool) -> RolloutState:
         """Look at a part, and where it is not ready, now and then at its pods and their nodes as well."""
         obj = self._cluster.one(KINDS[part.kind], part.kind, part.name, part.namespace)
         found = look(part, obj)
@@ -147,7 +147,7 @@ class Waiting:
                 )
         return last_lines(log, most)
 
-    def problem(self, looks: t.Sequence[Look], seconds: float = 0) -> RdmaError | None:
+    def problem(self, looks: t.Sequence[RolloutState], seconds: float = 0) -> RdmaError | None:
         """Return what keeps the first part that is not ready; None when all are.
 
         :param seconds: for which nothing has moved, where that is why.
@@ -162,7 +162,7 @@ class Waiting:
         why = trouble(pod, self._cluster.events(pod))
         return RdmaError(*sentence(each, seconds, why, self._log_end(pod, why)))
 
-    def _worst(self, late: t.Sequence[Look]) -> Look:
+    def _worst(self, late: t.Sequence[RolloutState]) -> RolloutState:
         """Look once more at the parts that are not ready, and return the first that has a cause."""
         again = [self._look(each.part, deep=True) for each in late]
         return next((each for each in again if each.own or each.behind), again[0])
@@ -231,7 +231,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     :raises RdmaError: when nothing moves any more.
     """
     params = module.params
-    parts = [Part(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
+    parts = [RolloutPart(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
     result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
     if module.check_mode:
         return result

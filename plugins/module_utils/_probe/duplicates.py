@@ -76,14 +76,14 @@ def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:
 
 def _questions(
     sysfs: Sysfs, rail: t.Mapping[str, t.Any], known: t.Mapping[str, tuple[str, dict[str, int]]]
-) -> t.Iterator[planning.Question]:
+) -> t.Iterator[planning.AddressQuery]:
     interface = sysfs.rail_interface(rail)
     why = sysfs.unheard(interface)
     local, flags = known.get(interface, ("", {}))
     for item in rail.get("addresses") or []:
         address = item["address"]
         six = ":" in address
-        yield planning.Question(
+        yield planning.AddressQuery(
             rail=rail["name"],
             interface=interface,
             mac=sysfs.text(f"{NET}/{interface}/address") or "",
@@ -106,12 +106,12 @@ def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
 
 
 def query(
-    questions: t.Sequence[planning.Question], link_local: t.Mapping[str, str], wait: float
-) -> tuple[dict[str, list[planning.Answer]], dict[planning.Question, str]]:
+    questions: t.Sequence[planning.AddressQuery], link_local: t.Mapping[str, str], wait: float
+) -> tuple[dict[str, list[planning.AddressReply]], dict[planning.AddressQuery, str]]:
     """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
-    answers: dict[str, list[planning.Answer]] = {}
-    failed: dict[planning.Question, str] = {}
-    with Sockets[planning.Question]("Asking for duplicate addresses needs a packet socket") as sockets:
+    answers: dict[str, list[planning.AddressReply]] = {}
+    failed: dict[planning.AddressQuery, str] = {}
+    with Sockets[planning.AddressQuery]("Asking for duplicate addresses needs a packet socket") as sockets:
         for question in (item for item in questions if not item.silent):
             if why := sockets.open(question, PACKETS, partial(_bind, question)):
                 failed[question] = f"the interface cannot be listened to: {why}."
@@ -124,7 +124,7 @@ def query(
     return answers, failed
 
 
-def _bind(question: planning.Question, sock: socket.socket) -> None:
+def _bind(question: planning.AddressQuery, sock: socket.socket) -> None:
     if question.family == 6:
         code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in ADVERTISEMENTS))
         program = struct.pack("HL", len(ADVERTISEMENTS), ctypes.addressof(code))
@@ -132,7 +132,7 @@ def _bind(question: planning.Question, sock: socket.socket) -> None:
     sock.bind((question.interface, planning.IPV6 if question.family == 6 else planning.ARP))
 
 
-def _send(sock: socket.socket, question: planning.Question, local: str) -> str:
+def _send(sock: socket.socket, question: planning.AddressQuery, local: str) -> str:
     """Ask for the address and for its gateway; return why that failed, or nothing."""
     mac = sock.getsockname()[4][:6].hex(":")
     for address in (question.address, question.gateway):

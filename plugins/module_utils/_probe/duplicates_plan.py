@@ -31,7 +31,7 @@ DAD_FAILED = 0x08  # IFA_F_DADFAILED, linux/if_addr.h
 
 
 @dataclass(frozen=True)
-class Answer:
+class AddressReply:
     """Somebody says that it has an address. `override` is false for a proxy (RFC 4861 7.2.8); ARP has no such bit."""
 
     address: str
@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class AddressQuery:
     """A rail's address of one family, and what the host knows of the rail.
 
     :param interface: the kernel's name of the rail's interface.
@@ -90,13 +90,13 @@ def solicitation(mac: str, link_local: str, address: str) -> bytes:
     return head + source + group + body
 
 
-def read_frame(frame: bytes) -> Answer | None:
+def read_frame(frame: bytes) -> AddressReply | None:
     """Return whose address a frame claims, and for whom; None for a frame that claims none."""
     kind = int.from_bytes(frame[12:14], "big")
     if kind == ARP and len(frame) >= ARP_SENDER_IP + 4:
         # Any ARP packet whose sender has the address counts, not only replies (RFC 5227 2.1.1).
         sender = frame[ARP_SENDER:ARP_SENDER_IP]
-        return Answer(socket.inet_ntoa(frame[ARP_SENDER_IP : ARP_SENDER_IP + 4]), sender.hex(":"))
+        return AddressReply(socket.inet_ntoa(frame[ARP_SENDER_IP : ARP_SENDER_IP + 4]), sender.hex(":"))
     if kind != IPV6 or len(frame) < NA_OPTIONS or frame[20] != ICMPV6 or frame[NA_TYPE] != ADVERTISEMENT:
         return None
     mac, place = frame[6:12], NA_OPTIONS
@@ -105,11 +105,11 @@ def read_frame(frame: bytes) -> Answer | None:
             mac = frame[place + 2 : place + 8]
         place += frame[place + 1] * 8
     target = socket.inet_ntop(socket.AF_INET6, frame[NA_TARGET : NA_TARGET + 16])
-    return Answer(target, mac.hex(":"), bool(frame[NA_FLAGS] & OVERRIDE))
+    return AddressReply(target, mac.hex(":"), bool(frame[NA_FLAGS] & OVERRIDE))
 
 
 def judge(
-    questions: t.Sequence[Question], answers: t.Mapping[str, t.Collection[Answer]], own: t.Collection[str]
+    questions: t.Sequence[AddressQuery], answers: t.Mapping[str, t.Collection[AddressReply]], own: t.Collection[str]
 ) -> list[Check]:
     """Return one check for each rail and family.
 
@@ -119,7 +119,7 @@ def judge(
     return [_judge(question, answers.get(question.rail, ()), own) for question in questions]
 
 
-def _judge(question: Question, heard: t.Collection[Answer], own: t.Collection[str]) -> Check:
+def _judge(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
     address, name = question.address, "address_duplicate"
     where: dict[str, t.Any] = {"rail": question.rail, "family": question.family}
     planned = f"nobody else has {address}"

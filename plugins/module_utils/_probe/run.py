@@ -30,7 +30,7 @@ if t.TYPE_CHECKING:
 Test = dict[str, t.Any]
 
 
-class Bench:
+class TestRunner:
     """The rails of this host as test ends; each is looked up once."""
 
     def __init__(self, params: dict[str, t.Any], sysfs: Sysfs) -> None:
@@ -106,7 +106,7 @@ def unready(test: Test, exc: RdmaError) -> Test:
     return failed(test, Failure("", exc.problem, exc.fix))
 
 
-def serve(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
+def serve(bench: TestRunner, params: dict[str, t.Any]) -> t.Iterator[Test]:
     """Start the servers; yield each with its state."""
     commands: dict[int, list[str]] = {}
     for test in params["tests"]:
@@ -121,7 +121,7 @@ def serve(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
         yield good if output is None else failed(test, explain(output, 1), output, command=command)
 
 
-def run_client(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
+def run_client(bench: TestRunner, params: dict[str, t.Any]) -> t.Iterator[Test]:
     """Run the tests one after the other, and those of one slot at once; yield each with what it measured."""
     numbered = enumerate(params["tests"])
     for _slot, group in itertools.groupby(
@@ -132,7 +132,7 @@ def run_client(bench: Bench, params: dict[str, t.Any]) -> t.Iterator[Test]:
             yield from pool.map(lambda test: client(bench, params, test), tests)
 
 
-def client(bench: Bench, params: dict[str, t.Any], test: Test) -> Test:
+def client(bench: TestRunner, params: dict[str, t.Any], test: Test) -> Test:
     """Run one test; return it with what it measured, or why its own end does not exist."""
     try:
         command = test["argv"] or bench.command(test, client=True)
@@ -169,7 +169,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return {**nothing, "ended": [] if module.check_mode else Servers(params["token"]).end()}
     if module.check_mode:
         return nothing
-    bench = Bench(params, Sysfs())
+    bench = TestRunner(params, Sysfs())
     if params["end"] == "server":
         tests = list(serve(bench, params))
         # A server that did not start is the client's deviation as well; here it has its cause.

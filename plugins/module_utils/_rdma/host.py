@@ -15,15 +15,15 @@ from .._errors import RdmaError
 from .._files import INFINIBAND
 from . import host_plan as planning
 from . import verbs
-from .host_model import Have, LinkFile, Netdev, Want
-from .host_plan import Plan
+from .host_model import LinkFile, Netdev, RdmaOptions, RdmaState
+from .host_plan import RdmaPlan
 from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
 
 
-class Host:
+class RdmaHost:
     """One host: its files, its kernel, and the alternative names of its interfaces, which sysfs does not show.
 
     :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
@@ -34,7 +34,7 @@ class Host:
         self._files = machine
         self._roles = roles
 
-    def read(self, want: Want) -> Have:
+    def read(self, want: RdmaOptions) -> RdmaState:
         """Return what is there."""
         modules = self._files.kernel_modules()
         folder = planning.LINK_FOLDER
@@ -50,7 +50,7 @@ class Host:
         renamed = planning.renamed(want, netdevs)
         roles = self._roles() if renamed else {}
         rules = [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
-        return Have(
+        return RdmaState(
             kernel=os.uname().release,
             loaded=frozenset(self._files.names("/sys/module")),
             available=frozenset(name for name, builtin in modules.items() if not builtin),
@@ -62,7 +62,7 @@ class Host:
             roles={name: role for name in renamed if (role := self._role(name, roles))},
         )
 
-    def apply(self, plan: Plan) -> None:
+    def apply(self, plan: RdmaPlan) -> None:
         """Carry a plan out."""
         for path, text in plan.files.items():
             self._files.put(path, text)
@@ -110,7 +110,7 @@ class Host:
         devices = (f"/sys/class/infiniband/{name}" for name in self._files.names(f"{home}/device/infiniband"))
         return next((roles[path] for path in (home, *devices) if path in roles), "")
 
-    def _netdevs(self, want: Want, altnames: dict[str, tuple[str, ...]]) -> t.Iterator[Netdev]:
+    def _netdevs(self, want: RdmaOptions, altnames: dict[str, tuple[str, ...]]) -> t.Iterator[Netdev]:
         answers = verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         for function in read_pci(self._files).functions.values():
             ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]

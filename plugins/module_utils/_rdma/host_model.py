@@ -26,7 +26,7 @@ class LinkFile(t.NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rail:
+class RdmaRail:
     """One rail of the host, as the plan has it."""
 
     name: str
@@ -55,12 +55,12 @@ class Netdev:
 
 
 @dataclass(frozen=True)
-class Want:
+class RdmaOptions:
     """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
 
     network: str = "roce"
     rdma_mode: str | None = None
-    rails: tuple[Rail, ...] = ()
+    rails: tuple[RdmaRail, ...] = ()
     modules: t.Sequence[str] | None = None
     naming: str = "name"
     pin: bool = False
@@ -70,7 +70,7 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Have:
+class RdmaState:
     """What is there.
 
     `available` are the modules that the kernel has, `builtin` those without a file of their own; `files` are ours

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from .._check import Check, by_role, compared, deviation
 from .._errors import Problem
 from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, IPOIB_HEADER
-from .host_model import Have, LinkFile, Netdev, Rail, Want
+from .host_model import LinkFile, Netdev, RdmaOptions, RdmaRail, RdmaState
 from .link_files import fits, kept, named_by_rule, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
@@ -39,11 +39,11 @@ SHARED_DEVICE_MODULE = "ib_umad"
 
 
 @dataclass
-class Plan:
+class RdmaPlan:
     """What will be done; files and names as they are before and after. `problems` are what no run can solve."""
 
-    want: Want
-    have: Have
+    want: RdmaOptions
+    have: RdmaState
     files: dict[str, str | None] = field(default_factory=dict)
     load: list[str] = field(default_factory=list)
     add_names: list[tuple[str, str]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Plan:
         return bool(self.files or self.load or self.add_names or self.drop_names)
 
 
-def wanted_modules(want: Want) -> tuple[str, ...]:
+def wanted_modules(want: RdmaOptions) -> tuple[str, ...]:
     """Return the modules to be loaded at every boot."""
     if want.modules is not None:
         return tuple(name.replace("-", "_") for name in want.modules)
@@ -100,9 +100,9 @@ def ipoib_mtu_limit(mode: str | None, port_mtu: int | None) -> int:
     return IPOIB_DATAGRAM_MTU if port_mtu is None else port_mtu - IPOIB_HEADER
 
 
-def plan_host(want: Want, have: Have) -> Plan:
+def plan_host(want: RdmaOptions, have: RdmaState) -> RdmaPlan:
     """Return how the host gets to what is wanted."""
-    plan = Plan(want, have)
+    plan = RdmaPlan(want, have)
     wanted = {**_modules(plan), **_names(plan)} if want.present else {}
     plan.files = {path: text for path, text in wanted.items() if have.files.get(path) != text}
     plan.files.update({path: None for path in have.files if path not in wanted})
@@ -118,7 +118,7 @@ def plan_host(want: Want, have: Have) -> Plan:
     return plan
 
 
-def _modules(plan: Plan) -> dict[str, str]:
+def _modules(plan: RdmaPlan) -> dict[str, str]:
     """Plan the kernel's modules, and return the file that names them for the next boot."""
     have, modules = plan.have, wanted_modules(plan.want)
     files = {MODULES_FILE: HEADER + "".join(f"{name}\n" for name in modules)} if modules else {}
@@ -141,7 +141,7 @@ def _modules(plan: Plan) -> dict[str, str]:
     return files
 
 
-def _names(plan: Plan) -> dict[str, str]:
+def _names(plan: RdmaPlan) -> dict[str, str]:
     """Plan the names of the rails' interfaces, and return the files that give them."""
     want, have = plan.want, plan.have
     files: dict[str, str] = {}
@@ -175,7 +175,7 @@ def _names(plan: Plan) -> dict[str, str]:
     return files
 
 
-def _drops(plan: Plan) -> list[tuple[str, str]]:
+def _drops(plan: RdmaPlan) -> list[tuple[str, str]]:
     """Return the alternative names that our files gave and that nobody wants any more."""
     want, have = plan.want, plan.have
     keep = {rail.interface for rail in want.rails if want.present and want.naming == "altname"}
@@ -189,13 +189,15 @@ def _drops(plan: Plan) -> list[tuple[str, str]]:
     ]
 
 
-def renamed(want: Want, netdevs: t.Iterable[Netdev]) -> list[str]:
+def renamed(want: RdmaOptions, netdevs: t.Iterable[Netdev]) -> list[str]:
     """Return the interfaces that get another name when the host starts again."""
     wanted = {rail.pci: rail.interface for rail in want.rails if rail.pci and want.present and want.naming == "name"}
     return [device.name for device in netdevs if wanted.get(device.pci, device.name) != device.name]
 
 
-def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, have: Have) -> t.Iterator[Problem]:
+def _obstacles(
+    rail: RdmaRail, device: Netdev, name: str, others: LinkFile | None, have: RdmaState
+) -> t.Iterator[Problem]:
     """Yield why a rail's interface cannot get its name: the first of them counts.
 
     :param name: of the rail's own .link file, and `others` the file that would apply without it.
@@ -245,7 +247,7 @@ def _obstacles(rail: Rail, device: Netdev, name: str, others: LinkFile | None, h
         )
 
 
-def _ipoib(plan: Plan, rail: Rail) -> None:
+def _ipoib(plan: RdmaPlan, rail: RdmaRail) -> None:
     """Look whether the interface can carry the rail's MTU."""
     device = next((one for one in plan.have.netdevs if rail.interface in one.names or one.pci == rail.pci), None)
     if device is None or not device.infiniband or rail.mtu is None:

@@ -18,8 +18,8 @@ from .._errors import InputError, Problem
 from .._management_network import read_management_network
 from .._module import rails_spec
 from .._programs import Machine
-from .host import Host
-from .host_model import Rail, Want
+from .host import RdmaHost
+from .host_model import RdmaOptions, RdmaRail
 from .host_plan import plan_host, wanted_modules
 
 MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -41,7 +41,7 @@ SPEC = {
 }
 
 
-def converge(want: Want, host: Host, *, check_mode: bool) -> dict[str, t.Any]:
+def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to what is wanted and describe what happened.
 
     :raises InputError: with all that no run can mend, before anything is changed.
@@ -94,13 +94,13 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
                 [Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib. [module_name]")]
             )
     rails = tuple(
-        Rail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
+        RdmaRail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
         for item in params["rails"]
     )
     own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming", "pin")}
     present = params["state"] == "present"
     out = frozenset(rail["name"] for rail in params["out_of_service"] or [] if present)
-    want = Want(**own, rails=rails, present=present, out=out)
+    want = RdmaOptions(**own, rails=rails, present=present, out=out)
     machine = Machine(module=module)
-    host = Host(machine, lambda: _roles(params, machine))
+    host = RdmaHost(machine, lambda: _roles(params, machine))
     return converge(want, host, check_mode=check_mode)

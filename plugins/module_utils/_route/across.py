@@ -16,7 +16,7 @@ import typing as t
 from .._check import Check, deviation, ok, skipped, warning
 
 if t.TYPE_CHECKING:
-    from .echo import Target
+    from .echo import EchoTarget
 
 CHECK = "rail_isolation"
 ROUTED = (
@@ -27,7 +27,7 @@ LEAK = (
 )
 
 
-def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[Target]:
+def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> list[EchoTarget]:
     """Return the pairs to ask: of each rail those to `most` other rails, in all families.
 
     Hosts draw differently, so that a fleet asks every pair; the same seed asks the same ones again.
@@ -35,7 +35,7 @@ def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[T
     :param host: what tells hosts apart.
     """
     drawn = random.Random(f"{seed} {host}")
-    found: list[Target] = []
+    found: list[EchoTarget] = []
     for rail in dict.fromkeys(pair.rail for pair in pairs):
         others = sorted({pair.other for pair in pairs if pair.rail == rail})
         chosen = set(drawn.sample(others, min(most, len(others))))
@@ -44,7 +44,7 @@ def sample(pairs: t.Sequence[Target], most: int, seed: int, host: str) -> list[T
 
 
 def judge(
-    answers: t.Mapping[Target, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
+    answers: t.Mapping[EchoTarget, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
 ) -> list[Check]:
     """Return one check a rail and family.
 

@@ -10,12 +10,12 @@ import typing as t
 from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
-from .model import KINDS, Host, Link, Snapshot, as_good, link_of, missing, of_all, port_of
+from .model import KINDS, Link, RouteHost, Snapshot, as_good, link_of, missing, of_all, port_of
 from .want import IPOIB_GROUP, NO_INTERFACE
 from .wanted import exclusion_rules
 
 if t.TYPE_CHECKING:
-    from .want import Want, WantRail
+    from .want import RailOptions, RouteOptions
 
 FIX = by_role("rail_network")
 GONE = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"
@@ -26,7 +26,7 @@ def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, caus
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail)
 
 
-def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.Iterator[Check]:
+def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snapshot) -> t.Iterator[Check]:
     """Return what is as planned and what is not, of every rail and of the host.
 
     :param wanted: what the plan has, and `stale` what has to go.
@@ -61,14 +61,14 @@ def checks_of(want: Want, host: Host, wanted: Snapshot, stale: Snapshot) -> t.It
         )
 
 
-def gone(rail: WantRail, host: Host) -> Check:
+def gone(rail: RailOptions, host: RouteHost) -> Check:
     """Return the check of a rail that has no interface: the only one of that rail."""
     cause = f"this host has no interface {rail.asked!r}."
     known = missing(rail, host, known=True)
     return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else NO_INTERFACE)
 
 
-def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:
+def _link_checks(rail: RailOptions, link: Link) -> t.Iterator[Check]:
     state = "up" if link.up else "down"
     fix = FIX
     if link.up and not link.carrier:
@@ -84,7 +84,7 @@ def _link_checks(rail: WantRail, link: Link) -> t.Iterator[Check]:
         yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause, fix=fix)
 
 
-def leaving_checks(want: Want, host: Host) -> t.Iterator[Check]:
+def leaving_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
     """Warn of addresses that a router's advertisements gave to a rail, where the run ends that by accept_ra=0."""
     for key, value in want.sysctls if want.present else ():
         name, _slash, setting = key.rpartition("/")
@@ -100,7 +100,7 @@ def leaving_checks(want: Want, host: Host) -> t.Iterator[Check]:
             yield warning("network_router_addresses", [], going, cause, fix, object=name)
 
 
-def _sysctl_checks(want: Want, host: Host) -> t.Iterator[Check]:
+def _sysctl_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
     if not want.sysctls or not want.present:
         return
     now = host.snapshot.sysctls

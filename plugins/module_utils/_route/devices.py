@@ -21,7 +21,7 @@ from .model import Link
 from .netlink import Socket, attribute, attributes, request, text_of, u32
 
 if t.TYPE_CHECKING:
-    from .want import Want
+    from .want import RouteOptions
 
 # Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c,
 # macsec.c, which takes a header of 16 bytes and the length of its check value of it).
@@ -47,7 +47,7 @@ def mac_of(body: bytes) -> str:
     return (have.get(IFLA_PERM_ADDRESS) or have.get(IFLA_ADDRESS, b""))[-8:].hex(":")
 
 
-def standing(want: Want, ports: t.Mapping[str, Link]) -> dict[str, Link]:
+def standing(want: RouteOptions, ports: t.Mapping[str, Link]) -> dict[str, Link]:
     """Return what stands on ports whose MTU the plan lowers, and would lose its own: of this host, and of its pods.
 
     :param ports: the port of each rail that there is, by what it is asked for.

@@ -38,7 +38,7 @@ TOKEN = struct.Struct(">HHI")
 
 
 @dataclass(frozen=True)
-class Target:
+class EchoTarget:
     """One question: whether `address` answers what is sent from `source` on `interface`.
 
     `size` is the length in bytes of the whole IP packet that must pass unfragmented; 0 is a small one. `peer` is the
@@ -63,7 +63,7 @@ class Target:
 
 
 @dataclass
-class Outcome:
+class EchoOutcome:
     """What came of a target: whether anything was answered; of the requests that count, how many; seconds; an error."""
 
     answered: bool = False
@@ -114,22 +114,22 @@ def answer(family: int, data: bytes) -> tuple[int, int, int] | None:
     return (ident, number, token)
 
 
-class Sweep:
+class EchoRun:
     """All targets, asked at the same time."""
 
-    def __init__(self, targets: list[Target], count: int, timeout: float, tos: int = 0) -> None:
+    def __init__(self, targets: list[EchoTarget], count: int, timeout: float, tos: int = 0) -> None:
         self.targets = targets
         self.count = count
         self.timeout = timeout
         self.tos = tos
-        self.outcomes = [Outcome() for _target in targets]
+        self.outcomes = [EchoOutcome() for _target in targets]
         self._token = int.from_bytes(os.urandom(4), "big")
         self._sockets: Sockets[int] = Sockets("Echo requests need a raw socket")
         self._sent: dict[tuple[int, int], float] = {}
         # Who is waited for, and for how many answers to what is counted.
         self._waiting: dict[int, int] = {}
 
-    def run(self, echoes: int = 0) -> list[Outcome]:
+    def run(self, echoes: int = 0) -> list[EchoOutcome]:
         """Knock at most `count` times until each has answered; then send `echoes` to those that have, and count."""
         with self._sockets:
             for number, target in enumerate(self.targets):
@@ -152,7 +152,7 @@ class Sweep:
                 return
         self._collect(time.monotonic() + self.timeout)
 
-    def _open(self, number: int, target: Target) -> None:
+    def _open(self, number: int, target: EchoTarget) -> None:
         four = target.family == 4
         family, protocol = (socket.AF_INET, socket.IPPROTO_ICMP) if four else (socket.AF_INET6, socket.IPPROTO_ICMPV6)
 

@@ -38,7 +38,7 @@ VERBS = {
 RTNH_F_ONLINK = 0x4
 
 
-class KernelRefused(RdmaError):
+class KernelRejected(RdmaError):
     """The kernel refused a message."""
 
 
@@ -76,14 +76,14 @@ class Kernel(Reader):
                 raise self.refusal(op, error, why)
         return not any(error for error, _answers, _why in results)
 
-    def refusal(self, op: Op, error: int, why: str) -> KernelRefused:
+    def refusal(self, op: Op, error: int, why: str) -> KernelRejected:
         """Return the error for a refused message."""
         said = f"{os.strerror(error)}{': ' + why if why else ''}"
         if error in NOT_PERMITTED and not why:
             fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN. [permission_denied]"
         else:
             fix = f"Try `{op}` on the host to see what is in its way. [kernel_rejected]"
-        return KernelRefused(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
+        return KernelRejected(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
 
     def _write_sysctl(self, op: Op) -> None:
         key, value = t.cast("tuple[str, str]", op.what)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from .._management_network import ManagementNetwork
 
 if t.TYPE_CHECKING:
-    from .want import WantRail
+    from .want import RailOptions
 
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL, PROTOCOL_NAME = 143, "railops"
@@ -212,7 +212,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Host:
+class RouteHost:
     """What was read of a host.
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
@@ -243,7 +243,7 @@ class Host:
     """The links of rails that are out of service."""
 
 
-def without_rails(host: Host, rails: t.Sequence[WantRail]) -> Host:
+def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
     """Return the host without what belongs to some rails: nothing of it is seen, so nothing changes it."""
     if not rails:
         return host
@@ -271,17 +271,17 @@ def without_rails(host: Host, rails: t.Sequence[WantRail]) -> Host:
     )
 
 
-def port_of(rail: WantRail, host: Host) -> Link | None:
+def port_of(rail: RailOptions, host: RouteHost) -> Link | None:
     """Return the port of a rail, or None."""
     return host.snapshot.links.get(host.names.get(rail.asked, ""))
 
 
-def link_of(rail: WantRail, host: Host) -> Link | None:
+def link_of(rail: RailOptions, host: RouteHost) -> Link | None:
     """Return what a rail's addresses are on, or None: its port, or the interface of its VLAN."""
     return host.snapshot.links.get(host.names.get(rail.device, ""))
 
 
-def missing(rail: WantRail, host: Host, *, known: bool) -> bool:
+def missing(rail: RailOptions, host: RouteHost, *, known: bool) -> bool:
     """Whether a rail has no interface.
 
     :param known: whether it had one in the last run, which is gone: else its declaration may be wrong.
@@ -290,12 +290,12 @@ def missing(rail: WantRail, host: Host, *, known: bool) -> bool:
     return port_of(rail, host) is None and ((bool(name) and name not in host.snapshot.links) or not known)
 
 
-def links_of(rail: WantRail, host: Host) -> list[Link]:
+def links_of(rail: RailOptions, host: RouteHost) -> list[Link]:
     """Return the links of a rail that there are: its port, and the interface of its VLAN."""
     return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]
 
 
-def standing_on(port: Link, host: Host, mtu: int) -> list[Link]:
+def standing_on(port: Link, host: RouteHost, mtu: int) -> list[Link]:
     """Return what stands on a port and would lose its MTU if the port had that one."""
     return [
         link

@@ -9,17 +9,17 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Host, Route, links_of
+from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Route, RouteHost, links_of
 from .wanted import wanted
 
 if t.TYPE_CHECKING:
-    from .want import Want
+    from .want import RouteOptions
 
 
-class Mine:
+class Ownership:
     """What of a host is this collection's by proof: our protocol, or exactly what plan or own files name."""
 
-    def __init__(self, want: Want, host: Host) -> None:
+    def __init__(self, want: RouteOptions, host: RouteHost) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
         self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours} | host.out_of_service
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}

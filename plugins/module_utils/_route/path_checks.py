@@ -14,13 +14,13 @@ from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import shortened
 from .checks import DORMANT
-from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Host, Route, Rule, link_of
-from .own import Mine
-from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, Asked, PathState, Target
+from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
+from .own import Ownership
+from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, LookupResult, PathState, PathTarget
 from .wanted import inside
 
 if t.TYPE_CHECKING:
-    from .want import Want, WantAddress, WantRail
+    from .want import AddressOptions, RailOptions, RouteOptions
 
 ROLE = by_role("rail_network")
 # What rules and routes of the types blackhole, prohibit, unreachable answer with (net/ipv4/fib_semantics.c, fib_props).
@@ -54,7 +54,7 @@ MAKERS = {
 }
 
 
-Answers = dict[Target, list[Asked]]
+Answers = dict[PathTarget, list[LookupResult]]
 
 
 class Finding(t.NamedTuple):
@@ -65,7 +65,7 @@ class Finding(t.NamedTuple):
     fix: str
 
 
-def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list[Check]:
+def checks_of(want: RouteOptions, targets: t.Sequence[PathTarget], state: PathState) -> list[Check]:
     """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
@@ -79,14 +79,14 @@ def checks_of(want: Want, targets: t.Sequence[Target], state: PathState) -> list
     ]
 
 
-def foreign_check(want: Want, host: Host, routes: t.Iterable[Route]) -> Check:
+def foreign_check(want: RouteOptions, host: RouteHost, routes: t.Iterable[Route]) -> Check:
     """Return a warning about routes into the RDMA prefixes by other interfaces than the rails'.
 
     No present node needs to have an address there: a node that joins later may get one.
 
     :param routes: of other programs, in the tables main and local.
     """
-    rails = Mine(want, host).interfaces | want.force
+    rails = Ownership(want, host).interfaces | want.force
     known = {route for _prefix, route in host.matches}  # problems.py reports these.
     elsewhere = [
         route for route in routes if route not in known and rails.isdisjoint(hop.interface for hop in route.next_hops)
@@ -102,13 +102,15 @@ def foreign_check(want: Want, host: Host, routes: t.Iterable[Route]) -> Check:
     return warning("network_existing_routes", [], lines[:MOST_ROUTES], cause, fix)
 
 
-def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: PathState, asked: Answers) -> Check:
+def _check(
+    rail: RailOptions, item: AddressOptions, targets: list[PathTarget], state: PathState, asked: Answers
+) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
         return skipped("route_path", "the plan has no gateway and no neighbor to prove a way to", **where)
     if broken := rail_problem(rail, item, state):
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
-    found: dict[Finding, list[Target]] = {}
+    found: dict[Finding, list[PathTarget]] = {}
     for target in targets:
         for finding in _findings(target, state, asked.get(target, ())):
             found.setdefault(finding, []).append(target)
@@ -128,14 +130,14 @@ def _check(rail: WantRail, item: WantAddress, targets: list[Target], state: Path
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)
 
 
-def _listed(targets: t.Sequence[Target], shown: t.Collection[Target]) -> list[str]:
+def _listed(targets: t.Sequence[PathTarget], shown: t.Collection[PathTarget]) -> list[str]:
     """Return the ways as text: of those asked for in brief the ones to be shown, and how many others there are."""
     lines = [str(target) for target in targets if not target.brief or target in shown]
     others = len(targets) - len(lines)
     return [*lines, f"{others} more addresses of the plan"] if others else lines
 
 
-def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding | None:
+def rail_problem(rail: RailOptions, item: AddressOptions, state: PathState) -> Finding | None:
     """Return what keeps every packet of a rail's address from leaving or coming in, whatever the routes are."""
     host = state.host
     link = link_of(rail, host)
@@ -158,12 +160,12 @@ def rail_problem(rail: WantRail, item: WantAddress, state: PathState) -> Finding
     return None
 
 
-def _holders(address: str, host: Host) -> dict[str, bool]:
+def _holders(address: str, host: RouteHost) -> dict[str, bool]:
     """Return the interfaces that have an address, and whether each may use it."""
     return {item.interface: item.usable for item in sorted(host.addresses) if item.address == address}
 
 
-def _findings(target: Target, state: PathState, answers: t.Iterable[Asked]) -> t.Iterator[Finding]:
+def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupResult]) -> t.Iterator[Finding]:
     if here := list(_holders(target.address, state.host)):
         fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
@@ -183,7 +185,7 @@ def _findings(target: Target, state: PathState, answers: t.Iterable[Asked]) -> t
         yield finding._replace(cause=finding.cause + side)
 
 
-def _judged(asked: Asked, state: PathState) -> Finding | None:
+def _judged(asked: LookupResult, state: PathState) -> Finding | None:
     """Compare the kernel's answer with the plan."""
     target, route, plain = asked.target, asked.match, asked.plain
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
@@ -213,7 +215,7 @@ def _judged(asked: Asked, state: PathState) -> Finding | None:
     return Finding(True, cause + led, fix)
 
 
-def _why(asked: Asked, state: PathState) -> tuple[str, str]:
+def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     """Return what may have led there, and the fix: rules that select the packet, routes, what ours lack."""
     target, route = asked.target, asked.match
     six, length = (" -6", 128) if target.family == 6 else ("", 32)
@@ -254,7 +256,7 @@ def _why(asked: Asked, state: PathState) -> tuple[str, str]:
     return led, ROLE
 
 
-def _rules_that_fit(asked: Asked, rules: t.Iterable[Rule]) -> list[Rule]:
+def _rules_that_fit(asked: LookupResult, rules: t.Iterable[Rule]) -> list[Rule]:
     """Return the rules before main's that select the packet's addresses and can have led to the kernel's answer.
 
     A rule that ends the look-up (unreachable, blackhole, prohibit) did not select a packet that got a route. Other

@@ -23,8 +23,8 @@ from .want import neighbors_of
 from .wanted import covers
 
 if t.TYPE_CHECKING:
-    from .model import Host, Route
-    from .want import Want
+    from .model import Route, RouteHost
+    from .want import RouteOptions
 
 # The protocol with its ports: RoCE v2's destination (IANA) and the first of its source ports (RFC 6056's range).
 UDP, TCP = (17, 4791), (6, TEST_PORT)
@@ -34,10 +34,10 @@ RTA_DST = 1
 BATCH = 32
 
 
-class Asker(Reader):
+class PathLookup(Reader):
     """Queries over one socket."""
 
-    def inside(self, want: Want, table: int) -> tuple[Route, ...]:
+    def inside(self, want: RouteOptions, table: int) -> tuple[Route, ...]:
         """Return what other users put into a table for destinations in the RDMA prefixes."""
         return tuple(
             route
@@ -46,7 +46,7 @@ class Asker(Reader):
             if any(covers(prefix, route.dst) for prefix in want.prefixes_of(family))
         )
 
-    def asked(self, targets: t.Iterable[paths.Target], tos: int) -> t.Iterator[paths.Asked]:
+    def asked(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
         pairs = [(target, flow) for target in targets for flow in target.flows]
         kinds = (rt.RTM_F_FIB_MATCH, 0)
@@ -55,9 +55,9 @@ class Asker(Reader):
         for pair in pairs:
             match, error = answers.pop()
             plain, other_error = (match, 0) if pair[0].brief else answers.pop()
-            yield paths.Asked(*pair, match, plain, error or other_error)
+            yield paths.LookupResult(*pair, match, plain, error or other_error)
 
-    def _query(self, target: paths.Target, flow: str, tos: int, flags: int) -> bytes:
+    def _query(self, target: paths.PathTarget, flow: str, tos: int, flags: int) -> bytes:
         """Return the query; only RoCE has a traffic class."""
         protocol, port = TCP if flow == paths.TCP else UDP
         attrs = {
@@ -93,20 +93,20 @@ def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:
     return marks
 
 
-def foreign_routes(want: Want) -> list[Route]:
+def foreign_routes(want: RouteOptions) -> list[Route]:
     """Return the routes of the tables main and local into the RDMA prefixes that are not this collection's."""
-    with Asker() as asker:
+    with PathLookup() as asker:
         found = (*asker.inside(want, paths.LOCAL_TABLE), *asker.inside(want, MAIN_TABLE))
         return [route for route in found if route.protocol != PROTOCOL]
 
 
 def prove(
-    want: Want,
-    host: Host,
+    want: RouteOptions,
+    host: RouteHost,
     neighbors: t.Sequence[t.Mapping[str, t.Any]],
     tos: int,
     more: t.Mapping[str, t.Sequence[str]] | None = None,
-) -> tuple[list[paths.Target], paths.PathState]:
+) -> tuple[list[paths.PathTarget], paths.PathState]:
     """Return the ways of a host and the kernel's answers. For checks: path_checks.checks_of().
 
     :param host: what Kernel.read() returned.
@@ -118,7 +118,7 @@ def prove(
         neighbors_of(neighbors),
         {link.name for rail in want.rails for link in [link_of(rail, host)] if link},
     )
-    with Asker() as asker:
+    with PathLookup() as asker:
         local = asker.inside(want, paths.LOCAL_TABLE)
         named = paths.named_by_others(want, host, paths.targets_of(want, host, near, more), local)
         targets = list(paths.targets_of(want, host, near, more, named))

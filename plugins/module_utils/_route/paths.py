@@ -21,8 +21,8 @@ from .model import PROTOCOL, link_of
 from .wanted import inside
 
 if t.TYPE_CHECKING:
-    from .model import Host, Route, Rule
-    from .want import Neighbor, Want, WantAddress
+    from .model import Route, RouteHost, Rule
+    from .want import AddressOptions, Neighbor, RouteOptions
 
 BOUND, UNBOUND, TCP = "bound", "unbound", "tcp"
 """The flows: RoCE with the rail's interface, RoCE without it, and TCP."""
@@ -32,7 +32,7 @@ SPIDERPOOL = (1000, 500)
 
 
 @dataclass(frozen=True)
-class Target:
+class PathTarget:
     """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link.
 
     A `brief` target gets RoCE's flows only, one query each, and is listed only where something is wrong.
@@ -61,10 +61,10 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LookupResult:
     """One query with its answers: `match` is the route of the tables, `plain` what the packet gets, or an error."""
 
-    target: Target
+    target: PathTarget
     flow: str
     match: Route | None
     plain: Route | None
@@ -75,18 +75,18 @@ class Asked:
 class PathState:
     """What was read of a host for the proof; `local` is what other users put into the table local."""
 
-    host: Host
-    asked: tuple[Asked, ...]
+    host: RouteHost
+    asked: tuple[LookupResult, ...]
     local: tuple[Route, ...] = ()
 
 
 def targets_of(
-    want: Want,
-    host: Host,
+    want: RouteOptions,
+    host: RouteHost,
     neighbors: t.Sequence[Neighbor],
     more: t.Mapping[str, t.Sequence[str]] | None = None,
     named: t.Sequence[tuple[str, str]] = (),
-) -> t.Iterator[Target]:
+) -> t.Iterator[PathTarget]:
     """Yield the ways to prove: to each rail's gateway, and to the neighbors on the same rail and on the next one.
 
     In brief those to the neighbors on the other rails.
@@ -110,11 +110,11 @@ def targets_of(
                 gateway = way(want, item, address) if (":" in address) == (item.family == 6) else None
                 if gateway is not None and address not in known:
                     known.add(address)
-                    yield Target(*own, address, what, gateway, brief)
+                    yield PathTarget(*own, address, what, gateway, brief)
 
 
 def named_by_others(
-    want: Want, host: Host, targets: t.Iterable[Target], local: t.Iterable[Route]
+    want: RouteOptions, host: RouteHost, targets: t.Iterable[PathTarget], local: t.Iterable[Route]
 ) -> list[tuple[str, str]]:
     """Return an address of all that other users put into the RDMA prefixes, and in words where it is.
 
@@ -151,7 +151,7 @@ def _first_in(dest: str, asked: t.Collection[str]) -> str:
     return "" if any(inside(address, dest) for address in asked) else str(network.network_address + 1)
 
 
-def way(want: Want, item: WantAddress, address: str) -> str | None:
+def way(want: RouteOptions, item: AddressOptions, address: str) -> str | None:
     """Return by which gateway the plan leads from a rail's address: empty is on link, None is not at all."""
     if inside(address, item.subnet):
         return ""

@@ -12,9 +12,9 @@ from .._check import NOT_LOOKED_AT, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
 from . import tcp
 from .across import CHECK, judge, sample
-from .echo import Outcome, Sweep, Target
+from .echo import EchoOutcome, EchoRun, EchoTarget
 from .options import host_plan_spec
-from .want import Neighbor, Want, neighbors_of, parse_want
+from .want import Neighbor, RouteOptions, neighbors_of, parse_want
 from .wanted import inside
 
 if t.TYPE_CHECKING:
@@ -38,8 +38,8 @@ SPEC = {
 
 
 def targets_of(
-    want: Want, names: t.Mapping[str, str], neighbors: t.Collection[Neighbor] = (), *, full_size: bool = False
-) -> t.Iterator[Target]:
+    want: RouteOptions, names: t.Mapping[str, str], neighbors: t.Collection[Neighbor] = (), *, full_size: bool = False
+) -> t.Iterator[EchoTarget]:
     """Yield what to ask: each rail's gateways, and the neighbors' addresses on the same rail and family.
 
     :param full_size: whether packets as large as the MTU are sent too.
@@ -57,10 +57,10 @@ def targets_of(
             for kind, address, peer, via in others:
                 for size in [0, rail.mtu] if full_size and rail.mtu else [0]:
                     check = f"ping_{kind}_mtu" if size else f"ping_{kind}"
-                    yield Target(check, rail.name, name, item.address, address, size, peer, via=via)
+                    yield EchoTarget(check, rail.name, name, item.address, address, size, peer, via=via)
 
 
-def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
+def names_of(want: RouteOptions, sysfs: Sysfs | None = None) -> dict[str, str]:
     """Return the interface name of each rail; of one named by PCI address alone, what the kernel calls it."""
     files = sysfs or Sysfs()
     return {
@@ -70,7 +70,7 @@ def names_of(want: Want, sysfs: Sysfs | None = None) -> dict[str, str]:
 
 
 def checks_of(
-    targets: list[Target], outcomes: list[Outcome], loss_percent: float = 0, wire: Wire | None = None
+    targets: list[EchoTarget], outcomes: list[EchoOutcome], loss_percent: float = 0, wire: Wire | None = None
 ) -> list[Check]:
     """Return one check per target.
 
@@ -113,7 +113,7 @@ def checks_of(
     return checks
 
 
-def _check(target: Target, outcome: Outcome, loss_percent: float) -> Check:
+def _check(target: EchoTarget, outcome: EchoOutcome, loss_percent: float) -> Check:
     size = f" with {target.size} bytes unfragmented" if target.size else ""
     planned = f"{target.address} answers {target.source} on {target.interface}{size}"
     where: dict[str, t.Any] = {"rail": target.rail}
@@ -142,7 +142,7 @@ LOSSY = (
 )
 
 
-def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Sequence[Target]) -> list[Check]:
+def not_sent(want: RouteOptions, params: t.Mapping[str, t.Any], targets: t.Sequence[EchoTarget]) -> list[Check]:
     """Return the checks that are switched off, or that the plan gives nothing for, by name."""
     full = {(target.check, target.rail) for target in targets if target.size}
     why = "the plan has no MTU for the rail" if params["full_size"] else "full_size is off (verify_full_size)"
@@ -157,7 +157,7 @@ def not_sent(want: Want, params: t.Mapping[str, t.Any], targets: t.Sequence[Targ
     return off
 
 
-def _fix(target: Target) -> str:
+def _fix(target: EchoTarget) -> str:
     if target.size:
         return "Compare the MTU of host, switch port and gateway interface; the switch needs the host's MTU or more."
     if target.check == "ping_gateway":
@@ -208,10 +208,10 @@ def checks_of_rails(
     targets = list(targets_of(want, names, neighbors, full_size=params["full_size"]))
     crossing, meet = _across(want, params, names, neighbors)
     # What must not answer is not waited for as long as what should.
-    sweep = Sweep(targets + (crossing if meet else []), params["count"], params["timeout"], tos)
+    sweep = EchoRun(targets + (crossing if meet else []), params["count"], params["timeout"], tos)
     outcomes = sweep.run(params["count"])
     if crossing and not meet:
-        outcomes += Sweep(crossing, min(params["count"], SILENT), params["timeout"], tos).run()
+        outcomes += EchoRun(crossing, min(params["count"], SILENT), params["timeout"], tos).run()
     checks = checks_of(targets, outcomes[: len(targets)], params["loss_percent"], wire)
     near = [target for target in targets if target.check == "ping_neighbor"]
     alive = [target for target, outcome in zip(targets, outcomes) if target in near and outcome.answered]
@@ -231,8 +231,8 @@ def checks_of_rails(
 
 
 def _across(
-    want: Want, params: dict[str, t.Any], names: t.Mapping[str, str], neighbors: list[Neighbor]
-) -> tuple[list[Target], bool | None]:
+    want: RouteOptions, params: dict[str, t.Any], names: t.Mapping[str, str], neighbors: list[Neighbor]
+) -> tuple[list[EchoTarget], bool | None]:
     """Return the pairs of rails to ask, of one family, and whether they meet; no pair where nobody knows that.
 
     :param names: the interface name of each rail.
@@ -242,7 +242,7 @@ def _across(
         meet = any(item.gateway for rail in want.rails for item in rail.addresses)
     own = [(rail.name, item) for rail in want.rails for item in rail.addresses]
     pairs = [
-        Target(CHECK, name, names[name], item.address, there.address, other=there.rail)
+        EchoTarget(CHECK, name, names[name], item.address, there.address, other=there.rail)
         for name, item in own
         for there in neighbors
         if meet is not None and there.rail != name and there.family == item.family

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from .._check import in_the_way
 from .._errors import InputError
 from .checks import checks_of
-from .model import MAIN_TABLE, Host, Phase, Snapshot, as_good, as_text, missing, port_of, render, steps, toward
-from .own import Mine, exactly, in_metrics
+from .model import MAIN_TABLE, Phase, RouteHost, Snapshot, as_good, as_text, missing, port_of, render, steps, toward
+from .own import Ownership, exactly, in_metrics
 from .problems import link_problems, problems_of
 from .want import named, without
 from .wanted import nothing, wanted
@@ -24,14 +24,14 @@ from .wanted import nothing, wanted
 if t.TYPE_CHECKING:
     from .._check import Check
     from .._errors import Problem
-    from .want import Want
+    from .want import RouteOptions
 
 
 @dataclass(frozen=True)
 class RoutePlan:
     """What to do: host and `target` hold all that was read, `before` and `after` only what is managed."""
 
-    host: Host
+    host: RouteHost
     target: Snapshot
     before: dict[str, list[str]]
     after: dict[str, list[str]]
@@ -60,7 +60,7 @@ class RoutePlan:
         return {"before_header": "host network", "after_header": "host network", **sides}
 
 
-def decide(want: Want, host: Host, *, report: bool = False) -> RoutePlan:
+def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> RoutePlan:
     """Return the plan; raise InputError with everything of the host that stands in its way.
 
     A rail whose interface is gone stays as it is.
@@ -72,7 +72,7 @@ def decide(want: Want, host: Host, *, report: bool = False) -> RoutePlan:
     lost = [rail for rail in absent if missing(rail, host, known=True)]
     unknown = tuple(link_problems(replace(without(want, lost), sysctls=()), host)) if report else ()
     want = without(want, absent if report else lost)
-    mine = Mine(want, host)
+    mine = Ownership(want, host)
     if problems := problems_of(want, host, mine):
         raise InputError(problems, checks=[in_the_way("network_preflight", item) for item in problems])
     now = host.snapshot
@@ -94,7 +94,7 @@ def decide(want: Want, host: Host, *, report: bool = False) -> RoutePlan:
     return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports, unknown)
 
 
-def _stale(want: Want, host: Host, mine: Mine, wanted: Snapshot) -> Snapshot:
+def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapshot) -> Snapshot:
     """Return what has to go: ours and not wanted, and what stands where a wanted thing belongs."""
     now = host.snapshot
     addresses = set(mine.addresses) if want.purge else set()

@@ -14,8 +14,8 @@ from .._errors import Problem
 from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU
 from .._formatting import shortened
 from . import model
-from .own import Mine, in_metrics
-from .want import NO_INTERFACE, Want, WantRail, management_network_problem
+from .own import Ownership, in_metrics
+from .want import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
 from .wanted import covers, inside, wanted
 
 MOST_NAMES = 5
@@ -29,14 +29,14 @@ INSTEAD = {
 }
 
 
-def problems_of(want: Want, host: model.Host, mine: Mine) -> list[Problem]:
+def problems_of(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> list[Problem]:
     """Return everything of a host that stands in the way of the plan."""
     found = [*link_problems(want, host), *_moved_ports(want, host)]
     found += [*address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
     return [*found, *_lost_routes(want, host, mine)]
 
 
-def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
+def link_problems(want: RouteOptions, host: model.RouteHost) -> t.Iterator[Problem]:
     """Find what keeps the rails' interfaces from being rails."""
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
@@ -52,7 +52,7 @@ def link_problems(want: Want, host: model.Host) -> t.Iterator[Problem]:
             yield Problem(f"sysctls[{key}]", text, "Correct the interface or the name. [sysctl_missing]")
 
 
-def _moved_ports(want: Want, host: model.Host) -> t.Iterator[Problem]:
+def _moved_ports(want: RouteOptions, host: model.RouteHost) -> t.Iterator[Problem]:
     """Find rails whose port was another rail's in the last run, under another name: addresses would change wires."""
     had = {mac: rail for rail, (_name, mac) in host.ports.items()}
     for rail in want.rails if want.present else ():
@@ -70,7 +70,13 @@ def _moved_ports(want: Want, host: model.Host) -> t.Iterator[Problem]:
 
 
 def _rail_problems(
-    want: Want, rail: WantRail, link: model.Link | None, host: model.Host, seen: dict[str, str], *, forced: bool
+    want: RouteOptions,
+    rail: RailOptions,
+    link: model.Link | None,
+    host: model.RouteHost,
+    seen: dict[str, str],
+    *,
+    forced: bool,
 ) -> t.Iterator[Problem]:
     """Find what keeps an interface from being a rail; the place is the key alone.
 
@@ -106,7 +112,9 @@ def _rail_problems(
         yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`. [rail_other_vlan]")
 
 
-def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host) -> t.Iterator[Problem]:
+def _mtu_problems(
+    want: RouteOptions, rail: RailOptions, link: model.Link, host: model.RouteHost
+) -> t.Iterator[Problem]:
     infiniband = link.kind == "infiniband"
     if infiniband != (want.network == "infiniband"):
         have, need = ("InfiniBand", "Ethernet") if infiniband else ("Ethernet", "InfiniBand")
@@ -140,7 +148,7 @@ def _mtu_problems(want: Want, rail: WantRail, link: model.Link, host: model.Host
         yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}. [mtu_too_small]")
 
 
-def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
+def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
@@ -175,7 +183,7 @@ def address_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pro
     yield from _match_problems(want, host, mine)
 
 
-def _match_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
+def _match_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     for prefix, route in host.matches:
         if route.table != model.MAIN_TABLE or route.dst == model.DEFAULT or route in mine.routes:
             continue
@@ -186,7 +194,7 @@ def _match_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Prob
             yield Problem("rdma_prefixes", text, "Take that route away, or plan another supernet. [prefix_routed]")
 
 
-def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
+def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find what others have put where only this collection's entries may be."""
     if not want.present:
         # What is ours can be taken away beside it.
@@ -222,7 +230,7 @@ def _foreign_problems(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Pr
             yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_existing]")
 
 
-def _lost_routes(want: Want, host: model.Host, mine: Mine) -> t.Iterator[Problem]:
+def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find routes of others whose gateway or source no address of their interface would reach any more."""
     aim = wanted(want, host).addresses if want.present else frozenset()
     gone = mine.addresses - aim if want.purge else frozenset()

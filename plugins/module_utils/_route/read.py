@@ -22,7 +22,7 @@ from .decode import FAMILIES, Decoder, packed
 from .devices import other_namespaces, socket_in, standing
 from .netlink import Socket, attribute, u32
 from .retained import read_noted, read_ports, read_retained
-from .want import Want, named
+from .want import RouteOptions, named
 
 R = t.TypeVar("R", bound="Reader")
 
@@ -42,7 +42,7 @@ class Reader(Decoder):
         for ask in self._sockets.values():
             ask.close()
 
-    def read(self, want: Want, management_network: ManagementNetwork | None = None) -> model.Host:
+    def read(self, want: RouteOptions, management_network: ManagementNetwork | None = None) -> model.RouteHost:
         """Return what the wanted state has to do with.
 
         :param management_network: what carries the host's own network.
@@ -66,7 +66,7 @@ class Reader(Decoder):
         claimed = frozenset(want.claimed("table"))
         snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()})
-        host = model.Host(
+        host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
             claimed=claimed,
@@ -86,7 +86,7 @@ class Reader(Decoder):
         )
         return model.without_rails(host, want.out)
 
-    def again(self, host: model.Host) -> model.Snapshot:
+    def again(self, host: model.RouteHost) -> model.Snapshot:
         """Return what was read once more, after or during a change."""
         old = host.snapshot
         above = [link for link in old.links.values() if link.depth]
@@ -219,7 +219,7 @@ class Reader(Decoder):
         # Multicast routing has rules in families of its own.
         return {self._rule(answer) for answer in answers if answer[0] in rt.NUMBERS}
 
-    def _sysctls(self, want: Want, coming: t.Collection[str]) -> dict[str, str]:
+    def _sysctls(self, want: RouteOptions, coming: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""
         keys = [key for key, _value in want.sysctls]
         found = {key: "" if key.split("/")[-2] in coming else self._read_sysctl(key) for key in keys}

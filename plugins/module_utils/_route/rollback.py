@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from .._detach import detach
 from .._errors import RdmaError
 from .._programs import NO_ANSWER, ask
-from .kernel import Kernel, KernelRefused
-from .model import Host, Link, Op, Phase, Snapshot, as_data, from_data, steps, toward
+from .kernel import Kernel, KernelRejected
+from .model import Link, Op, Phase, RouteHost, Snapshot, as_data, from_data, steps, toward
 from .want import IPOIB_GROUP
 
 STATE_FOLDER = "/run/railops-rdma"
@@ -47,7 +47,7 @@ MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_
 # --- whole or not at all ----------------------------------------------------------------------------------------------
 
 
-def settle(kernel: Kernel, host: Host, target: Snapshot, token: str) -> None:
+def settle(kernel: Kernel, host: RouteHost, target: Snapshot, token: str) -> None:
     """Lead the host to where `target` differs from what was read of it; look again until nothing is left to do.
 
     :param token: of the rollback timer that must not have fired; empty without one.
@@ -103,7 +103,7 @@ def _has_side_effects(op: Op) -> bool:
     return op.verb == "delete"
 
 
-def change(kernel: Kernel, host: Host, target: Snapshot, token: str = "") -> None:
+def change(kernel: Kernel, host: RouteHost, target: Snapshot, token: str = "") -> None:
     """Lead the host from what was read of it to `target`, or leave it as it was.
 
     :param token: of the rollback timer that was armed; when it has fired, nothing more is written.
@@ -121,7 +121,7 @@ def change(kernel: Kernel, host: Host, target: Snapshot, token: str = "") -> Non
         raise
 
 
-def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[str]:
+def take_back(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[str]:
     """Undo a change; return what could not be undone, as text."""
     for tries in range(ROUNDS, -1, -1):
         left = _left(kernel, host, before, after)
@@ -129,12 +129,12 @@ def take_back(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> 
             break
         for op in left:
             # One thing that cannot be undone must not keep the others from it.
-            with contextlib.suppress(KernelRefused):
+            with contextlib.suppress(KernelRejected):
                 kernel.apply(((op,),))
     return [str(op) for op in left]
 
 
-def _left(kernel: Kernel, host: Host, before: Snapshot, after: Snapshot) -> list[Op]:
+def _left(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[Op]:
     """Return what is still to do until a change is undone.
 
     :param before: what was there before the change, and `after` what it led to.
@@ -199,15 +199,15 @@ def _state(folder: str) -> dict[str, t.Any]:
         return t.cast("dict[str, t.Any]", json.load(stream))
 
 
-def _kept(state: dict[str, t.Any]) -> tuple[Host, Snapshot, Snapshot]:
+def _kept(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
     tables, claimed, planned = (frozenset(state[key]) for key in ("tables", "claimed", "planned"))
-    host = Host(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
+    host = RouteHost(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
     return host, before, after
 
 
-def arm(host: Host, before: Snapshot, after: Snapshot, seconds: int) -> str:
+def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str:
     """Start a rollback timer that puts `before` back in so many seconds; return the token that confirms the change.
 
     :param seconds: until it acts.

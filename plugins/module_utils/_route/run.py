@@ -18,13 +18,13 @@ from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
 from .._pyroute2 import drop
 from .decode import pyroute2_problem
-from .echo import Sweep
+from .echo import EchoRun
 from .kernel import Kernel
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .retained import note
 from .rollback import RollbackTimer, arm, change, confirm, pending, undo
-from .want import Want, asked, parse_want
+from .want import RouteOptions, asked, parse_want
 
 INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
@@ -37,7 +37,12 @@ UNDO_SECONDS = 60
 
 
 def converge(
-    want: Want, management_network: ManagementNetwork, *, check_mode: bool, timeout: int = 0, report: bool = False
+    want: RouteOptions,
+    management_network: ManagementNetwork,
+    *,
+    check_mode: bool,
+    timeout: int = 0,
+    report: bool = False,
 ) -> dict[str, t.Any]:
     """Bring the host network to the wanted state and describe what happened.
 
@@ -102,7 +107,7 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     if params["gateways"] != "ignore":
         want = parse_want(params)
         targets = list(targets_of(want, names_of(want)))
-        checks = checks_of(targets, Sweep(targets, count=10, timeout=1.0).run())
+        checks = checks_of(targets, EchoRun(targets, count=10, timeout=1.0).run())
     silent = [
         f"{target.address} to {target.source} on {target.interface}"
         for target, check in zip(targets, checks)

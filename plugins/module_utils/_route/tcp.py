@@ -17,7 +17,7 @@ from .._check import Check, deviation, ok, skipped, warning
 from .echo import SO_BINDTODEVICE
 
 if t.TYPE_CHECKING:
-    from .echo import Target
+    from .echo import EchoTarget
 
 CHECK = "ping_neighbor_tcp"
 # RoCE's number: no program listens there for TCP. The kernel sends SYN after 0, 1 and 3 seconds.
@@ -25,10 +25,10 @@ PORT, WAIT = 4791, 4.0
 FIX = "Look for a filter on the neighbor, the leaf's port and beyond; let it reject what it does not allow."
 
 
-def connect(targets: t.Sequence[Target], wait: float = WAIT) -> dict[Target, str]:
+def connect(targets: t.Sequence[EchoTarget], wait: float = WAIT) -> dict[EchoTarget, str]:
     """Return what keeps TCP from each target: an error, or that no answer came; empty where one did."""
-    result: dict[Target, str] = {}
-    waiting: dict[int, tuple[Target, socket.socket]] = {}
+    result: dict[EchoTarget, str] = {}
+    waiting: dict[int, tuple[EchoTarget, socket.socket]] = {}
     poller, end = select.poll(), time.monotonic() + wait
     for target in targets:
         sock = socket.socket(socket.AF_INET if target.family == 4 else socket.AF_INET6)
@@ -59,7 +59,7 @@ def _meaning(code: int) -> str:
     return "" if code in (0, errno.ECONNREFUSED) else os.strerror(code)
 
 
-def checks_of(targets: t.Sequence[Target], results: t.Mapping[Target, str]) -> list[Check]:
+def checks_of(targets: t.Sequence[EchoTarget], results: t.Mapping[EchoTarget, str]) -> list[Check]:
     """Return one check per target.
 
     A neighbor that answers on no rail may have a firewall that drops TCP, which stops no RDMA: that is a warning.

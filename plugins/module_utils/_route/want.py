@@ -24,7 +24,7 @@ INTERFACE = re.compile(r"^[^\s/]{1,127}$")
 
 
 @dataclass(frozen=True)
-class WantAddress:
+class AddressOptions:
     """A rail's address: `address` inside `subnet`; `gateway` is the switch's address, or empty."""
 
     family: int
@@ -35,7 +35,7 @@ class WantAddress:
 
 
 @dataclass(frozen=True)
-class WantRail:
+class RailOptions:
     """A rail of the host. `mtu` in bytes, or None to leave it as it is; `vlan` is the ID of its VLAN, 0 untagged."""
 
     name: str
@@ -46,7 +46,7 @@ class WantRail:
     table: int
     priority: int
     metric: int
-    addresses: tuple[WantAddress, ...]
+    addresses: tuple[AddressOptions, ...]
     vlan: int = 0
 
     @property
@@ -66,10 +66,10 @@ class WantRail:
 
 
 @dataclass(frozen=True)
-class Want:
+class RouteOptions:
     """Everything that is wanted of a host's network."""
 
-    rails: tuple[WantRail, ...]
+    rails: tuple[RailOptions, ...]
     prefixes: tuple[str, ...]
     policy: str = "prefixes"
     network: str = "roce"
@@ -80,7 +80,7 @@ class Want:
     sysctls: tuple[tuple[str, str], ...] = ()
     lost: frozenset[str] = frozenset()
     """The names of rails whose interface is gone: they stay as they are."""
-    out: tuple[WantRail, ...] = ()
+    out: tuple[RailOptions, ...] = ()
     """The rails that are out of service: they stay as they are, and nothing of them is read."""
 
     def claimed(self, key: str) -> range:
@@ -121,14 +121,14 @@ def neighbors_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbor]:
     ]
 
 
-def parse_want(params: t.Mapping[str, t.Any]) -> Want:
+def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
     """Return what the module's parameters (or a host plan) ask for; raise InputError with all that is wrong."""
     problems: list[Problem] = []
     networks = set(_networks(params.get("rdma_prefixes") or [], problems))
     sysctls = {str(key): str(value) for key, value in (params.get("sysctls") or {}).items()}
     present = (params.get("state") or "present") == "present"
     out = params.get("out_of_service") or [] if present else []
-    want = Want(
+    want = RouteOptions(
         rails=tuple(_rail(raw, number, problems) for number, raw in enumerate(params.get("rails") or [])),
         out=tuple(_rail(raw, number, problems) for number, raw in enumerate(out)),
         prefixes=tuple(map(str, sorted(networks, key=ipaddress.get_mixed_type_key))),
@@ -148,7 +148,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> Want:
     return want
 
 
-def asked(params: t.Mapping[str, t.Any]) -> Want:
+def asked(params: t.Mapping[str, t.Any]) -> RouteOptions:
     """Return what a task asks for; without a rail it would take all of them off the host.
 
     :raises InputError: for all that is wrong.
@@ -161,7 +161,7 @@ def asked(params: t.Mapping[str, t.Any]) -> Want:
     return parse_want(params)
 
 
-def named(want: Want, names: t.Mapping[str, str]) -> Want:
+def named(want: RouteOptions, names: t.Mapping[str, str]) -> RouteOptions:
     """Return the want with its sysctls under the links' own names: /proc/sys knows no alternative names.
 
     :param names: the name of the link that each rail asks for by a name or an alternative name.
@@ -177,7 +177,7 @@ def named(want: Want, names: t.Mapping[str, str]) -> Want:
     return replace(want, sysctls=tuple(sorted((own(key), value) for key, value in want.sysctls)))
 
 
-def without(want: Want, lost: t.Collection[WantRail]) -> Want:
+def without(want: RouteOptions, lost: t.Collection[RailOptions]) -> RouteOptions:
     """Return the want that leaves these rails as they are: /proc/sys has nothing of an interface that is gone."""
     gone = {name for rail in lost for name in (rail.interface, rail.device)}
     sysctls = tuple((key, value) for key, value in want.sysctls if gone.isdisjoint(key.split("/")))
@@ -193,10 +193,10 @@ def _networks(values: t.Iterable[str], problems: list[Problem]) -> t.Iterator[t.
             problems.append(Problem(f"rdma_prefixes[{number}]", f"{exc}.", fix))
 
 
-def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> WantRail:
+def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> RailOptions:
     index = raw.get("index") or number + 1
     place, items = f"rails[{number}].addresses", enumerate(raw.get("addresses") or [])
-    return WantRail(
+    return RailOptions(
         name=raw.get("name") or f"rail{index}",
         index=index,
         interface=raw.get("interface") or "",
@@ -210,7 +210,7 @@ def _rail(raw: t.Mapping[str, t.Any], number: int, problems: list[Problem]) -> W
     )
 
 
-def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) -> t.Iterator[WantAddress]:
+def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) -> t.Iterator[AddressOptions]:
     try:
         address = ipaddress.ip_address(raw["address"])
         subnet = ipaddress.ip_network(raw["subnet"])
@@ -223,10 +223,10 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
         if value is not None and value not in subnet:
             text = f"{value} is outside of the subnet {subnet}."
             problems.append(Problem(f"{place}.{key}", text, "Take one inside of it. [gateway_outside]"))
-    yield WantAddress(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
+    yield AddressOptions(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
 
 
-def _number_problems(want: Want, rail: WantRail, place: str) -> t.Iterator[Problem]:
+def _number_problems(want: RouteOptions, rail: RailOptions, place: str) -> t.Iterator[Problem]:
     if rail.index > MAX_RAILS:
         fix = f"A host has at most {MAX_RAILS} rails. [too_many_rails]"
         yield Problem(f"{place}.index", f"{rail.index} is too large.", fix)
@@ -241,7 +241,7 @@ def _number_problems(want: Want, rail: WantRail, place: str) -> t.Iterator[Probl
             yield Problem(f"{place}.{'rule_' * (key == 'priority')}{key}", f"{reason}.", fix)
 
 
-def _rail_problems(rail: WantRail, place: str) -> t.Iterator[Problem]:
+def _rail_problems(rail: RailOptions, place: str) -> t.Iterator[Problem]:
     if not rail.asked:
         yield Problem(
             place, "names neither interface nor pci.", "Say which interface the rail is. [rail_interface_missing]"
@@ -265,7 +265,7 @@ def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:
             yield Problem(f"sysctls[{key!r}]", "is not a network setting in slash notation.", fix)
 
 
-def _distinct_problems(want: Want) -> t.Iterator[Problem]:
+def _distinct_problems(want: RouteOptions) -> t.Iterator[Problem]:
     seen: dict[tuple[str, t.Any], str] = {}
     for number, rail in enumerate(want.rails):
         own = [("name", rail.name), ("table", rail.table), ("rule_priority", rail.priority)]
@@ -277,7 +277,7 @@ def _distinct_problems(want: Want) -> t.Iterator[Problem]:
                 yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own. [value_in_use]")
 
 
-def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
+def _exclusion_problems(want: RouteOptions) -> t.Iterator[Problem]:
     """Refuse the style default_route where its exclusion rule would send RDMA traffic away.
 
     With two prefixes of a family every destination matches the other's `not`, and leaves by main's default route.
@@ -294,7 +294,7 @@ def _exclusion_problems(want: Want) -> t.Iterator[Problem]:
             )
 
 
-def management_network_problem(place: str, rail: WantRail, interface: str, carried: str) -> Problem:
+def management_network_problem(place: str, rail: RailOptions, interface: str, carried: str) -> Problem:
     """Return the refusal of a rail whose interface carries the host's own network.
 
     :param carried: what of the host's own network.

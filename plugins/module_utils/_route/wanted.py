@@ -18,10 +18,10 @@ from .._fabric.numbers import EXCLUSION_PRIORITY
 from . import model
 
 if t.TYPE_CHECKING:
-    from .want import Want, WantAddress, WantRail
+    from .want import AddressOptions, RailOptions, RouteOptions
 
 
-def wanted(want: Want, host: model.Host) -> model.Snapshot:
+def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
     """Return everything that is wanted of the host."""
     links: dict[str, model.Link] = {}
     addresses: set[model.Address] = set()
@@ -53,7 +53,7 @@ def wanted(want: Want, host: model.Host) -> model.Snapshot:
     return model.Snapshot(links, frozenset(addresses), frozenset(routes), frozenset(rules), dict(want.sysctls))
 
 
-def rail_rule(rail: WantRail, item: WantAddress) -> model.Rule:
+def rail_rule(rail: RailOptions, item: AddressOptions) -> model.Rule:
     """Return the rule that sends what comes from a rail's address by that rail's table."""
     length = 32 if item.family == 4 else 128
     return model.Rule(
@@ -61,7 +61,7 @@ def rail_rule(rail: WantRail, item: WantAddress) -> model.Rule:
     )
 
 
-def exclusion_rules(want: Want) -> t.Iterator[model.Rule]:
+def exclusion_rules(want: RouteOptions) -> t.Iterator[model.Rule]:
     """Return the exclusion rules of default_route: what is not RDMA is routed by main, whatever its source."""
     if want.policy != "default_route":
         return
@@ -78,7 +78,7 @@ def exclusion_rules(want: Want) -> t.Iterator[model.Rule]:
                 )
 
 
-def rail_routes(want: Want, rail: WantRail, item: WantAddress, interface: str) -> t.Iterator[model.Route]:
+def rail_routes(want: RouteOptions, rail: RailOptions, item: AddressOptions, interface: str) -> t.Iterator[model.Route]:
     """Return the routes of one address of a rail: its table's, and main's with the rail's own metric."""
     plain = model.IPV6_METRIC if item.family == 6 else 0
 
@@ -113,7 +113,7 @@ def covers(outer: str, inner: str) -> bool:
     return one.version == other.version and other.subnet_of(one)  # type: ignore[arg-type]
 
 
-def nothing(want: Want, host: model.Host) -> model.Snapshot:
+def nothing(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
     """Return what stays of the rails when they are taken away: the links as they are."""
     links = {link.name: link for rail in want.rails for link in model.links_of(rail, host) if not link.ours}
     return model.Snapshot(links, frozenset(), frozenset(), frozenset(), {})

@@ -70,7 +70,7 @@ class Need(Exception):
 
 
 @dataclass
-class Ask:
+class RunRequest:
     """Answers whether runs pass, and remembers who passed.
 
     :param passes: run -> whether it passed; None: it was not made.
@@ -109,7 +109,7 @@ class Narrow:
         same ones first.
     """
 
-    def __init__(self, ask: Ask, kind: str, leaves: t.Mapping[str, t.Any]) -> None:
+    def __init__(self, ask: RunRequest, kind: str, leaves: t.Mapping[str, t.Any]) -> None:
         self._ask = ask
         self._kind = kind
         self._leaves = leaves

@@ -14,7 +14,7 @@ from ...module_utils._formatting import shortened
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
-from .stages import LATENCY, PERFTEST, STAGES, AcceptFleet, AcceptReport, Judge, Outcome, StepGroup
+from .stages import LATENCY, PERFTEST, STAGES, AcceptEvaluator, AcceptFleet, AcceptReport, Outcome, StepGroup
 
 PREFIX = "accept_"
 """What the ids of acceptance begin with."""
@@ -100,7 +100,7 @@ def names(hosts: Names) -> str:
     return shortened(hosts, _SHOWN)
 
 
-def described(finding: Finding, judged: Judge) -> tuple[str, str, str]:
+def described(finding: Finding, judged: AcceptEvaluator) -> tuple[str, str, str]:
     """Return what a finding is about, its cause and its fix."""
     failure = judged.why(finding.run)
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
@@ -125,7 +125,7 @@ def others(findings: t.Iterable[Finding]) -> list[Finding]:
 
 
 def host_checks(
-    fleet: AcceptFleet, report: AcceptReport, judged: Judge, results: t.Mapping[str, Outcome]
+    fleet: AcceptFleet, report: AcceptReport, judged: AcceptEvaluator, results: t.Mapping[str, Outcome]
 ) -> dict[str, list[Check]]:
     """Return the checks of each host."""
     made: dict[str, list[Check]] = {host: [] for host in fleet.places}
@@ -159,7 +159,7 @@ def _stage_checks(
     planned: str,
     runs: t.Sequence[Run],
     accused: t.Sequence[Finding],
-    judged: Judge,
+    judged: AcceptEvaluator,
     results: t.Mapping[str, Outcome],
 ) -> t.Iterator[Check]:
     """Yield the checks of a host in one stage.
@@ -182,7 +182,7 @@ def _stage_checks(
         yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
-def fabric_checks(report: AcceptReport, judged: Judge) -> t.Iterator[Check]:
+def fabric_checks(report: AcceptReport, judged: AcceptEvaluator) -> t.Iterator[Check]:
     """Give the checks of what is no single host's fault."""
     for finding in others(report.findings):
         where, cause, fix = described(finding, judged)

@@ -80,7 +80,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class CollectiveResult:
     """What one run of a benchmark over several nodes showed.
 
     :param by_size: bus bandwidth in GB/s (10**9 bytes per second) by message size in bytes, the median of out-of-place
@@ -151,7 +151,7 @@ def _number(text: str) -> bool:
         return False
 
 
-def nccl(text: str) -> Measured:
+def nccl(text: str) -> CollectiveResult:
     """Return what nccl-tests and NCCL printed, standard output and NCCL's lines together or one after the other."""
     text = _TAG.sub("", text)
     channels = _CHANNEL.findall(text)
@@ -165,7 +165,7 @@ def nccl(text: str) -> Measured:
     if len(_RANK_0.findall(table)) > 1:
         fix = "Build nccl-tests with MPI=1: each process measured itself alone."
         problem = Failure("", "the tests were not built with MPI", fix)
-    return Measured(
+    return CollectiveResult(
         by_size,
         wrong,
         dict(nets),
@@ -184,7 +184,7 @@ _UCX = re.compile(r"(?:ep_cfg\[\d+\]:|cfg#\d+)(.*)")
 _TRANSPORTS = re.compile(r"\btag\(([^()]*)\)")
 
 
-def netpipe(text: str) -> Measured:
+def netpipe(text: str) -> CollectiveResult:
     """Return what NPopenmpi and UCX printed. The bandwidth is that of one direction at a time."""
     text = _TAG.sub("", text)
     rows = {int(size): float(mbps) / 8000 for size, mbps, _usec in _NETPIPE.findall(text)}
@@ -195,13 +195,13 @@ def netpipe(text: str) -> Measured:
         nets.pop(inside, None)
     wrong = 1 if "Integrity check failed" in text else 0 if "Integrity check passed" in text else None
     problem = _failure(text)
-    return Measured(rows, wrong, dict(nets), None, bool(rows) and problem is None, problem)
+    return CollectiveResult(rows, wrong, dict(nets), None, bool(rows) and problem is None, problem)
 
 
-READERS: dict[str, t.Callable[[str], Measured]] = {"all_reduce": nccl, "alltoall": nccl, "netpipe": netpipe}
+READERS: dict[str, t.Callable[[str], CollectiveResult]] = {"all_reduce": nccl, "alltoall": nccl, "netpipe": netpipe}
 
 
-def judge(found: Measured, code: int | None, *, gpu_memory: bool = False) -> Failure | None:
+def judge(found: CollectiveResult, code: int | None, *, gpu_memory: bool = False) -> Failure | None:
     """Return why a run does not pass; None when it does. How much it must reach is judged by its stage.
 
     :param code: the exit code; None when its time was up.

@@ -13,7 +13,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ...module_utils._probe.perftest import Failure, judge
-from .bisect import Ask, Finding, Names, Narrow, Need, Run, ring
+from .bisect import Finding, Names, Narrow, Need, Run, RunRequest, ring
 
 LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
 PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
@@ -75,7 +75,7 @@ Outcome = dict[str, t.Any]
 """What came of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`; `expected` in Gb/s."""
 
 
-class Judge:
+class AcceptEvaluator:
     """Says whether runs pass."""
 
     def __init__(self, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> None:
@@ -139,10 +139,12 @@ class AcceptReport:
     runs: list[Run] = field(default_factory=list)
 
 
-def walk(fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> tuple[AcceptReport, Judge]:
+def walk(
+    fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, Outcome]
+) -> tuple[AcceptReport, AcceptEvaluator]:
     """Go through the stages as far as results are there."""
-    report, judged = AcceptReport(), Judge(settings, results)
-    ask = Ask(judged.passes)
+    report, judged = AcceptReport(), AcceptEvaluator(settings, results)
+    ask = RunRequest(judged.passes)
     for stage in STAGES:
         if stage not in settings.stages:
             report.skipped[stage] = "it was not asked for (accept_stages)"
@@ -167,7 +169,7 @@ def walk(fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, O
     return report, judged
 
 
-def _stage(runs: list[Run], fleet: AcceptFleet, ask: Ask, judged: Judge) -> list[Finding]:
+def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, judged: AcceptEvaluator) -> list[Finding]:
     for shape in dict.fromkeys((run.kind, len(run.rails)) for run in runs):
         same = [run for run in runs if (run.kind, len(run.rails)) == shape]
         if all(len(run.hosts) == 2 for run in same):
@@ -226,7 +228,7 @@ class StepGroup(t.NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class AcceptStep:
     """What is run at once: groups that share no host."""
 
     stage: str
@@ -234,7 +236,7 @@ class Step:
     entries: tuple[StepGroup, ...]
 
 
-def step_of(stage: str, runs: t.Iterable[Run]) -> Step:
+def step_of(stage: str, runs: t.Iterable[Run]) -> AcceptStep:
     """Return the first of these runs with all others that can be made beside it, or after it by the same hosts."""
     wanted = list(runs)
     kind = wanted[0].kind
@@ -249,4 +251,4 @@ def step_of(stage: str, runs: t.Iterable[Run]) -> Step:
         elif not busy & set(run.hosts):
             entries[run.hosts] = [run.rails]
             busy |= set(run.hosts)
-    return Step(stage, kind, tuple(StepGroup(hosts, tuple(units)) for hosts, units in entries.items()))
+    return AcceptStep(stage, kind, tuple(StepGroup(hosts, tuple(units)) for hosts, units in entries.items()))

@@ -30,7 +30,7 @@ from .._verdict.intake import answer_in
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS, cut
-from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, Outcome, Step, StepGroup, step_of
+from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, AcceptStep, Outcome, StepGroup, step_of
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
@@ -149,7 +149,7 @@ class AcceptState:
     fleet: AcceptFleet
     results: dict[str, Outcome] = field(default_factory=dict)
     number: int = 0
-    step: Step | None = None
+    step: AcceptStep | None = None
     finished: bool = False
     asked: Json = field(default_factory=dict)
 
@@ -172,7 +172,7 @@ class AcceptState:
             entries = [
                 StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
             ]
-            have["step"] = Step(step["stage"], step["kind"], tuple(entries))
+            have["step"] = AcceptStep(step["stage"], step["kind"], tuple(entries))
         return cls(**{one.name: have[one.name] for one in fields(cls)})
 
     def write(self, verify_dir: str) -> None:
@@ -186,7 +186,7 @@ class AcceptState:
         same = (self.digest, self.fleet) == (digest, fleet)
         return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
 
-    def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> Step | None:
+    def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> AcceptStep | None:
         """Take the next step; None when there is none."""
         self.asked, self.finished = _asked(settings), report.waiting is None
         self.step = step_of(report.waiting, report.runs) if report.waiting else None

@@ -14,14 +14,14 @@ from .._report.table import md_table
 from .plan import Proposal
 
 
-class Said(str):
+class Label(str):
     """Text of a host or a leaf: in YAML it is `!unsafe`, so that Ansible never takes it for a template."""
 
     __slots__ = ()
 
 
 _Dumper: t.Any = type("_Dumper", (yaml.SafeDumper,), {})
-_Dumper.add_representer(Said, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style="'"))
+_Dumper.add_representer(Label, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style="'"))
 # Ansible's strings carry tags that YAML cannot represent.
 _Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))
 
@@ -34,13 +34,13 @@ def as_yaml(data: dict[str, t.Any]) -> str:
 def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
     """Return the proposal as an inventory: variables of the group, and of the hosts that differ."""
     rails = [
-        {"name": rail.name, "interface": Said(rail.interface), **({} if rail.gpu is None else {"gpu": rail.gpu})}
+        {"name": rail.name, "interface": Label(rail.interface), **({} if rail.gpu is None else {"gpu": rail.gpu})}
         for rail in proposal.rails
     ]
     body: dict[str, t.Any] = {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}
     if proposal.interfaces:
         body["hosts"] = {
-            host: {"fabric_interfaces": {rail: Said(name) for rail, name in names.items()}}
+            host: {"fabric_interfaces": {rail: Label(name) for rail, name in names.items()}}
             for host, names in proposal.interfaces.items()
         }
     return {group: body}
@@ -52,7 +52,7 @@ def cables(proposal: Proposal, group: str) -> dict[str, t.Any] | None:
     hosts = {
         host: {
             "fabric_cables": {
-                name: {"leaf": Said(nic.switch), **({"port": Said(nic.switch_port)} if nic.switch_port else {})}
+                name: {"leaf": Label(nic.switch), **({"port": Label(nic.switch_port)} if nic.switch_port else {})}
                 for name, nic in zip(names, nics, strict=True)
                 if nic and nic.switch
             }

@@ -280,7 +280,7 @@ class Fabric:
 
 
 @dataclass(frozen=True)
-class Cut:
+class SlotOverride:
     """A node's subnet that a reserved range cuts into: absolute addresses instead of the block's offsets."""
 
     host: int | None
@@ -313,7 +313,7 @@ class Block:
     """per_node: one offset, as a range; else the offsets of all slots in order. From the subnet's network address."""
     pod_offsets: tuple[Range, ...]
     """Offsets for pods: of each subnet (per_node), of the rail (else). Empty for links and without pools."""
-    cuts: t.Mapping[int, Cut] = field(default_factory=dict)
+    cuts: t.Mapping[int, SlotOverride] = field(default_factory=dict)
     """per_node: the slots whose subnet a reserved range cuts."""
 
     @property

@@ -18,7 +18,7 @@ from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import IPOIB_DATAGRAM_MTU
 from ...module_utils._fabric.shapes import out_text
-from .._fabric.model import WIDTH, Block, Cut, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, Zone
+from .._fabric.model import WIDTH, Block, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, SlotOverride, Zone
 from .._fabric.totals import pool_count
 
 DEFAULT_PODS = 28
@@ -149,7 +149,7 @@ def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
 
 def _cuts(
     fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None, usual: t.Sequence[Range]
-) -> dict[int, Cut]:
+) -> dict[int, SlotOverride]:
     """Lay out again the few subnets that a reserved range cuts into.
 
     :param usual: the pods' offsets in the other subnets.
@@ -157,7 +157,7 @@ def _cuts(
     length = fabric.node_prefix[aggregate.family]
     gateway = gateway_offset(fabric.gateway[aggregate.family], window)
     size = 1 << (WIDTH[aggregate.family] - length)
-    cuts: dict[int, Cut] = {}
+    cuts: dict[int, SlotOverride] = {}
     for first, last in _holes(fabric, aggregate):
         for slot in range(first // size, min(last // size, slots - 1) + 1):
             if slot in cuts:
@@ -168,7 +168,7 @@ def _cuts(
             if not fabric.backend.pool_per_node:
                 # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
                 pods = intervals.subtract(usual, intervals.merge([*holes, *hosts]))
-            cuts[slot] = Cut(
+            cuts[slot] = SlotOverride(
                 subnet.network + hosts[0][0] if hosts else None,
                 tuple((subnet.network + low, subnet.network + high) for low, high in pods),
             )

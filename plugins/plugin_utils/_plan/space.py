@@ -84,8 +84,8 @@ def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, fami
         if need <= supernet.size:
             continue
         each = f"{slots} subnets of /{length}" if fabric.mode == "exclusive" else f"a /{length}"
-        validate = WIDTH[family] - (need - 1).bit_length()
-        fix = f"Give a /{validate} or larger" if validate >= 8 else "Give fewer nodes or rails"
+        longest = WIDTH[family] - (need - 1).bit_length()
+        fix = f"Give a /{longest} or larger" if longest >= 8 else "Give fewer nodes or rails"
         check.add(
             supernet_place(fabric, index),
             f"{supernet} is too small: {blocks} rail blocks of {each} need {need} addresses, it has {supernet.size}.",
@@ -143,12 +143,12 @@ def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix)
     length = fabric.node_prefix[subnet.family]
     need = fabric.zones[0].max_nodes << (WIDTH[subnet.family] - length)
     if need > subnet.size:
-        validate = WIDTH[subnet.family] - (need - 1).bit_length()
+        longest = WIDTH[subnet.family] - (need - 1).bit_length()
         check.add(
             f"fabric_rails[{index}].subnets",
             f"{subnet} is too small: {fabric.zones[0].max_nodes} subnets of /{length} need {need} addresses and it has "
             f"{subnet.size}.",
-            f"Give a /{validate} or larger. [subnet_small]",
+            f"Give a /{longest} or larger. [subnet_small]",
         )
 
 

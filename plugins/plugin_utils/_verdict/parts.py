@@ -30,7 +30,7 @@ _SHAPE = {"plan_digest": (None, str), "time": Real, "hosts": [str], "require": [
 _SHAPE["errors"] = dict.fromkeys(KINDS, (None, str))
 
 
-class Part(t.NamedTuple):
+class VerdictPart(t.NamedTuple):
     """What one run found beside its hosts' results.
 
     :param folder: where its files are.
@@ -47,7 +47,7 @@ class Part(t.NamedTuple):
     time: float
 
 
-def part_of(folder: str, data: t.Mapping[str, t.Any]) -> Part:
+def part_of(folder: str, data: t.Mapping[str, t.Any]) -> VerdictPart:
     """Return a part of what modules returned, or of what its file holds.
 
     :param data: `hosts`, `require`, `checks` and `errors`, by kind.
@@ -57,10 +57,10 @@ def part_of(folder: str, data: t.Mapping[str, t.Any]) -> Part:
     # Nodes have no section of their own.
     errors["cluster"] = line(errors["cluster"], errors.pop(NODES))
     checks = {kind: answer.checks for kind, answer in answers.items()}
-    return Part(folder, data["hosts"], data["require"], checks, errors, data.get("time", time.time()))
+    return VerdictPart(folder, data["hosts"], data["require"], checks, errors, data.get("time", time.time()))
 
 
-def write_part(part: Part, digest: str | None) -> None:
+def write_part(part: VerdictPart, digest: str | None) -> None:
     """Write a part into its folder.
 
     :param digest: of its plan.
@@ -70,7 +70,7 @@ def write_part(part: Part, digest: str | None) -> None:
     write_json(os.path.join(part.folder, SECTIONS_FILE), data)
 
 
-def read_part(folder: str, digest: str | None) -> Part:
+def read_part(folder: str, digest: str | None) -> VerdictPart:
     """Return the part in a folder.
 
     :param digest: of the plan that it has to be of.
@@ -92,7 +92,7 @@ def read_part(folder: str, digest: str | None) -> Part:
     return part_of(folder, {**data, "hosts": [host for host in data["hosts"] if HOST.fullmatch(host)]})
 
 
-def folders_of(parts: t.Iterable[Part]) -> dict[str, str]:
+def folders_of(parts: t.Iterable[VerdictPart]) -> dict[str, str]:
     """Return the folder with the result of each host: of two the newer, unless the host did not answer there."""
     found: dict[str, str] = {}
     for part in sorted(parts, key=lambda part: part.time):
@@ -102,10 +102,10 @@ def folders_of(parts: t.Iterable[Part]) -> dict[str, str]:
     return found
 
 
-def together(parts: t.Sequence[Part], kind: str) -> tuple[list[Check], str | None]:
+def together(parts: t.Sequence[VerdictPart], kind: str) -> tuple[list[Check], str | None]:
     """Return the checks of a kind, each once, and the errors: of the parts that looked at it, where any did."""
 
-    def looked(part: Part) -> bool:
+    def looked(part: VerdictPart) -> bool:
         return bool(part.errors.get(kind) or any(check["status"] != SKIPPED for check in part.checks[kind]))
 
     seen = [part for part in parts if kind == NODES or looked(part)] or parts[:1]

@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import Machine, ProgramResult
 from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
 PCI = "0000:1a:00.0"
@@ -71,7 +71,7 @@ def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
             return self.said
 
     machine = Machine(module=Module())
-    assert machine.run(["ip", "rule"], LANG="C") == Ran(1, "", "ip: no such thing\n")
+    assert machine.run(["ip", "rule"], LANG="C") == ProgramResult(1, "", "ip: no such thing\n")
     assert machine.run(["ip", "rule"], LANG="C").reported() == "ip: no such thing"
     assert machine.run(["rdma", "link"]).status == Machine().run(["ip"]).status == 127
     with pytest.raises(RdmaError, match="does not list the interfaces: ip: no such thing"):
@@ -83,7 +83,7 @@ def test_a_program_that_ends_before_it_has_read_all_says_so_itself(tmp_path):
     """nmcli before 1.40 refuses --offline at once."""
     program(tmp_path / "nmcli", "echo \"Option '--offline' is unknown\" >&2\nexit 2\n")
     machine = Machine(module=SimpleNamespace(get_bin_path=lambda name: str(tmp_path / name)))
-    assert machine.run(["nmcli", "--offline"], "x" * 2**20) == Ran(2, "", "Option '--offline' is unknown\n")
+    assert machine.run(["nmcli", "--offline"], "x" * 2**20) == ProgramResult(2, "", "Option '--offline' is unknown\n")
 
 
 def test_modules_of_the_running_kernel_are_named_as_the_kernel_does(tmp_path):

@@ -19,7 +19,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._management_network i
     decide,
     read_management_network,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import CASES, plain, recorded
 
@@ -36,7 +36,11 @@ def read(monkeypatch, tmp_path):
     def look(said, errors=""):
         def ask(argv, *_more):
             assert argv[0] == "ip"
-            return Ran(127, "", "") if said is None else Ran(int(bool(errors)), said[argv[1][1:]], errors)
+            return (
+                ProgramResult(127, "", "")
+                if said is None
+                else ProgramResult(int(bool(errors)), said[argv[1][1:]], errors)
+            )
 
         monkeypatch.setattr(_management_network, "ask", ask)
         _management_network.query.cache_clear()

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._gpudirect import run as work
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.tests.unit import machines
 
 BLOCKED = 0x1D
@@ -36,13 +36,13 @@ class Machine:
         assert (argv[1], argv[3].partition("=")[0]) == ("-s", "ECAP_ACS+6.w")
         value, _colon, mask = argv[3].partition("=")[2].partition(":")
         if argv[2] not in self.control:
-            return Ran(1, "", f"setpci: {argv[2]}: Instance #0 of Capability 000d not found.")
+            return ProgramResult(1, "", f"setpci: {argv[2]}: Instance #0 of Capability 000d not found.")
         if value and self.refuses is not None:
-            return Ran(0, "", self.refuses)
+            return ProgramResult(0, "", self.refuses)
         if value:
             chosen = int(mask or "ffff", 16)
             self.control[argv[2]] = self.control[argv[2]] & ~chosen | int(value, 16) & chosen
-        return Ran(0, "" if value else f"{self.control[argv[2]]:04x}\n", "")
+        return ProgramResult(0, "" if value else f"{self.control[argv[2]]:04x}\n", "")
 
 
 @pytest.fixture

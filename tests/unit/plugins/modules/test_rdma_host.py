@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
@@ -35,7 +35,9 @@ def altnames(monkeypatch):
         if argv[1:3] == ["link", "property"]:
             _ip, _link, _property, verb, _dev, interface, _altname, name = argv
             names.setdefault(interface, []).append(name) if verb == "add" else names[interface].remove(name)
-        return Ran(0, json.dumps([{"ifname": interface, "altnames": own} for interface, own in names.items()]), "")
+        return ProgramResult(
+            0, json.dumps([{"ifname": interface, "altnames": own} for interface, own in names.items()]), ""
+        )
 
     monkeypatch.setattr(work.Machine, "run", ask)
     return names

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._audit import groups, preflight
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles, Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot
 from ansible_collections.railops.rdma.tests.unit import machines
 
 CHECKS = [
@@ -178,7 +178,7 @@ class FakeKernel(contextlib.nullcontext):
             found = [rail.interface] if rail.interface else self.sysfs.pci_interfaces(rail.pci)
             names.update((rail.asked, name) for name in found if name in self.sysfs.names("/sys/class/net"))
         links = {name: Link(name, 1500, True) for name in names.values()}
-        return Host(snapshot=Snapshot(links, *[frozenset()] * 3, {}), names=names, management_network=kept)
+        return RouteHost(snapshot=Snapshot(links, *[frozenset()] * 3, {}), names=names, management_network=kept)
 
 
 def missing(interface, roles, pci=None, **settings):

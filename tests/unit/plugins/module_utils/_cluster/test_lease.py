@@ -15,7 +15,7 @@ from contextlib import nullcontext
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import lease as leases
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import Gone, Stale
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import NotFound, VersionConflict
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.lease import Lease, registered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
@@ -53,12 +53,12 @@ class Api:
     def patch(self, ref, patch):
         assert ref.namespace == "spiderpool"
         if patch["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-            raise Stale("lease")
+            raise VersionConflict("lease")
         self.put({**self.lease["spec"], **patch["spec"]})
 
     def delete(self, _ref, *, version):
         if version != self.lease["metadata"]["resourceVersion"]:
-            raise Gone("lease")
+            raise NotFound("lease")
         self.lease = None
 
     def monotonic(self):

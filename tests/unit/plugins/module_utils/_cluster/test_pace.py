@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.pace import Pace
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pace import RateLimit
 
 WEBHOOK_SECONDS = 10  # what an API server gives a webhook
 
@@ -30,7 +30,7 @@ def writes(count, cost, most=8, cores=2):
     :param cost: seconds of one core that the write number N takes.
     """
     clock = Clock()
-    pace = Pace(most, clock)
+    pace = RateLimit(most, clock)
     trial = pace.enter()
     clock.now += cost(0)
     pace.leave(trial)
@@ -78,7 +78,7 @@ def test_it_recovers():
 
 def test_what_began_before_a_change_does_not_count():
     clock = Clock()
-    pace = Pace(8, clock)
+    pace = RateLimit(8, clock)
     pace.leave(pace.enter())
     turns = [pace.enter() for _number in range(8)]
     clock.now = 5.0
@@ -89,7 +89,7 @@ def test_what_began_before_a_change_does_not_count():
 
 
 def test_no_more_than_the_limit_are_under_way():
-    pace = Pace(2)
+    pace = RateLimit(2)
     first = pace.enter()
     pace.enter()
     third = threading.Thread(target=pace.enter, daemon=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import run as cluster_run
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import ClusterPlan, Ref, Step
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import ApplyStep, ClusterPlan, Ref
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.plan import ApplyOptions
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Progress, span
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import ApplyRun
@@ -28,7 +28,7 @@ class Recorder:
 
 def steps(count):
     ref = [Ref("spiderpool.spidernet.io", "SpiderIPPool", "", f"p{number}") for number in range(count)]
-    return tuple(Step("delete", item) for item in ref)
+    return tuple(ApplyStep("delete", item) for item in ref)
 
 
 @pytest.mark.parametrize("check_mode", [False, True])

@@ -8,10 +8,10 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
     OWNED_FILE,
-    Have,
+    NetnsCurrent,
+    NetnsOptions,
     Setting,
     Support,
-    Want,
     checks,
     owned_text,
     parse_arguments,
@@ -19,11 +19,13 @@ from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
     plan_netns,
 )
 
-EXCLUSIVE = Want(mode="exclusive")
+EXCLUSIVE = NetnsOptions(mode="exclusive")
 
 
 def loaded(**changes):
-    return Have(**{"support": Support.LOADED, "kernel": "6.1", "current": "shared", "tool": "/sbin/rdma", **changes})
+    return NetnsCurrent(
+        **{"support": Support.LOADED, "kernel": "6.1", "current": "shared", "tool": "/sbin/rdma", **changes}
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,8 +70,12 @@ def test_namespaces_in_the_way_make_a_reboot_not_a_failure():
 @pytest.mark.parametrize(
     ("have", "problem", "fix"),
     [
-        pytest.param(Have(support=Support.ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"),
-        pytest.param(Have(support=Support.TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"),
+        pytest.param(
+            NetnsCurrent(support=Support.ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"
+        ),
+        pytest.param(
+            NetnsCurrent(support=Support.TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"
+        ),
         pytest.param(
             loaded(arguments=(Setting("/proc/cmdline", 0, "shared"),)), "command line", "boot loader", id="argument"
         ),
@@ -97,7 +103,7 @@ def test_a_built_in_ib_core_that_the_command_line_sets_is_fine():
 
 
 def test_absent_on_a_host_without_rdma_is_no_failure():
-    plan = plan_netns(Want(), Have(support=Support.ABSENT))
+    plan = plan_netns(NetnsOptions(), NetnsCurrent(support=Support.ABSENT))
     assert (plan.blocker, plan.changed) == (None, False)
 
 

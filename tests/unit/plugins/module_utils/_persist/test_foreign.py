@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager, sysctl
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
@@ -173,13 +173,13 @@ def link(name, **more):
 @pytest.fixture
 def judged(tmp_path, monkeypatch):
     """Return what a running host of networkd with these files and links makes of a rail."""
-    monkeypatch.setattr(Host, "live", True)
+    monkeypatch.setattr(PersistHost, "live", True)
     machines.program(tmp_path / "usr/sbin/ip", "")
 
     def judge(files, links, manager="networkd", **more):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
-        host = PlayedHost(str(tmp_path), lambda argv, text: Ran(0, json.dumps(links), ""))
+        host = PlayedHost(str(tmp_path), lambda argv, text: ProgramResult(0, json.dumps(links), ""))
         want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
         names = {item.name: item.interface for item in want.rails}
         checks, _aside = foreign.judged(host, manager, want, names, persist.files_of(want, names, manager))
@@ -272,7 +272,7 @@ def by_netplan(tmp_path, monkeypatch):
         monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
         want, names = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
         files = persist.files_of(want, names, "netplan")
-        checks, _aside = foreign.judged(Host(str(tmp_path)), "netplan", want, names, files)
+        checks, _aside = foreign.judged(PersistHost(str(tmp_path)), "netplan", want, names, files)
         return [check for check in checks if check["status"] == "deviation"]
 
     return told

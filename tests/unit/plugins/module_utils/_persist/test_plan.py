@@ -13,7 +13,7 @@ import yaml
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._persist import networkd
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.machine import interfaces_of
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit.machines import put
@@ -42,7 +42,7 @@ def host(root, *paths):
     for path in paths:
         put(root, path, "iface eth0 inet dhcp\n" if path == IFUPDOWN else "")
         (root / path).chmod(0o755)
-    return Host(str(root))
+    return PersistHost(str(root))
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import shutil
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines, converge
-from ansible_collections.railops.rdma.plugins.module_utils._programs import Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
@@ -32,7 +32,7 @@ BESIDE = "etc/systemd/network/0-railops-ens1np0.network.d/mine.conf"
 
 
 def persist(root, params, manager="networkd", **options):
-    return converge(parse_want(params), Host(str(root)), manager, **{"check_mode": False, **options})
+    return converge(parse_want(params), PersistHost(str(root)), manager, **{"check_mode": False, **options})
 
 
 def files(root):
@@ -206,7 +206,7 @@ def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(tmp_path, m
     called = []
     monkeypatch.setattr(NetworkManager, "_running", lambda self, host: True)
     machines.program(tmp_path / "usr/bin/nmcli", "")
-    host = PlayedHost(str(tmp_path), lambda argv, text: called.append(argv[1:]) or Ran(0, "", ""))
+    host = PlayedHost(str(tmp_path), lambda argv, text: called.append(argv[1:]) or ProgramResult(0, "", ""))
 
     def run(manager, **more):
         called.clear()

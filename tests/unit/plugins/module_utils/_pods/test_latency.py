@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import latency
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
-from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import Ended
+from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import CommandResult
 from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
 from ansible_collections.railops.rdma.tests.unit.machines import program, put
 
@@ -61,7 +61,7 @@ def node(name, *rails):
 )
 def test_what_is_printed_means(log, code, server, latency_us, cause):
     text = printed(log) if log and (PRINTED / f"{log}.txt").exists() else log
-    outcome = latency.read(PAIR, Ended(text, code), Ended(server, 4), LIMIT)
+    outcome = latency.read(PAIR, CommandResult(text, code), CommandResult(server, 4), LIMIT)
     assert (outcome.latency_us, not outcome.cause) == (latency_us, cause is None)
     if cause:
         assert cause in outcome.cause
@@ -69,7 +69,7 @@ def test_what_is_printed_means(log, code, server, latency_us, cause):
 
 
 def test_a_result_counts_only_when_the_program_ended_well():
-    outcome = latency.read(PAIR, Ended(printed("read_lat_client"), 1), Ended(), LIMIT)
+    outcome = latency.read(PAIR, CommandResult(printed("read_lat_client"), 1), CommandResult(), LIMIT)
     assert (outcome.latency_us, bool(outcome.cause)) == (None, True)
 
 
@@ -81,7 +81,7 @@ def test_a_result_counts_only_when_the_program_ended_well():
     ],
 )
 def test_what_says_nothing_of_the_rail_is_not_measured(client, server, cause):
-    (check,) = latency.latency_checks([latency.read(PAIR, Ended(client, 1), Ended(server, 1), LIMIT)])
+    (check,) = latency.latency_checks([latency.read(PAIR, CommandResult(client, 1), CommandResult(server, 1), LIMIT)])
     assert (check["status"], check["node"], check["rail"]) == ("skipped", "node1", "rail1")
     assert cause in check["cause"]
     assert check["fix"]
@@ -89,7 +89,7 @@ def test_what_says_nothing_of_the_rail_is_not_measured(client, server, cause):
 
 def test_a_port_that_is_taken_and_not_reached_is_the_rails_fault():
     """A server of an earlier run that no client found waits until its time is over."""
-    ends = Ended(printed("read_lat_no_server"), 1), Ended("Couldn't listen to port 18515", 1)
+    ends = CommandResult(printed("read_lat_no_server"), 1), CommandResult("Couldn't listen to port 18515", 1)
     (check,) = latency.latency_checks([latency.read(PAIR, *ends, LIMIT)])
     assert check["status"] == "deviation"
     assert "cannot be reached over TCP" in check["cause"]
@@ -106,14 +106,14 @@ def test_a_failure_with_a_node_that_went_down_is_not_measured():
 
 
 def test_a_client_looks_again_for_a_server_that_is_not_there_yet():
-    assert latency.too_early(Ended(printed("read_lat_no_server"), 1))
-    assert not latency.too_early(Ended(printed("read_lat_lost"), 1))
-    assert not latency.too_early(Ended(printed("read_lat_client"), 0))
+    assert latency.too_early(CommandResult(printed("read_lat_no_server"), 1))
+    assert not latency.too_early(CommandResult(printed("read_lat_lost"), 1))
+    assert not latency.too_early(CommandResult(printed("read_lat_client"), 0))
 
 
 def test_the_threshold_is_that_of_hosts():
     slow = printed("read_lat_client").replace("2.31", "9.5")
-    outcome = latency.read(PAIR, Ended(slow, 0), Ended(), LIMIT)
+    outcome = latency.read(PAIR, CommandResult(slow, 0), CommandResult(), LIMIT)
     assert outcome.latency_us == 9.5
     assert "above the limit of 8 us" in outcome.cause
     (check,) = latency.latency_checks([outcome])
@@ -227,7 +227,7 @@ class Machine:
 
     def cause(self, code):
         """Return what is told of a client that ends with this code."""
-        return latency.read(PAIR, Ended(self.run("172.17.0.35", code), code), Ended(), LIMIT).cause
+        return latency.read(PAIR, CommandResult(self.run("172.17.0.35", code), code), CommandResult(), LIMIT).cause
 
 
 V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"

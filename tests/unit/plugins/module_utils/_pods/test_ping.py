@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._pods import latency, ping
-from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import Ended
+from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import CommandResult
 from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
 
 PAIR = HostPair("node1", "node2", "rail1", "read_lat", 18515)
@@ -28,12 +28,14 @@ NO_PING = 'exec failed: exec: "ping": executable file not found in $PATH'
 @pytest.mark.parametrize(
     ("ended", "latency_us", "cause", "skipped"),
     [
-        pytest.param(Ended(IPUTILS.format(3, 0) + TIMES, 0), 52, "", False, id="iputils"),
-        pytest.param(Ended(BUSYBOX, 0), 52, "", False, id="busybox"),
-        pytest.param(Ended(IPUTILS.format(1, 66.6667) + TIMES, 0), None, "66.6667% of 3", False, id="loss"),
-        pytest.param(Ended(IPUTILS.format(0, 100), 1, "exit code 1"), None, "100% of 3", False, id="no-answer"),
-        pytest.param(Ended("", None, NO_PING), None, NO_PING, True, id="no-ping"),
-        pytest.param(Ended("ping: socket: Operation not permitted\n", 2), None, "not permitted", True, id="no-rights"),
+        pytest.param(CommandResult(IPUTILS.format(3, 0) + TIMES, 0), 52, "", False, id="iputils"),
+        pytest.param(CommandResult(BUSYBOX, 0), 52, "", False, id="busybox"),
+        pytest.param(CommandResult(IPUTILS.format(1, 66.6667) + TIMES, 0), None, "66.6667% of 3", False, id="loss"),
+        pytest.param(CommandResult(IPUTILS.format(0, 100), 1, "exit code 1"), None, "100% of 3", False, id="no-answer"),
+        pytest.param(CommandResult("", None, NO_PING), None, NO_PING, True, id="no-ping"),
+        pytest.param(
+            CommandResult("ping: socket: Operation not permitted\n", 2), None, "not permitted", True, id="no-rights"
+        ),
     ],
 )
 def test_what_a_ping_prints_means(ended, latency_us, cause, skipped):
@@ -53,6 +55,6 @@ def test_packets_are_as_large_as_the_rails_mtu(mtu, address, size):
 
 
 def test_a_check_names_the_pings():
-    (check,) = latency.latency_checks([ping.read(PAIR, Ended(BUSYBOX, 0))], ping.CHECK)
+    (check,) = latency.latency_checks([ping.read(PAIR, CommandResult(BUSYBOX, 0))], ping.CHECK)
     assert (check["id"], check["status"]) == ("pod_ping", "ok")
     assert check["planned"] == "a pod on node2 answers pings"

@@ -11,11 +11,11 @@ import types
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Patience
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
 from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.place import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
-    Part,
+    RolloutPart,
     headline,
     look,
     newest_revision,
@@ -23,9 +23,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting, api_lost
 
-AGENT = Part("DaemonSet", "agent", "spiderpool")
-CONTROLLER = Part("Deployment", "controller", "spiderpool")
-COORDINATOR = Part("SpiderCoordinator", "default")
+AGENT = RolloutPart("DaemonSet", "agent", "spiderpool")
+CONTROLLER = RolloutPart("Deployment", "controller", "spiderpool")
+COORDINATOR = RolloutPart("SpiderCoordinator", "default")
 
 
 def daemon_set(want, updated, ready, generation=2, seen=None, most=2):
@@ -104,7 +104,7 @@ def test_the_coordinator_tells_its_reason_and_what_mends_it(status, done, cause,
 
 def test_a_job_that_failed_is_not_waited_for():
     row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
-    found = look(Part("Job", "init", "s"), {"metadata": {}, "status": {"conditions": [row]}}, [])
+    found = look(RolloutPart("Job", "init", "s"), {"metadata": {}, "status": {"conditions": [row]}}, [])
     assert (found.done, found.final) == (False, True)
     assert found.own.text == "BackoffLimitExceeded: too often"
 
@@ -164,7 +164,7 @@ class TestNodesThatAreDown:
 class TestNodesThatMustHaveAPod:
     """What a DaemonSet says of itself is 0 of 0 where no node takes its pods."""
 
-    PART = Part("DaemonSet", "agent", "spiderpool", ("node1", "node2", "node3"))
+    PART = RolloutPart("DaemonSet", "agent", "spiderpool", ("node1", "node2", "node3"))
     TAINT = types.MappingProxyType({"key": "gpu", "effect": "NoSchedule"})
 
     def look(self, pods, nodes, **template):
@@ -230,7 +230,7 @@ def test_only_what_was_never_reached_is_a_step():
             ({"ready": 2, "other": 1}, 37, False),
         ],
     ):
-        patience = Patience(10, 0)
+        patience = WaitBudget(10, 0)
         assert [bool(patience.see(ready, at)) for ready, at, _goes_on in seen] == [goes_on for *_see, goes_on in seen]
 
 
@@ -312,7 +312,7 @@ class Crashing(Fleet):
 def test_a_crash_loop_is_no_progress():
     fleet = Crashing(1, 40)
     outcome = Waiting(
-        fleet, [Part("Job", "init", "spiderpool")], 300, fleet.lines.append, lambda: fleet.now, fleet.sleep
+        fleet, [RolloutPart("Job", "init", "spiderpool")], 300, fleet.lines.append, lambda: fleet.now, fleet.sleep
     )
     assert outcome.until_ready().seconds == pytest.approx(300, abs=20)
     # A container that starts again in its pod is none either: what it reaches it has reached before.

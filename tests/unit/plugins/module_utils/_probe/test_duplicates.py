@@ -10,8 +10,8 @@ import struct
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import look
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_plan import (
-    Answer,
-    Question,
+    AddressQuery,
+    AddressReply,
     arp_probe,
     judge,
     read_frame,
@@ -31,8 +31,8 @@ def advertisement(mac, target, flags, *, option=True):
 
 def judged(heard, *, six=False, gateway=True, **more):
     address, gate = ("fd00::2", "fd00::1") if six else ("192.0.2.2", "192.0.2.1")
-    question = Question("rail1", "ens1np0", address, OWN, gate if gateway else "", **more)
-    answers = [Answer(gate if at == "gate" else address, mac, override) for at, mac, override in heard]
+    question = AddressQuery("rail1", "ens1np0", address, OWN, gate if gateway else "", **more)
+    answers = [AddressReply(gate if at == "gate" else address, mac, override) for at, mac, override in heard]
     (check,) = judge([question], {"rail1": answers}, {OWN, THIRD})
     return check
 
@@ -60,16 +60,16 @@ def test_a_solicitation_is_no_duplicate_address_detection():
 
 
 def test_answers_are_read_and_other_frames_are_not():
-    assert read_frame(advertisement(OTHER, "fd00::2", 0x60)) == Answer("fd00::2", OTHER, True)
-    assert read_frame(advertisement(GATE, "fd00::2", 0xC0)) == Answer("fd00::2", GATE, False)
-    assert read_frame(advertisement(OTHER, "fd00::2", 0x60, option=False)) == Answer("fd00::2", OTHER, True)
+    assert read_frame(advertisement(OTHER, "fd00::2", 0x60)) == AddressReply("fd00::2", OTHER, True)
+    assert read_frame(advertisement(GATE, "fd00::2", 0xC0)) == AddressReply("fd00::2", GATE, False)
+    assert read_frame(advertisement(OTHER, "fd00::2", 0x60, option=False)) == AddressReply("fd00::2", OTHER, True)
     assert read_frame(solicitation(OTHER, "fe80::1", "fd00::2")) is None
     assert read_frame(b"") is None
     assert read_frame(bytes(12) + b"\x08\x06" + bytes(8)) is None
     # A request of the holder is as good as its reply.
     request = arp_probe(OTHER, "192.0.2.9")
     claimed = request[:28] + socket.inet_aton("192.0.2.2") + request[32:]
-    assert read_frame(claimed) == Answer("192.0.2.2", OTHER)
+    assert read_frame(claimed) == AddressReply("192.0.2.2", OTHER)
 
 
 def test_who_answers_decides():

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import Have, Netdev, Rail, Want
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import (
+    Netdev,
+    RdmaOptions,
+    RdmaRail,
+    RdmaState,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan import (
     HEADER,
     LINK_FOLDER,
@@ -17,7 +22,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan impor
 )
 
 PCI = "0000:1b:00.0"
-RAIL = Rail("rail1", "ens1np0", PCI, 4200)
+RAIL = RdmaRail("rail1", "ens1np0", PCI, 4200)
 LINK = f"{LINK_FOLDER}/05-railops-rail1.link"
 ROCE = ("ib_uverbs", "rdma_ucm")
 NAMED = {MODULES_FILE: HEADER + "".join(f"{name}\n" for name in ROCE)}
@@ -31,7 +36,7 @@ def have(*netdevs, **changes):
         "netdevs": netdevs,
     }
     changes["files"] = {**NAMED, **changes.get("files", {})} if changes.get("files") != {} else {}
-    return Have(**{**values, **changes})
+    return RdmaState(**{**values, **changes})
 
 
 def statuses(plan):
@@ -39,28 +44,28 @@ def statuses(plan):
 
 
 def test_infiniband_needs_ipoib_and_umad():
-    assert plan_host(Want(network="infiniband"), have()).load == ["ib_umad", "ib_ipoib"]
+    assert plan_host(RdmaOptions(network="infiniband"), have()).load == ["ib_umad", "ib_ipoib"]
 
 
 @pytest.mark.parametrize(("rdma_mode", "load"), [("shared", ("ib_umad",)), ("exclusive", ()), ("", ())])
 def test_pods_that_share_a_device_need_umad(rdma_mode, load):
-    assert plan_host(Want(rdma_mode=rdma_mode), have()).load == list(load)
+    assert plan_host(RdmaOptions(rdma_mode=rdma_mode), have()).load == list(load)
 
 
 def test_a_module_built_into_the_kernel_is_there():
-    plan = plan_host(Want(modules=("ib-core",)), have(builtin=frozenset({"ib_core"}), files={MODULES_FILE: "x"}))
+    plan = plan_host(RdmaOptions(modules=("ib-core",)), have(builtin=frozenset({"ib_core"}), files={MODULES_FILE: "x"}))
     assert plan.load == []
     assert plan.files == {MODULES_FILE: HEADER + "ib_core\n"}
 
 
 def test_a_module_that_the_kernel_does_not_have_is_told_with_its_remedy():
-    plan = plan_host(Want(modules=("ib_ipoib",)), have(available=frozenset(), loaded=frozenset()))
+    plan = plan_host(RdmaOptions(modules=("ib_ipoib",)), have(available=frozenset(), loaded=frozenset()))
     assert "no module ib_ipoib" in plan.problems[0].problem
     assert "linux-modules-extra" in plan.problems[0].fix
 
 
 def test_a_renamed_card_waits_for_the_reboot():
-    plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens27np0", PCI)))
+    plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens27np0", PCI)))
     assert plan.files == {LINK: link_text("rail1", PCI, "ens1np0", "name")}
     assert plan.reboot_reasons == [f"the interface at {PCI} is ens27np0 and becomes ens1np0 when the host starts"]
     assert statuses(plan)["rdma_name", "rail1"] == "deviation"
@@ -68,44 +73,44 @@ def test_a_renamed_card_waits_for_the_reboot():
 
 def test_after_the_reboot_it_is_done():
     files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens1np0", PCI), files=files))
+    plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens1np0", PCI), files=files))
     assert (plan.changed, plan.reboot_reasons) == (False, [])
     assert statuses(plan)["rdma_name", "rail1"] == "ok"
 
 
 def test_a_name_that_another_card_has_is_refused():
-    plan = plan_host(Want(rails=(RAIL,)), have(Netdev("ens27np0", PCI), Netdev("ens1np0", "0000:03:00.0")))
+    plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens27np0", PCI), Netdev("ens1np0", "0000:03:00.0")))
     assert "belongs to the interface at 0000:03:00.0" in plan.problems[0].problem
 
 
 def test_a_card_that_is_not_there_is_a_deviation_and_keeps_its_file():
-    plan = plan_host(Want(rails=(RAIL,)), have())
+    plan = plan_host(RdmaOptions(rails=(RAIL,)), have())
     assert LINK in plan.files
     assert plan.problems == []
     assert statuses(plan)["rdma_name", "rail1"] == "deviation"
 
 
 def test_rails_without_an_address_are_left_alone_unless_pinned():
-    rail = Rail("rail1", "ens1np0")
-    assert plan_host(Want(rails=(rail,)), have(Netdev("ens1np0", PCI))).files == {}
-    pinned = plan_host(Want(rails=(rail,), pin=True), have(Netdev("ens1np0", PCI)))
+    rail = RdmaRail("rail1", "ens1np0")
+    assert plan_host(RdmaOptions(rails=(rail,)), have(Netdev("ens1np0", PCI))).files == {}
+    pinned = plan_host(RdmaOptions(rails=(rail,), pin=True), have(Netdev("ens1np0", PCI)))
     assert f"Path=pci-{PCI}\n" in pinned.files[LINK]
     assert pinned.reboot_reasons == []
 
 
 def test_the_file_of_a_rail_that_is_gone_is_removed():
     files = {f"{LINK_FOLDER}/05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0", "altname")}
-    plan = plan_host(Want(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
+    plan = plan_host(RdmaOptions(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
     assert plan.files == {f"{LINK_FOLDER}/05-railops-rail9.link": None}
     assert plan.drop_names == [("enp9", "ens9np0")]
 
 
 def test_absent_takes_back_what_present_wrote():
     files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(Want(present=False), have(Netdev("ens1np0", PCI), files=files))
+    plan = plan_host(RdmaOptions(present=False), have(Netdev("ens1np0", PCI), files=files))
     assert plan.files == {LINK: None, MODULES_FILE: None}
     assert "ens1np0" in plan.reboot_reasons[0]
-    assert plan_host(Want(present=False), have(files={})).changed is False
+    assert plan_host(RdmaOptions(present=False), have(files={})).changed is False
 
 
 @pytest.mark.parametrize(
@@ -124,16 +129,16 @@ def test_ipoib_mtu(mode, port_mtu, limit):
 
 def test_roces_mtu_on_ipoib_is_refused_with_the_right_one():
     device = Netdev("ens1np0", PCI, infiniband=True, ipoib_mode="datagram", port_mtu=4096)
-    plan = plan_host(Want(network="infiniband", rails=(RAIL,)), have(device))
+    plan = plan_host(RdmaOptions(network="infiniband", rails=(RAIL,)), have(device))
     assert "4200 is more than ens1np0 can carry: 4092" in plan.problems[0].problem
     assert "fabric_mtu to 4092" in plan.problems[0].fix
-    good = plan_host(Want(network="infiniband", rails=(Rail("rail1", "ens1np0", PCI, 4092),)), have(device))
+    good = plan_host(RdmaOptions(network="infiniband", rails=(RdmaRail("rail1", "ens1np0", PCI, 4092),)), have(device))
     assert good.problems == []
     assert statuses(good)["rdma_ipoib_mtu", "rail1"] == "ok"
 
 
 def test_the_mtu_of_ethernet_is_not_ipoibs_business():
-    plan = plan_host(Want(network="infiniband", rails=(RAIL,)), have(Netdev("ens1np0", PCI)))
+    plan = plan_host(RdmaOptions(network="infiniband", rails=(RAIL,)), have(Netdev("ens1np0", PCI)))
     assert ("rdma_ipoib_mtu", "rail1") not in statuses(plan)
 
 
@@ -154,7 +159,7 @@ RULED = [
 def test_a_rule_of_udev_that_names_the_card_is_refused_by_its_file(rule, refused):
     path = "/etc/udev/rules.d/70-persistent-net.rules"
     card = Netdev("ens1", PCI, mac="00:00:5e:00:53:01", driver="mlx5_core")
-    plan = plan_host(Want(rails=(RAIL,), naming="name"), have(card, rules={path: f"# mine\n{rule}\n"}))
+    plan = plan_host(RdmaOptions(rails=(RAIL,), naming="name"), have(card, rules={path: f"# mine\n{rule}\n"}))
     assert [(path in trouble.problem, 'NAME="lan0"' in trouble.problem) for trouble in plan.problems] == [
         (True, True)
     ] * refused

@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.across import CHECK, judge, sample
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Target
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoTarget
 
 
 def pair(rail, other, family):
     address = f"2001:db8::{other}" if family == 6 else f"192.0.2.{other}"
-    return Target(CHECK, rail, "ens1np0", "source", address, other=other)
+    return EchoTarget(CHECK, rail, "ens1np0", "source", address, other=other)
 
 
 RAILS = [f"rail{number}" for number in range(1, 9)]

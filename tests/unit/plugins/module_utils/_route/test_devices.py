@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import devices
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot, standing_on
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot, standing_on
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
 WANT = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
@@ -58,7 +58,7 @@ def host(monkeypatch):
         monkeypatch.setattr(devices, "Socket", Played)
         monkeypatch.setattr(devices, "other_namespaces", dict)
         above = devices.standing(WANT, {"ens1np0": PORT})
-        return Host(Snapshot({"ens1np0": PORT, **above}, frozenset(), frozenset(), frozenset(), {}))
+        return RouteHost(Snapshot({"ens1np0": PORT, **above}, frozenset(), frozenset(), frozenset(), {}))
 
     return made
 

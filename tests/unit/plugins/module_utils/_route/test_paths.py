@@ -14,9 +14,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
     Hop,
-    Host,
     Link,
     Route,
+    RouteHost,
     Rule,
     Snapshot,
 )
@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     BOUND,
     TCP,
     UNBOUND,
-    Asked,
+    LookupResult,
     PathState,
     targets_of,
 )
@@ -65,7 +65,7 @@ HELD = (Address("ens1np0", 4, "192.0.2.2", 27), Address("ens2np0", 4, "192.0.2.3
 
 def host_of(rules=(), links=LINKS, held=HELD, routes=()):
     snapshot = Snapshot(links, frozenset(), frozenset(routes), frozenset(rules), {})
-    return Host(snapshot, names={name: name for name in links}, addresses=frozenset(held))
+    return RouteHost(snapshot, names={name: name for name in links}, addresses=frozenset(held))
 
 
 NEAR = neighbors_of([NEIGHBOR])
@@ -96,7 +96,7 @@ def state_of(match=None, plain=None, *, rules=(OURS, MAIN), only=(), **host):
             answers = (match or right, plain or match or right) if changed else (right, right)
             errors = [item for item in answers if isinstance(item, int)]
             routes = (None if isinstance(item, int) else item for item in answers)
-            asked.append(Asked(target, flow, *routes, errors[0] if errors else 0))
+            asked.append(LookupResult(target, flow, *routes, errors[0] if errors else 0))
     return PathState(host_of(rules, **host), tuple(asked))
 
 

@@ -8,7 +8,13 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._route import tcp
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome, Target, answer, checksum, packet
+from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
+    EchoOutcome,
+    EchoTarget,
+    answer,
+    checksum,
+    packet,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     checks_of,
     names_of,
@@ -53,9 +59,9 @@ def test_gateways_and_neighbors_of_the_same_rail_and_family_are_asked():
         ("ping_neighbor", "192.0.2.2", "192.0.2.34"),
         ("ping_neighbor", "2001:db8::2", "2001:db8:2::2"),
     ]
-    assert ["peers" in check for check in checks_of(found, [Outcome(knocks=1)] * 3)] == [False, True, True]
-    assert checks_of(found[1:2], [Outcome(knocks=1)])[0]["peers"] == ["node2"]
-    assert "peers" not in checks_of(found[1:2], [Outcome(answered=True)])[0]
+    assert ["peers" in check for check in checks_of(found, [EchoOutcome(knocks=1)] * 3)] == [False, True, True]
+    assert checks_of(found[1:2], [EchoOutcome(knocks=1)])[0]["peers"] == ["node2"]
+    assert "peers" not in checks_of(found[1:2], [EchoOutcome(answered=True)])[0]
     assert [target.size for target in targets_of(WANT, names_of(WANT), full_size=True)] == [0, 4200]
 
 
@@ -68,21 +74,23 @@ def test_a_pci_address_is_turned_into_a_name(tmp_path):
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        pytest.param(Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), "VLAN", id="gateway"),
-        pytest.param(Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9"), "between the leaves", id="other"),
-        pytest.param(Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200), "MTU", id="mtu"),
+        pytest.param(EchoTarget("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), "VLAN", id="gateway"),
+        pytest.param(
+            EchoTarget("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9"), "between the leaves", id="other"
+        ),
+        pytest.param(EchoTarget("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200), "MTU", id="mtu"),
     ],
 )
 def test_silence_is_a_deviation_with_its_fix(target, says):
-    (check,) = checks_of([target], [Outcome(knocks=3)])
+    (check,) = checks_of([target], [EchoOutcome(knocks=3)])
     assert check["status"] == "deviation"
     assert says in check["fix"]
-    (good,) = checks_of([target], [Outcome(answered=True, sent=1, received=1, best=0.0002)])
+    (good,) = checks_of([target], [EchoOutcome(answered=True, sent=1, received=1, best=0.0002)])
     assert (good["status"], good["observed"]) == ("ok", "answer in 0.2 ms")
 
 
-GATEWAY = Target("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200)
-HOST = Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="node2")
+GATEWAY = EchoTarget("ping_gateway_mtu", "rail1", "a", "192.0.2.2", "192.0.2.1", 4200)
+HOST = EchoTarget("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="node2")
 
 
 @pytest.mark.parametrize(
@@ -96,15 +104,15 @@ HOST = Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9", peer="nod
     ],
 )
 def test_loss_is_judged_between_hosts_and_told_of_gateways(target, received, limit, status):
-    (check,) = checks_of([target], [Outcome(answered=True, knocks=1, sent=10, received=received)], limit)
+    (check,) = checks_of([target], [EchoOutcome(answered=True, knocks=1, sent=10, received=received)], limit)
     assert check["status"] == status
     assert f"{10 - received} of 10 lost" in check["observed"]
     assert check.get("peers") == (["node2"] if status == "deviation" else None)
 
 
-LEAF, FULL = Target("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), GATEWAY
-BEYOND = Target("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.34", peer="node2", via="192.0.2.1")
-BEYOND_FULL = Target("ping_neighbor_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34", 4200, "node2", via="192.0.2.1")
+LEAF, FULL = EchoTarget("ping_gateway", "rail1", "a", "192.0.2.2", "192.0.2.1"), GATEWAY
+BEYOND = EchoTarget("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.34", peer="node2", via="192.0.2.1")
+BEYOND_FULL = EchoTarget("ping_neighbor_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34", 4200, "node2", via="192.0.2.1")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ BEYOND_FULL = Target("ping_neighbor_mtu", "rail1", "a", "192.0.2.2", "192.0.2.34
 )
 def test_a_gateway_without_echoes_is_judged_by_arp_and_by_what_it_forwards(answered, arp, statuses):
     targets = [LEAF, FULL, BEYOND, BEYOND_FULL]
-    outcomes = [Outcome(answered=target in answered, knocks=3) for target in targets]
+    outcomes = [EchoOutcome(answered=target in answered, knocks=3) for target in targets]
     checks = checks_of(targets, outcomes, wire=lambda wanted: dict.fromkeys(wanted, "00:00:5e:00:53:01") if arp else {})
     assert [check["status"] for check in checks[:2]] == statuses
 
@@ -136,7 +144,7 @@ def test_only_neighbors_outside_the_subnet_are_behind_the_gateway():
 
 def test_tcp_that_is_dropped_on_one_rail_is_a_deviation_and_on_all_a_warning():
     two, dead = (
-        Target("ping_neighbor", rail, "b", "192.0.2.66", "192.0.2.98", peer="node2") for rail in ("rail2", "rail3")
+        EchoTarget("ping_neighbor", rail, "b", "192.0.2.66", "192.0.2.98", peer="node2") for rail in ("rail2", "rail3")
     )
     for results, statuses in (
         ({BEYOND: "", two: ""}, ["ok", "ok", "skipped"]),

@@ -17,10 +17,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._management_network i
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
     Hop,
-    Host,
     Link,
     Op,
     Route,
+    RouteHost,
     Rule,
     Snapshot,
     as_data,
@@ -51,7 +51,7 @@ def host_of(*names, addresses=(), routes=(), rules=(), link=None, **more):
     links = {name: Link(name, 1500, False, max_mtu=9978, **(link or {})) for name in names}
     own = frozenset(item for item in addresses if item.interface in links or item.protocol == 143)
     snapshot = Snapshot(links, own, frozenset(routes), frozenset(rules), more.pop("sysctls", {}))
-    return Host(snapshot, names={name: name for name in names}, addresses=frozenset(addresses), **more)
+    return RouteHost(snapshot, names={name: name for name in names}, addresses=frozenset(addresses), **more)
 
 
 def params(**values):
@@ -574,11 +574,11 @@ def test_what_stands_on_a_port_is_lowered_by_the_kernel_and_raised_after_its_por
     )
     assert [op.what.name for phase in steps(high, low) for op in phase] == ["ens1np0"]
     assert [op.what.name for phase in steps(low, high) for op in phase] == ["ens1np0", "a0"]
-    done = plan(Host(high, names={"ens1np0": "ens1np0"}), adopt_ports=["ens1np0"])
+    done = plan(RouteHost(high, names={"ens1np0": "ens1np0"}), adopt_ports=["ens1np0"])
     assert done.before["links"] == ["a0 mtu 9000 up", "ens1np0 mtu 9000 up"]
     assert done.after["links"] == ["a0 mtu 4200 up", "ens1np0 mtu 4200 up"]
     with pytest.raises(InputError, match="a0 with 9000"):
-        plan(Host(high, names={"ens1np0": "ens1np0"}))
+        plan(RouteHost(high, names={"ens1np0": "ens1np0"}))
 
 
 def test_a_fabric_with_other_bases_claims_those_numbers_and_takes_its_old_ones_away():

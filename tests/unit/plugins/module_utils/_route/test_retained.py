@@ -11,10 +11,10 @@ import dataclasses
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import RouteHost as Files
 from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
 from ansible_collections.railops.rdma.plugins.module_utils._route import retained
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Host, Link, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._route.own import exactly
 from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 from ansible_collections.railops.rdma.plugins.module_utils._route.wanted import wanted
@@ -38,7 +38,7 @@ PARAMS = {
 def planned(want):
     names = {rail.asked for rail in want.rails}
     links = {name: Link(name, 4200, True) for name in names}
-    found = wanted(want, Host(Snapshot(links, *[frozenset()] * 3, {}), names={name: name for name in names}))
+    found = wanted(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names={name: name for name in names}))
     return found.addresses, {exactly(route) for route in found.routes}, found.rules
 
 

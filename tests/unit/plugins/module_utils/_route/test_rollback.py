@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._programs import NO_ANSWER, Ran
+from ansible_collections.railops.rdma.plugins.module_utils._programs import NO_ANSWER, ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback, run
 
 
@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route import rollbac
 def test_a_unit_that_may_still_start_gets_no_second_timer_beside_it(monkeypatch, status, own):
     asked, detached = [], []
     monkeypatch.setattr(rollback, "_systemd_runs_this", lambda: True)
-    monkeypatch.setattr(rollback, "ask", lambda argv, **_more: asked.append(argv) or Ran(status, "", ""))
+    monkeypatch.setattr(rollback, "ask", lambda argv, **_more: asked.append(argv) or ProgramResult(status, "", ""))
     monkeypatch.setattr(rollback, "detach", detached.append)
     rollback._start("/run/x", "abc")
     assert asked[0][0] == "systemd-run"

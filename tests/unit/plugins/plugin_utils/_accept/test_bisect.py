@@ -17,10 +17,10 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
     SHIFTS,
     TOGETHER,
     UNCLEAR,
-    Ask,
     Narrow,
     Need,
     Run,
+    RunRequest,
     ring,
 )
 
@@ -57,7 +57,7 @@ class Played:
     def find(self, *groups):
         """Ask until nothing is missing; every round makes all runs that were asked for."""
         while True:
-            ask = Ask(lambda run: self.results.get(run.key))
+            ask = RunRequest(lambda run: self.results.get(run.key))
             narrow = Narrow(ask, "write_bw", self.leaves)
             try:
                 runs = [Run("write_bw", group, self.rails) for group in groups or [self.hosts]]
