@@ -18,7 +18,7 @@ from ..modules.acceptance import DOCUMENTATION
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
 from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
-from ..plugin_utils._accept.ends import Test, ring_of
+from ..plugin_utils._accept.endpoints import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, STAGES, AcceptStep, StepGroup, walk
 from ..plugin_utils._arguments import arguments, documented, forks
 from ..plugin_utils._host_plan import read_host_plan, read_plan

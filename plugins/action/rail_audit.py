@@ -16,7 +16,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
 from ..module_utils._check import NOT_LOOKED_AT
-from ..module_utils._cluster.machines import HOST_KEYS
+from ..module_utils._cluster.node_identity import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._validation import line

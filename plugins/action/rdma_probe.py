@@ -12,7 +12,7 @@ from ..module_utils._check import skipped
 from ..module_utils._fabric.shapes import planned_rails
 from ..module_utils._probe.schedule import schedule, seconds
 from ..modules.rdma_probe import ARGUMENT_SPEC
-from ..plugin_utils._accept.ends import address_of, tests_of
+from ..plugin_utils._accept.endpoints import address_of, tests_of
 from ..plugin_utils._arguments import arguments, forks
 from ..plugin_utils._host_plan import read_host_plan
 from ..plugin_utils._localhost import FabricAction

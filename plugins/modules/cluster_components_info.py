@@ -176,8 +176,8 @@ calico_set:
   sample: {}
 """
 
-from ..module_utils._cluster.library import NEEDS, spec_of
-from ..module_utils._cluster.survey_run import run
+from ..module_utils._cluster.components_run import run
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
 
 

@@ -176,8 +176,8 @@ prefixes:
   sample: []
 """
 
-from ..module_utils._cluster.library import NEEDS, spec_of
 from ..module_utils._cluster.nodes_run import run
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
 
 

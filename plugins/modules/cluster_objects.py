@@ -191,8 +191,8 @@ checks:
       fix: Run the playbook railops.rdma.cluster.
 """
 
-from ..module_utils._cluster.library import NEEDS, spec_of
 from ..module_utils._cluster.objects_run import run
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
 
 

@@ -145,7 +145,7 @@ stderr:
   sample: ""
 """
 
-from ..module_utils._cluster.library import NEEDS, spec_of
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
 from ..module_utils._pods.wait_run import run
 

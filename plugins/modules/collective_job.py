@@ -116,7 +116,7 @@ objects:
 
 import typing as t
 
-from ..module_utils._cluster.library import NEEDS, spec_of
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import read_facts
 from ..module_utils._module import run_module

@@ -71,7 +71,7 @@ emptied:
 """
 
 from ..module_utils._module import run_module
-from ..module_utils._rdma.busy import SPEC, run
+from ..module_utils._rdma.workload import SPEC, run
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ missing:
 """
 
 from ..module_utils._cluster.gate_run import run
-from ..module_utils._cluster.library import NEEDS, spec_of
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
 
 

@@ -77,7 +77,7 @@ values_for_helm:
   sample: {"tlsCa": "...", "tlsCert": "...", "tlsKey": "..."}
 """
 
-from ..module_utils._cluster.library import spec_of
+from ..module_utils._cluster.requirements import spec_of
 from ..module_utils._cluster.tls_run import NEEDS, run
 from ..module_utils._module import run_module
 

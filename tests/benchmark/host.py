@@ -32,8 +32,8 @@ def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
     from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._management_network import query, read_management_network
+    from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
-    from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
 
     times = []
     for _round in range(rounds):

@@ -26,7 +26,7 @@ from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, pool
 from kubernetes.config import incluster_config
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, pace, preflight, run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, preflight, rate_limit, run
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -318,8 +318,8 @@ class TestFaults:
         self, objects: Run, live: Live, fabric: str, double: ApiDouble, paced: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # All times a seventh of the real ones; without pace, nothing is ever slow.
-        monkeypatch.setattr(pace, "SLOW_SECONDS", 0.3 if paced else 60)
-        monkeypatch.setattr(pace, "QUICK_SECONDS", 0.06)
+        monkeypatch.setattr(rate_limit, "SLOW_SECONDS", 0.3 if paced else 60)
+        monkeypatch.setattr(rate_limit, "QUICK_SECONDS", 0.06)
         webhook = Overworked(seconds=0.24, patience=1.5)
         double.faults.append(webhook)
         wanted = fabric_of(fabric, (1, 2, 3), 6)

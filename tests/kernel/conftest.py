@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import decode, retained, rollback
+from ansible_collections.railops.rdma.plugins.module_utils._route import decode, managed_state, rollback
 from ansible_collections.railops.rdma.tests.kernel import managers
 
 
@@ -31,7 +31,7 @@ def pytest_runtest_setup(item):
 def shared_files(tmp_path_factory):
     """The same for what is made once for several tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retained, "ROOT", str(tmp_path_factory.mktemp("shared")))
+        patch.setattr(managed_state, "ROOT", str(tmp_path_factory.mktemp("shared")))
         yield
 
 
@@ -40,7 +40,7 @@ def own_files(monkeypatch, tmp_path_factory):
     """A folder that hosts of namespaces keep their own files in: /etc, /var and /run are the machine's."""
     if os.geteuid() == 0:
         root = tmp_path_factory.mktemp("own")
-        monkeypatch.setattr(retained, "ROOT", str(root))
+        monkeypatch.setattr(managed_state, "ROOT", str(root))
         monkeypatch.setattr(rollback, "STATE_FOLDER", str(root / "run/timers"))
         return root
     return None

@@ -27,8 +27,8 @@ from module_args import module_args
 from returned import returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import Host as Files
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost as Files
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 
 CLONE_NEWNET = 0x40000000

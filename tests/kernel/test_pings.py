@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoRun, EchoTarget
+from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoRun, EchoTarget
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of

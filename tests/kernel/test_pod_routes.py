@@ -26,7 +26,7 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import DECLARED, POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import node_of
-from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.configs import pod_networks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nv_ipam import files

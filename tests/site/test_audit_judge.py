@@ -20,7 +20,7 @@ import pytest
 import state as lab_state
 from topology import MANAGEMENT
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
 from ansible_collections.railops.rdma.tests.kernel.judge import End, Judge, Way, ways_of
@@ -35,7 +35,7 @@ HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
 
 def configured(files: str, plan: dict) -> dict:
     """Run policy_route in this process, with a folder in place of the machine's own files."""
-    retained.ROOT = files
+    managed_state.ROOT = files
     return call_module(policy_route, plan)
 
 

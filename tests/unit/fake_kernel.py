@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback, run
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoOutcome
+from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoOutcome
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRejected
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,

@@ -21,19 +21,19 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, paths, ping
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import Outcome
+from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
+from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoOutcome
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     DEFAULT,
     MAIN_TABLE,
-    Host,
     Link,
     Route,
+    RouteHost,
     Rule,
     Snapshot,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbors_of, parse_want
-from ansible_collections.railops.rdma.plugins.module_utils._route.wanted import wanted
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import same_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import HostPlace, with_causes
@@ -70,9 +70,9 @@ class Machine:
         self.devices = {rail: {"state": "ACTIVE", "phys": "LinkUp", "layer": "Ethernet"} for rail in RAILS}
 
     @staticmethod
-    def _host(snapshot: Snapshot) -> Host:
+    def _host(snapshot: Snapshot) -> RouteHost:
         names = {name: name for name in snapshot.links}
-        return Host(snapshot, names=names, addresses=snapshot.addresses)
+        return RouteHost(snapshot, names=names, addresses=snapshot.addresses)
 
     def change(self, **parts: t.Any) -> None:
         """Replace parts of the network."""
@@ -104,7 +104,7 @@ class Machine:
         table = any(route.table == 1000 + int(rail[-1]) for route in self.now.routes)
         return held and self.rule(rail) and table
 
-    def asked(self, target: paths.Target, flow: str) -> paths.Asked:
+    def asked(self, target: paths.PathTarget, flow: str) -> paths.LookupResult:
         """Answer as the kernel would: by the rail's table where its rule leads there, else by main."""
         own = [route for route in self.now.routes if route.table == target.table and bool(route.gateway)]
         if not target.gateway:
@@ -119,7 +119,7 @@ class Machine:
         else:
             bound = [route for route in main if route.interface == target.interface]
             found = next(iter(bound if flow == paths.BOUND else main), away)
-        return paths.Asked(target, flow, found, found)
+        return paths.LookupResult(target, flow, found, found)
 
     def rdma(self) -> dict[str, t.Any]:
         """Return what the module rdma_info would read."""
@@ -203,16 +203,16 @@ class Fleet:
             found += ping.own_echo([4], t.cast("t.Any", Silent()))
         return [*found, skipped("cable_leaf", "The plan names no leaf.")]
 
-    def _outcome(self, machine: Machine, target: t.Any) -> Outcome:
+    def _outcome(self, machine: Machine, target: t.Any) -> EchoOutcome:
         held = any(item.address == target.source for item in machine.now.addresses)
         if not held:
-            return Outcome(error=f"cannot send from {target.source}: Cannot assign requested address")
+            return EchoOutcome(error=f"cannot send from {target.source}: Cannot assign requested address")
         if target.peer:
             good = self.reaches(machine.name, target.peer, target.rail, target.size)
         else:
             leaf = target.rail not in self.dead and not (target.rail in self.small and target.size > 1500)
             good = leaf and machine.sends(target.rail, target.size)
-        return Outcome(good, 10, 10 if good else 0, 10 if good else 0, 0.0002)
+        return EchoOutcome(good, 10, 10 if good else 0, 10 if good else 0, 0.0002)
 
     @staticmethod
     def _health(machine: Machine, rail: str, errors: int) -> dict[str, t.Any]:

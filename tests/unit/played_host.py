@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 
 def command(argv: list[str], text: str = "") -> ProgramResult:

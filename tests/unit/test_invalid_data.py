@@ -27,7 +27,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import
 from ansible_collections.railops.rdma.plugins.module_utils._pods import latency
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode, network_checks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import CommandResult
-from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import COMMANDS, inside_checks
+from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered

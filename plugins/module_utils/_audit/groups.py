@@ -36,8 +36,8 @@ from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
-from .._route.want import parse_want
-from .wire import answers_at
+from .._route.route_options import parse_want
+from .address_lookup import answers_at
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule

@@ -31,13 +31,13 @@ from .._route import run as route_run
 from .._route.checks import gone, leaving_checks
 from .._route.decode import pyroute2_problem
 from .._route.kernel import Kernel
-from .._route.own import Ownership
+from .._route.ownership import Ownership
 from .._route.path_checks import foreign_check
 from .._route.path_kernel import foreign_routes
 from .._route.problems import problems_of
-from .._route.want import RailOptions, named, parse_want, without
+from .._route.route_options import RailOptions, named, parse_want, without
 from . import renumbered
-from .disturb import look_at_drift, look_at_work
+from .disruption import look_at_drift, look_at_work
 from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
 from .ports import port_checks
 

@@ -22,8 +22,8 @@ from .._fabric.numbers import vlan_interface
 from .._files import Sysfs
 from .._management_network import read_management_network
 from .._persist.host import PersistHost
+from .._route.managed_state import read_retained
 from .._route.model import PROTOCOL, PROTOCOL_NAME
-from .._route.retained import read_retained
 
 if t.TYPE_CHECKING:
     from .._management_network import ManagementNetwork

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from .._errors import Problem
 from .._fabric.labels import RESOURCE_PREFIX
 from .components import DEVICE_PLUGIN, KINDS, MULTUS, NV_IPAM, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, containers
-from .ground import CONFIGURATIONS, PROGRAMS, USUAL
 from .model import Json, below
 from .nodes import resource
+from .prerequisites import CONFIGURATIONS, PROGRAMS, USUAL
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 

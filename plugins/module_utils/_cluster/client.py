@@ -16,11 +16,11 @@ import time
 import typing as t
 
 from .._errors import RdmaError
-from . import answers, library
+from . import api_errors, requirements
 from .model import FIELD_MANAGER, Json, Ref
-from .pace import RateLimit
+from .rate_limit import RateLimit
 
-if not library.KUBERNETES_ERROR:
+if not requirements.KUBERNETES_ERROR:
     import urllib3.exceptions
 
 C = t.TypeVar("C", bound="Cluster")
@@ -60,13 +60,15 @@ class Cluster:
         self._params = params
         self._retry_seconds = retry_seconds
         self._timeout = _ANSWER_SECONDS
-        made = library.load(params)
+        made = requirements.load(params)
         made.connection_pool_maxsize = THREADS
         self._pace = RateLimit(THREADS)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
-        self._client = library.dynamic.DynamicClient(library.client.ApiClient(made), discoverer=library.Kinds)
+        self._client = requirements.dynamic.DynamicClient(
+            requirements.client.ApiClient(made), discoverer=requirements.Kinds
+        )
         self._met = False
 
     def __enter__(self: C) -> C:
@@ -142,7 +144,7 @@ class Cluster:
         """Return one object, or None; also when the API does not serve its kind."""
         try:
             return t.cast("Json", self._tried(functools.partial(self._send, "get", self._path(ref)), str(ref)))
-        except answers.NotFound:
+        except api_errors.NotFound:
             return None
 
     def _path(self, ref: Ref) -> str:
@@ -152,14 +154,14 @@ class Cluster:
         """
         resource = self.resource(ref.api_version, ref.kind)
         if resource is None:
-            raise answers.NotFound(str(ref))
+            raise api_errors.NotFound(str(ref))
         return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
 
     def namespace_phase(self, name: str) -> str:
         """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
         try:
             found = self.one("v1", "Namespace", name)
-        except answers.Forbidden:
+        except api_errors.Forbidden:
             return "Unknown"
         if found is None:
             return "Missing"
@@ -177,7 +179,7 @@ class Cluster:
             return True
         try:
             done = self._tried(lambda: self._send("post", review.path(), body), "the own permissions")
-        except answers.Forbidden:
+        except api_errors.Forbidden:
             return True
         return bool((done.get("status") or {}).get("allowed"))
 
@@ -208,9 +210,9 @@ class Cluster:
         def send() -> None:
             try:
                 self._send("post", path, body)
-            except library.client.ApiException as exc:
+            except requirements.client.ApiException as exc:
                 # The answer to an earlier try was lost: it is there.
-                if exc.status != 409 or answers.status_of(exc).get("reason") != "AlreadyExists":
+                if exc.status != 409 or api_errors.status_of(exc).get("reason") != "AlreadyExists":
                     raise
 
         self._tried(send, str(ref))
@@ -233,9 +235,9 @@ class Cluster:
         def send() -> None:
             try:
                 self._send("delete", path, body)
-            except library.client.ApiException as exc:
+            except requirements.client.ApiException as exc:
                 if exc.status in (404, 409):
-                    raise answers.NotFound(str(ref)) from exc
+                    raise api_errors.NotFound(str(ref)) from exc
                 raise
 
         self._tried(self._paced(send), str(ref))
@@ -253,9 +255,9 @@ class Cluster:
         def send() -> Json:
             try:
                 return self._send("patch", path, patch, f"application/{content}+json")
-            except library.client.ApiException as exc:
+            except requirements.client.ApiException as exc:
                 if exc.status == 409 and "resourceVersion" in patch["metadata"]:
-                    raise answers.VersionConflict(str(ref)) from exc
+                    raise api_errors.VersionConflict(str(ref)) from exc
                 raise
 
         return t.cast("Json", self._tried(self._paced(send), str(ref)))
@@ -295,21 +297,21 @@ class Cluster:
         pause = 0.1
         while True:
             try:
-                return answers.answered(call)
-            except library.client.ApiException as exc:
+                return api_errors.answered(call)
+            except requirements.client.ApiException as exc:
                 if UNTRUSTED in str(exc.reason):
                     text = f"The certificate of the API at {self.host} is not trusted: {_beginning(exc.reason)}."
                     raise RdmaError(text, _TRUST, code=0) from exc
-                status = answers.status_of(exc)
-                clashes = answers.conflict_fields(status)
+                status = api_errors.status_of(exc)
+                clashes = api_errors.conflict_fields(status)
                 home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
                 if exc.status == 404 and not home:
-                    raise answers.NotFound(what) from exc
+                    raise api_errors.NotFound(what) from exc
                 if clashes and ref is not None:
-                    raise answers.FieldConflict(str(ref), clashes) from exc
-                wait = answers.after(exc, pause)
-                if not answers.worth_another(exc.status, status) or time.monotonic() + wait > until:
-                    raise answers.refused(what, exc.status, status) from exc
+                    raise api_errors.FieldConflict(str(ref), clashes) from exc
+                wait = api_errors.after(exc, pause)
+                if not api_errors.worth_another(exc.status, status) or time.monotonic() + wait > until:
+                    raise api_errors.refused(what, exc.status, status) from exc
             except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
                 wait = pause
                 if time.monotonic() + wait > until:

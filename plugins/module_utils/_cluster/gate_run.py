@@ -19,7 +19,7 @@ from .._fabric.lock import read_lock
 from .._fabric.shapes import Verdict
 from .._validation import FILE, excerpt, parsed
 from . import gate
-from .answers import NotFound, VersionConflict
+from .api_errors import NotFound, VersionConflict
 from .client import THREADS, Cluster
 from .model import Ref
 

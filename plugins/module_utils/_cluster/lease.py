@@ -26,8 +26,8 @@ from ansible.module_utils.basic import AnsibleModule
 from .._detach import detach
 from .._errors import RdmaError
 from .._host_lock import SECONDS, SINCE, lock_held
-from . import library
-from .answers import NotFound, VersionConflict
+from . import requirements
+from .api_errors import NotFound, VersionConflict
 from .client import Cluster
 from .model import Json, Ref
 from .progress import reporter
@@ -40,7 +40,7 @@ SPEC: dict[str, t.Any] = {
     "cluster": {"type": "bool", "required": True},
     "run": {"type": "dict", "options": {"user": {"type": "str"}, "pid": {"type": "int"}}},
     "progress_file": {"type": "path"},
-    **library.ACCESS,
+    **requirements.ACCESS,
 }
 RENEW_SECONDS = 15.0
 LOOK_SECONDS = 5.0
@@ -191,7 +191,7 @@ def _now() -> str:
 
 
 def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
-    if library.KUBERNETES_ERROR:
+    if requirements.KUBERNETES_ERROR:
         text = "The Python library kubernetes is not there."
         raise RdmaError(text, "Install it for the controller. [kubernetes_missing]", code=0)
     with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:

@@ -21,12 +21,12 @@ from .._fabric.labels import labels as labels_of
 from .._fabric.lock import read_host_plans, read_lock
 from .._fabric.shapes import planned_rails
 from . import nodes
-from .answers import Forbidden
+from .api_errors import Forbidden
 from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
-from .machines import joined
 from .model import Ref
+from .node_identity import joined
 from .nodes import RESOURCES, Node, NodesRequest
 from .progress import WaitBudget, reporter
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from .._errors import RdmaError
 from .._fabric.labels import POOL
-from .answers import FieldConflict
+from .api_errors import FieldConflict
 from .client import Cluster
 from .model import ApplyStep, ClusterPlan, Conflict, Json, Ref, Retained
 from .plan import ApplyOptions

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from .._errors import RdmaError
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector as selector_of
-from .answers import FieldConflict, NotFound
+from .api_errors import FieldConflict, NotFound
 from .client import THREADS, Cluster
 from .compare import keep_pool
 from .model import PRUNED_KINDS, ApplyStep, ClusterPlan, Conflict, Json, Ref, below

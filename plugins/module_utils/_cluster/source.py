@@ -14,8 +14,8 @@ import typing as t
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import KUSTOMIZATION, LOCK, verified
-from .library import LOADER, yaml
 from .model import Json, Ref
+from .requirements import LOADER, yaml
 
 # What is in a plan's folder beside objects: values for Helm and a list of the files.
 NOT_OBJECTS = ("values.yaml", "values.yml", "deviceplugin.json", KUSTOMIZATION)

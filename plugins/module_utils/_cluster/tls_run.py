@@ -12,12 +12,12 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
-from . import library, tls
-from .answers import FieldConflict
+from . import requirements, tls
+from .api_errors import FieldConflict
 from .client import Cluster
 from .model import Ref
 
-NEEDS = [*library.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
+NEEDS = [*requirements.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

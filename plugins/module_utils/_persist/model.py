@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
-    from .._route.want import RailOptions, RouteOptions
+    from .._route.route_options import RailOptions, RouteOptions
     from .machine import Rooted
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"

@@ -20,7 +20,7 @@ from . import networkd, networkmanager
 from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import RailOptions, RouteOptions
+    from .._route.route_options import RailOptions, RouteOptions
     from .machine import Rooted
 
 FOLDER = "/etc/netplan"

@@ -15,7 +15,7 @@ from .._systemd import FOLDERS, Pairs, Section, fits, named, said, sections
 from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import RailOptions
+    from .._route.route_options import RailOptions
     from .machine import Rooted
 
 FOLDER = FOLDERS[0]

@@ -21,7 +21,7 @@ from .._systemd import named, sections
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
-    from .._route.want import RailOptions
+    from .._route.route_options import RailOptions
     from .machine import Rooted
 
 FOLDER = "/etc/NetworkManager/system-connections"

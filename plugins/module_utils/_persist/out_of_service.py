@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
+from .._route.desired import exclusion_rules
+from .._route.managed_state import MANAGED_STATE
 from .._route.model import KINDS, Snapshot, as_data, from_data
-from .._route.retained import MANAGED_STATE
-from .._route.wanted import exclusion_rules
 from .model import HEADER, PUBLIC, File
 from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from .._route.want import RouteOptions
+    from .._route.route_options import RouteOptions
     from .host import PersistHost
 
 

@@ -4,7 +4,7 @@
 
 """Write the host network of the rails as files of the host's own network manager.
 
-The same rules and routes as the live change makes (_route/wanted.py), one owned file per interface. No files are
+The same rules and routes as the live change makes (_route/desired.py), one owned file per interface. No files are
 touched here: everything is text. Also sysctl.d(5).
 """
 
@@ -15,16 +15,16 @@ import typing as t
 
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
+from .._route.desired import exclusion_rules, rail_routes, rail_rule
+from .._route.managed_state import MANAGED_STATE
 from .._route.model import KINDS, PROTOCOL, PROTOCOL_NAME, Address, Snapshot, as_data
-from .._route.retained import MANAGED_STATE
-from .._route.wanted import exclusion_rules, rail_routes, rail_rule
 from .model import HEADER, PUBLIC, File, Manager
 from .netplan import Netplan
 from .networkd import Networkd
 from .networkmanager import NetworkManager
 
 if t.TYPE_CHECKING:
-    from .._route.want import RouteOptions
+    from .._route.route_options import RouteOptions
     from .machine import Rooted
 
 # The order in which they are looked for: where netplan is used, the others only read what it generates.

@@ -15,15 +15,15 @@ from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in
 from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
 from .._management_network import read_management_network
+from .._route.managed_state import MANAGED_STATE
 from .._route.options import RAILS
-from .._route.retained import MANAGED_STATE
-from .._route.want import Want, asked, management_network_problem, named
+from .._route.route_options import RouteOptions, asked, management_network_problem, named
 from . import sysctl
-from .foreign import judged
-from .host import KEPT, Host
+from .host import KEPT, PersistHost
 from .model import LINK, File
 from .out_of_service import OutOfServiceFiles
 from .plan import MANAGERS, files_of, manager_of
+from .precedence import judged
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -39,8 +39,8 @@ SPEC = {
 
 
 def converge(
-    want: Want,
-    host: Host,
+    want: RouteOptions,
+    host: PersistHost,
     manager: str,
     *,
     check_mode: bool,
@@ -186,7 +186,7 @@ def _stale(paths: list[str]) -> t.Iterator[Check]:
         yield deviation("persist_stale", "", path, cause, FIX)
 
 
-def _beside(host: Host, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
+def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
     """Yield what others have beside files of ours that go: nothing would read it any more."""
     folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
     for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
@@ -203,7 +203,7 @@ def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
             yield warning("persist_existing", path, copy, cause, f"Remove {copy} when it is not needed.")
 
 
-def refuse_management_network(want: Want, host: Host) -> None:
+def refuse_management_network(want: RouteOptions, host: PersistHost) -> None:
     """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
     if not want.present or not host.live:
         return
@@ -220,7 +220,7 @@ def refuse_management_network(want: Want, host: Host) -> None:
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the files to what the parameters want; what is in the way may be reported instead, for verifying."""
-    host = Host(params["root"], module)
+    host = PersistHost(params["root"], module)
     report = check_mode and params["on_problem"] == "report"
     try:
         want = asked(params)

@@ -13,7 +13,7 @@ from .._route.model import as_good
 from .._systemd import named
 
 if t.TYPE_CHECKING:
-    from .._route.want import RouteOptions
+    from .._route.route_options import RouteOptions
     from .model import Texts
 
 # A name in one of them hides it in those after it.

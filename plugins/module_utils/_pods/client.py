@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
-from .._cluster import answers, library
+from .._cluster import api_errors, requirements
 from .._cluster.client import Cluster
 from .._cluster.model import Json, Ref
 from .._errors import RdmaError
@@ -29,7 +29,7 @@ class PodCluster(Cluster):
 
     def remove(self, body: Json) -> None:
         """Delete an object and what belongs to it, if it is there."""
-        with contextlib.suppress(answers.NotFound):
+        with contextlib.suppress(api_errors.NotFound):
             self.delete(Ref.of(body))
 
     def log(
@@ -59,7 +59,7 @@ class PodCluster(Cluster):
                     if len(end) > 2 * limit:
                         del end[:-limit]
                 return bytes(end[-limit:])
-            except library.client.ApiException as exc:
+            except requirements.client.ApiException as exc:
                 # 400: its container is still waiting to start, or had no start before.
                 if exc.status in (400, 404):
                     return b""

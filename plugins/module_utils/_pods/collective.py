@@ -18,7 +18,7 @@ import uuid
 from .._cluster.model import Json
 from .._fabric.labels import HOSTNAME, PROBE_LABEL, RUN_LABEL
 from .._fabric.labels import labels as labels_of
-from .place import by_name, with_gate
+from .scheduling import by_name, with_gate
 
 PROBE = "collective"
 CONTAINER = "main"

@@ -20,7 +20,7 @@ from .._errors import RdmaError, with_id
 from .._fabric.labels import selector
 from . import collective
 from .client import PodCluster
-from .place import fix_of, kept_off, off_text
+from .scheduling import fix_of, kept_off, off_text
 
 POLL_SECONDS = 2.0
 # NCCL writes a line for each channel of each rank.

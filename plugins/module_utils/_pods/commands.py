@@ -12,7 +12,7 @@ import traceback
 import typing as t
 from dataclasses import dataclass
 
-from .._cluster import library
+from .._cluster import requirements
 from .._validation import line, parsed
 from .client import PodCluster
 
@@ -23,7 +23,7 @@ try:
 except ImportError:
     STREAM_ERROR = traceback.format_exc()
 
-NEEDS = [("kubernetes >= 31", library.KUBERNETES_ERROR or STREAM_ERROR)]
+NEEDS = [("kubernetes >= 31", requirements.KUBERNETES_ERROR or STREAM_ERROR)]
 """The library behind it, for `run_module`."""
 
 from .._cluster.model import Json
@@ -131,7 +131,7 @@ class CommandCluster(PodCluster):
         """
         meta = pod["metadata"]
         # For a stream the client changes its transport while it begins: other threads keep theirs.
-        api = library.client.CoreV1Api(library.client.ApiClient(library.load(self._params)))
+        api = requirements.client.CoreV1Api(requirements.client.ApiClient(requirements.load(self._params)))
         try:
             opened = stream(
                 api.connect_get_namespaced_pod_exec,
@@ -142,10 +142,10 @@ class CommandCluster(PodCluster):
                 stderr=True,
                 _preload_content=False,
             )
-        except (library.client.ApiException, AttributeError) as exc:
+        except (requirements.client.ApiException, AttributeError) as exc:
             # Releases 32 to 36 stumble over a refusal that has no body.
             said = exc.__context__ if isinstance(exc, AttributeError) else exc
-            if not isinstance(said, library.client.ApiException):
+            if not isinstance(said, requirements.client.ApiException):
                 raise
             problem = str(said.reason or said).split(" -+-+-", 1)[0].strip()
             raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc

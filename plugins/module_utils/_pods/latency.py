@@ -20,7 +20,7 @@ from .._probe.perftest import explain, judge, parse
 from .._probe.schedule import HostPair, schedule
 from .._validation import ADDRESS, INTERFACE, line
 from .checks import PodNode, attached, check, left_out
-from .place import DOWN, fix_of
+from .scheduling import DOWN, fix_of
 
 if t.TYPE_CHECKING:
     from .._check import Check

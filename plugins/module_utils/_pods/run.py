@@ -22,9 +22,9 @@ from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector
 from .._probe.schedule import HostPair
 from . import checks as looks
-from . import inside, latency, ping
+from . import latency, ping, pod_checks
 from .commands import CommandCluster, CommandFailed, CommandResult
-from .place import DOWN, fix_of, kept_off, off_text
+from .scheduling import DOWN, fix_of, kept_off, off_text
 
 THREADS = 8
 POLL_SECONDS = 1.0
@@ -104,17 +104,17 @@ class Pods:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[tuple[str, str], None] = {}
-        for key, argv in inside.commands(node).items():
+        for key, argv in pod_checks.commands(node).items():
             try:
                 outputs[key] = self._cluster.run(pod, argv).good()
             except CommandFailed as exc:
                 if exc.forbidden:
                     self._forbidden = True
                     return [looks.left_out("pod_exec", name, *_FORBIDDEN)]
-                missing[inside.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
+                missing[pod_checks.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
         unseen = [looks.left_out(check, name, cause, fix) for check, cause in missing]
-        return inside.inside_checks(node, pod, outputs) + unseen
+        return pod_checks.inside_checks(node, pod, outputs) + unseen
 
     # Latency between them
 

@@ -19,7 +19,7 @@ from .._cluster.nodes import listed
 from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
-from .place import DOWN, LEFT_OUT, fix_of, kept_off
+from .scheduling import DOWN, LEFT_OUT, fix_of, kept_off
 
 # The kinds that can be waited for, with their API.
 KINDS: t.Mapping[str, str] = {

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from .._check import Check, deviation, ok, skipped, warning
 from .._files import ETHERNET
-from .._route.echo import checksum
+from .._route.icmp import checksum
 
 ARP, IPV6 = 0x0806, 0x86DD
 ICMPV6, SOLICITATION, ADVERTISEMENT = 58, 135, 136

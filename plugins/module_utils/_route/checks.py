@@ -10,12 +10,12 @@ import typing as t
 from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
+from .desired import exclusion_rules
 from .model import KINDS, Link, RouteHost, Snapshot, as_good, link_of, missing, of_all, port_of
-from .want import IPOIB_GROUP, NO_INTERFACE
-from .wanted import exclusion_rules
+from .route_options import IPOIB_GROUP, NO_INTERFACE
 
 if t.TYPE_CHECKING:
-    from .want import RailOptions, RouteOptions
+    from .route_options import RailOptions, RouteOptions
 
 FIX = by_role("rail_network")
 GONE = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"

@@ -21,7 +21,7 @@ from .model import Link
 from .netlink import Socket, attribute, attributes, request, text_of, u32
 
 if t.TYPE_CHECKING:
-    from .want import RouteOptions
+    from .route_options import RouteOptions
 
 # Whose MTU goes down with that of the link they stand on (net/8021q/vlan.c, drivers/net/macvlan.c, ipvlan_main.c,
 # macsec.c, which takes a header of 16 bytes and the length of its check value of it).

@@ -46,7 +46,7 @@ class Kernel(Reader):
     """Reads a host's network and writes it."""
 
     def apply(self, phases: t.Iterable[Phase]) -> bool:
-        """Write the phases, one after the other; raise KernelRefused at the first refusal, after its phase.
+        """Write the phases, one after the other; raise KernelRejected at the first refusal, after its phase.
 
         Return whether every message did something; some may have found their aim reached already.
         """

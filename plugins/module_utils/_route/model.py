@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from .._management_network import ManagementNetwork
 
 if t.TYPE_CHECKING:
-    from .want import RailOptions
+    from .route_options import RailOptions
 
 # The routing protocol of this collection, named in rt_protos.d by rail_persist: 143 is free in iproute2's list.
 PROTOCOL, PROTOCOL_NAME = 143, "railops"

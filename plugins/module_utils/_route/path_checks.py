@@ -14,13 +14,13 @@ from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import shortened
 from .checks import DORMANT
+from .desired import inside
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
-from .own import Ownership
+from .ownership import Ownership
 from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, LookupResult, PathState, PathTarget
-from .wanted import inside
 
 if t.TYPE_CHECKING:
-    from .want import AddressOptions, RailOptions, RouteOptions
+    from .route_options import AddressOptions, RailOptions, RouteOptions
 
 ROLE = by_role("rail_network")
 # What rules and routes of the types blackhole, prohibit, unreachable answer with (net/ipv4/fib_semantics.c, fib_props).

@@ -17,14 +17,14 @@ from .._fabric.numbers import TEST_PORT
 from . import decode as rt
 from . import netlink as nl
 from . import paths
+from .desired import covers
 from .model import MAIN_TABLE, PROTOCOL, link_of
 from .read import Reader
-from .want import neighbors_of
-from .wanted import covers
+from .route_options import neighbors_of
 
 if t.TYPE_CHECKING:
     from .model import Route, RouteHost
-    from .want import RouteOptions
+    from .route_options import RouteOptions
 
 # The protocol with its ports: RoCE v2's destination (IANA) and the first of its source ports (RFC 6056's range).
 UDP, TCP = (17, 4791), (6, TEST_PORT)

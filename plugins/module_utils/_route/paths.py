@@ -17,12 +17,12 @@ import ipaddress
 import typing as t
 from dataclasses import dataclass
 
+from .desired import inside
 from .model import PROTOCOL, link_of
-from .wanted import inside
 
 if t.TYPE_CHECKING:
     from .model import Route, RouteHost, Rule
-    from .want import AddressOptions, Neighbor, RouteOptions
+    from .route_options import AddressOptions, Neighbor, RouteOptions
 
 BOUND, UNBOUND, TCP = "bound", "unbound", "tcp"
 """The flows: RoCE with the rail's interface, RoCE without it, and TCP."""

@@ -11,14 +11,14 @@ import typing as t
 from .._check import NOT_LOOKED_AT, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
 from . import tcp
-from .across import CHECK, judge, sample
-from .echo import EchoOutcome, EchoRun, EchoTarget
+from .desired import inside
+from .icmp import EchoOutcome, EchoRun, EchoTarget
 from .options import host_plan_spec
-from .want import Neighbor, RouteOptions, neighbors_of, parse_want
-from .wanted import inside
+from .rail_isolation import CHECK, judge, sample
+from .route_options import Neighbor, RouteOptions, neighbors_of, parse_want
 
 if t.TYPE_CHECKING:
-    from .want import Wire
+    from .route_options import Wire
 
 SILENT = 3
 OWN_ECHO = "network_echo"

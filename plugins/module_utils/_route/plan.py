@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from .._check import in_the_way
 from .._errors import InputError
 from .checks import checks_of
+from .desired import nothing, wanted
 from .model import MAIN_TABLE, Phase, RouteHost, Snapshot, as_good, as_text, missing, port_of, render, steps, toward
-from .own import Ownership, exactly, in_metrics
+from .ownership import Ownership, exactly, in_metrics
 from .problems import link_problems, problems_of
-from .want import named, without
-from .wanted import nothing, wanted
+from .route_options import named, without
 
 if t.TYPE_CHECKING:
     from .._check import Check
     from .._errors import Problem
-    from .want import RouteOptions
+    from .route_options import RouteOptions
 
 
 @dataclass(frozen=True)

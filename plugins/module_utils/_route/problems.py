@@ -14,9 +14,9 @@ from .._errors import Problem
 from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU
 from .._formatting import shortened
 from . import model
-from .own import Ownership, in_metrics
-from .want import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
-from .wanted import covers, inside, wanted
+from .desired import covers, inside, wanted
+from .ownership import Ownership, in_metrics
+from .route_options import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
 
 MOST_NAMES = 5
 # What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.

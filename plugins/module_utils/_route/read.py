@@ -20,9 +20,9 @@ from . import model
 from . import netlink as nl
 from .decode import FAMILIES, Decoder, packed
 from .devices import other_namespaces, socket_in, standing
+from .managed_state import read_noted, read_ports, read_retained
 from .netlink import Socket, attribute, u32
-from .retained import read_noted, read_ports, read_retained
-from .want import RouteOptions, named
+from .route_options import RouteOptions, named
 
 R = t.TypeVar("R", bound="Reader")
 

@@ -30,7 +30,7 @@ from .._errors import RdmaError
 from .._programs import NO_ANSWER, ask
 from .kernel import Kernel, KernelRejected
 from .model import Link, Op, Phase, RouteHost, Snapshot, as_data, from_data, steps, toward
-from .want import IPOIB_GROUP
+from .route_options import IPOIB_GROUP
 
 STATE_FOLDER = "/run/railops-rdma"
 # The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.

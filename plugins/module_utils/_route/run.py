@@ -18,13 +18,13 @@ from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
 from .._pyroute2 import drop
 from .decode import pyroute2_problem
-from .echo import EchoRun
+from .icmp import EchoRun
 from .kernel import Kernel
+from .managed_state import note
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
-from .retained import note
 from .rollback import RollbackTimer, arm, change, confirm, pending, undo
-from .want import RouteOptions, asked, parse_want
+from .route_options import RouteOptions, asked, parse_want
 
 INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"

@@ -14,10 +14,10 @@ import time
 import typing as t
 
 from .._check import Check, deviation, ok, skipped, warning
-from .echo import SO_BINDTODEVICE
+from .icmp import SO_BINDTODEVICE
 
 if t.TYPE_CHECKING:
-    from .echo import EchoTarget
+    from .icmp import EchoTarget
 
 CHECK = "ping_neighbor_tcp"
 # RoCE's number: no program listens there for TCP. The kernel sends SYN after 0, 1 and 3 seconds.

@@ -14,7 +14,7 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, rdma_probe, roce_qos
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
-from ansible_collections.railops.rdma.plugins.plugin_utils._accept import ends
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept import endpoints
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 # Before 2.19 every text is a template.
@@ -59,7 +59,7 @@ def library_sent():
             return answers[len(environments) - 1]
 
         action._execute_module = execute
-        action._transfer_file = lambda *ends: sent.append(ends)
+        action._transfer_file = lambda *ends: sent.append(endpoints)
         action._fixup_perms2 = lambda paths: None
         result = action.run(task_vars=dict(HOST))
         assert action._task.environment == [{"A": "b"}]
@@ -212,7 +212,7 @@ def test_a_client_is_told_what_the_server_of_its_test_carries(monkeypatch, answe
         return {"node": host, "network": "roce", "rails": [rail]}
 
     monkeypatch.setattr(rdma_probe, "read_host_plan", plan)
-    monkeypatch.setattr(ends, "read_host_plan", plan)
+    monkeypatch.setattr(endpoints, "read_host_plan", plan)
     given = {"plan_dir": "plan/fabric", "hosts": ["node1", "node2"], "schedule": "ring", "token": "t", "end": "client"}
     variables = {"hostvars": {"node2": {"served": answer}}}
     _result, handed = run(rdma_probe, {**given, "register": "served"}, variables=variables)

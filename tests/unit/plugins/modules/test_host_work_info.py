@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import busy
+from ansible_collections.railops.rdma.plugins.module_utils._rdma import workload
 from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
 POD = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n"
@@ -64,7 +64,7 @@ def test_jobs_and_processes_are_named_and_pods_apart(host, run_module):
     assert found["pods"] == [f"python3 (pid 34) holds {NVIDIA}"]
 
 
-@pytest.mark.parametrize("service", sorted(busy.SERVICES))
+@pytest.mark.parametrize("service", sorted(workload.SERVICES))
 def test_services_without_a_job_do_not_count(host, run_module, service):
     host.process(40, f"/usr/bin/{service} --flag", NVIDIA, VERBS, "/dev/infiniband/umad0")
     assert run_module()["work"] == []
@@ -86,12 +86,12 @@ def test_the_kubelet_is_known(host, run_module, argv, comm, namespace, kubelet):
 
 
 def test_a_real_process_of_this_machine_is_seen(monkeypatch):
-    monkeypatch.setattr(busy, "DEVICES", busy.re.compile("/dev/zero"))
+    monkeypatch.setattr(workload, "DEVICES", workload.re.compile("/dev/zero"))
     code = "import time; file = open('/dev/zero'); print('open', flush=True); time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     try:
         assert holder.stdout.readline() == b"open\n"
-        lines = busy.read(HostFiles())["work"]
+        lines = workload.read(HostFiles())["work"]
         assert any(f"(pid {holder.pid}) holds /dev/zero" in line for line in lines), lines
         assert not any(f"(pid {os.getpid()})" in line for line in lines)
     finally:

@@ -43,7 +43,7 @@ def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_name
     kernel, run_module, refused, monkeypatch, received
 ):
     kept = []
-    monkeypatch.setattr(work, "Sweep", sweep(received))
+    monkeypatch.setattr(work, "EchoRun", sweep(received))
     monkeypatch.setattr(work, "confirm", kept.append)
     asked = {"confirm": "token", "gateways": "require"}
     if received:

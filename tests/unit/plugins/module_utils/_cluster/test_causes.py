@@ -9,7 +9,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import nodes_run
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import refused
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.api_errors import refused
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.causes import DevicePlugin, explain, plugin_of
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 

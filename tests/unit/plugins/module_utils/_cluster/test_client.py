@@ -10,7 +10,7 @@ import types
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import answers
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import api_errors
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.client import Cluster
 
 POOLS = types.SimpleNamespace(group="spiderpool.spidernet.io", resource="", name="spiderippools", namespaced=False)
@@ -37,7 +37,7 @@ class Api(Cluster):
         pytest.param({"status": {"allowed": True}}, True, id="allowed"),
         pytest.param({"status": {"allowed": False}}, False, id="denied"),
         pytest.param(None, True, id="not-known"),
-        pytest.param(answers.Forbidden("No.", "Ask."), True, id="must-not-ask"),
+        pytest.param(api_errors.Forbidden("No.", "Ask."), True, id="must-not-ask"),
     ],
 )
 def test_whoever_must_not_ask_for_permissions_is_not_told_that_all_is_forbidden(answer, allowed):

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import lease as leases
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.answers import NotFound, VersionConflict
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.api_errors import NotFound, VersionConflict
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.lease import Lease, registered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
@@ -180,7 +180,7 @@ def test_it_was_taken_also_where_it_cannot_be_renewed_at_once(dead, monkeypatch)
 
     monkeypatch.setattr(dead, "patch", away)
     monkeypatch.setattr(leases, "Cluster", lambda params, **_more: nullcontext(dead))
-    monkeypatch.setattr(leases.library, "KUBERNETES_ERROR", None)
+    monkeypatch.setattr(leases.requirements, "KUBERNETES_ERROR", None)
     place = ("spiderpool", "fabric", OURS)
     assert leases._take({}, place, print) is True
     assert leases._take({}, place, print) is False

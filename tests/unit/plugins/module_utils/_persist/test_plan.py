@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import netwo
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.machine import interfaces_of
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
 

@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.model import
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines, converge
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost

@@ -13,8 +13,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state im
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
-from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import commands
-from ansible_collections.railops.rdma.plugins.module_utils._pods.inside import inside_checks as looks_inside
+from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import commands
+from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import inside_checks as looks_inside
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import profile_of
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures/pods"

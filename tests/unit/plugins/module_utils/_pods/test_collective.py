@@ -15,7 +15,7 @@ from kubernetes.client import models
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods import collective_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.collective import belongings
-from ansible_collections.railops.rdma.plugins.module_utils._pods.place import GATE
+from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import GATE
 from ansible_collections.railops.rdma.plugins.modules import collective_job
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts

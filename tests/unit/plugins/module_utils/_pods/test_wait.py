@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
 from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
-from ansible_collections.railops.rdma.plugins.module_utils._pods.place import by_name
+from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     RolloutPart,
     headline,

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import devices
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink as nl
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot, standing_on
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 WANT = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
 PORT = Link("ens1np0", 9000, True, index=2)

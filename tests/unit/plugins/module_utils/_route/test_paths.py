@@ -29,7 +29,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     PathState,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbors_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
 
 GOOD = Hop("ens1np0", "192.0.2.1")
 OURS = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)

@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._route import tcp
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import (
+from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import (
     EchoOutcome,
     EchoTarget,
     answer,
@@ -22,7 +22,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     own_echo,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import neighbors_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
 from ansible_collections.railops.rdma.tests.unit import one_rail
 
 IPV6 = {"address": "2001:db8::2", "subnet": "2001:db8::/64"}

@@ -31,7 +31,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     toward,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 RAIL1 = {
     "interface": "ens1np0",

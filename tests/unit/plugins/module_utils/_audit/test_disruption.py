@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._audit import disturb, groups
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import HOST_KEYS
+from ansible_collections.railops.rdma.plugins.module_utils._audit import disruption, groups
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.node_identity import HOST_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
@@ -56,9 +56,11 @@ def look(host, monkeypatch):
 
     def run(role="nic_link_type", result=None, rails=(RAIL,), **said):
         door = Door(**(result or {}))
-        monkeypatch.setattr(disturb, "CHANGES", ((role, "some_module", door),))
+        monkeypatch.setattr(disruption, "CHANGES", ((role, "some_module", door),))
         params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
-        checks, facts = disturb.look_at_work(groups.Request(SimpleNamespace(params=params, check_mode=False), params))
+        checks, facts = disruption.look_at_work(
+            groups.Request(SimpleNamespace(params=params, check_mode=False), params)
+        )
         assert facts["node"].keys() == set(HOST_KEYS), "cluster_nodes takes it as it is"
         assert facts["emptied"] is False
         return [(check["id"], check["cause"]) for check in checks], door.asked
@@ -127,11 +129,11 @@ def test_a_kubelet_whose_host_would_be_rebooted_undrained(look, host, result, sa
     ],
 )
 def test_a_role_with_something_to_do_or_to_say_is_drift(host, monkeypatch, result, due):
-    monkeypatch.setattr(disturb, "CHANGES", (("nic_link_type", "some_module", Door(**result)),))
-    monkeypatch.setattr(disturb, "NETWORK", ())
-    monkeypatch.setattr(disturb.rollback, "pending", lambda: None)
+    monkeypatch.setattr(disruption, "CHANGES", (("nic_link_type", "some_module", Door(**result)),))
+    monkeypatch.setattr(disruption, "NETWORK", ())
+    monkeypatch.setattr(disruption.rollback, "pending", lambda: None)
     params = {"rails": [RAIL], "settings": {"preflight": {"roles": ["nic_link_type"]}}}
     request = groups.Request(SimpleNamespace(params=params), params)
-    assert disturb.look_at_drift(request) == ([], {"drift": ["nic_link_type"] if due else []})
-    monkeypatch.setattr(disturb.rollback, "pending", lambda: "a timer")
-    assert "rail_network" in disturb.look_at_drift(request)[1]["drift"]
+    assert disruption.look_at_drift(request) == ([], {"drift": ["nic_link_type"] if due else []})
+    monkeypatch.setattr(disruption.rollback, "pending", lambda: "a timer")
+    assert "rail_network" in disruption.look_at_drift(request)[1]["drift"]

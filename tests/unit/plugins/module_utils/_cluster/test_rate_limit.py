@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.pace import RateLimit
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.rate_limit import RateLimit
 
 WEBHOOK_SECONDS = 10  # what an API server gives a webhook
 

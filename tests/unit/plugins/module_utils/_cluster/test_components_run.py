@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import SRIOV_OPERATOR, Release
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components_run import PROOFS, removable
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.survey_run import PROOFS, removable
 
 PROOF = PROOFS[SRIOV_OPERATOR]
 OURS = [{"manager": FIELD_MANAGER, "operation": "Apply"}]

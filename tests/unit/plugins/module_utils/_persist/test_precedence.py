@@ -10,12 +10,12 @@ import json
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._persist import foreign, networkd, networkmanager, sysctl
+from ansible_collections.railops.rdma.plugins.module_utils._persist import networkd, networkmanager, precedence, sysctl
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
@@ -182,7 +182,7 @@ def judged(tmp_path, monkeypatch):
         host = PlayedHost(str(tmp_path), lambda argv, text: ProgramResult(0, json.dumps(links), ""))
         want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
         names = {item.name: item.interface for item in want.rails}
-        checks, _aside = foreign.judged(host, manager, want, names, persist.files_of(want, names, manager))
+        checks, _aside = precedence.judged(host, manager, want, names, persist.files_of(want, names, manager))
         return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in checks}
 
     return judge
@@ -272,7 +272,7 @@ def by_netplan(tmp_path, monkeypatch):
         monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
         want, names = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
         files = persist.files_of(want, names, "netplan")
-        checks, _aside = foreign.judged(PersistHost(str(tmp_path)), "netplan", want, names, files)
+        checks, _aside = precedence.judged(PersistHost(str(tmp_path)), "netplan", want, names, files)
         return [check for check in checks if check["status"] == "deviation"]
 
     return told

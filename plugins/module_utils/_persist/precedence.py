@@ -20,7 +20,7 @@ from .netplan import GENERATED, SOURCES
 from .plan import MANAGERS, SYSCTL_FILE
 
 if t.TYPE_CHECKING:
-    from .._route.want import RouteOptions
+    from .._route.route_options import RouteOptions
     from .host import PersistHost
     from .model import File, Texts
 

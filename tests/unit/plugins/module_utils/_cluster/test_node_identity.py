@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.machines import joined, place
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.node_identity import joined, place
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 
 

@@ -23,7 +23,7 @@ from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._qos import run as qos_run
-from .._rdma import busy, host_run
+from .._rdma import host_run, workload
 from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
@@ -69,7 +69,7 @@ def look_at_drift(request: Request) -> tuple[Checks, Facts]:
 def look_at_work(request: Request) -> tuple[Checks, Facts]:
     """Return what would be disturbed, and as fact `node` the host's identity."""
     run = request.settings.get(OWN, {})
-    found = busy.read(HostFiles())
+    found = workload.read(HostFiles())
     facts = {
         "node": {**{key: run.get(key) for key in ("host", "node")}, **{key: found[key] for key in IDENTITY}},
         "emptied": found["emptied"],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.ground import (
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.prerequisites import (
     DISTRIBUTIONS,
     USUAL,
     distribution_of,

@@ -11,7 +11,7 @@ import random
 import typing as t
 
 from .._errors import RdmaError
-from . import library
+from . import requirements
 from .model import Json
 
 
@@ -49,7 +49,7 @@ def answered(call: t.Callable[[], t.Any]) -> t.Any:
         return call()
     except AttributeError as exc:
         # Where TLS fails, the client stumbles over the body of an answer that never came.
-        if isinstance(exc.__context__, library.client.ApiException):
+        if isinstance(exc.__context__, requirements.client.ApiException):
             raise exc.__context__ from None
         raise
 

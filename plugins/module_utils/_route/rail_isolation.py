@@ -16,7 +16,7 @@ import typing as t
 from .._check import Check, deviation, ok, skipped, warning
 
 if t.TYPE_CHECKING:
-    from .echo import EchoTarget
+    from .icmp import EchoTarget
 
 CHECK = "rail_isolation"
 ROUTED = (

@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
+from .desired import wanted
 from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Route, RouteHost, links_of
-from .wanted import wanted
 
 if t.TYPE_CHECKING:
-    from .want import RouteOptions
+    from .route_options import RouteOptions
 
 
 class Ownership:

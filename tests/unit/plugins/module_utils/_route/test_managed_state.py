@@ -11,13 +11,13 @@ import dataclasses
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
-from ansible_collections.railops.rdma.plugins.module_utils._persist.host import RouteHost as Files
+from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost as Files
 from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
-from ansible_collections.railops.rdma.plugins.module_utils._route import retained
+from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state
+from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot
-from ansible_collections.railops.rdma.plugins.module_utils._route.own import exactly
-from ansible_collections.railops.rdma.plugins.module_utils._route.want import parse_want
-from ansible_collections.railops.rdma.plugins.module_utils._route.wanted import wanted
+from ansible_collections.railops.rdma.plugins.module_utils._route.ownership import exactly
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 PARAMS = {
     "rails": [
@@ -43,7 +43,7 @@ def planned(want):
 
 
 def named(root):
-    found = retained.read_retained(HostFiles(str(root)))
+    found = managed_state.read_retained(HostFiles(str(root)))
     return found.addresses, {exactly(route) for route in found.routes}, found.rules
 
 
@@ -62,19 +62,19 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
 
 @pytest.mark.parametrize("text", ["", "[]", '{"links": []}', '{"links": [], "addresses": [3]}'])
 def test_a_broken_file_names_nothing(tmp_path, text):
-    HostFiles(str(tmp_path)).put(retained.MANAGED_STATE, text)
+    HostFiles(str(tmp_path)).put(managed_state.MANAGED_STATE, text)
     assert named(tmp_path) == (frozenset(), set(), frozenset())
 
 
 def test_the_note_of_what_stood_before_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
-    monkeypatch.setattr(retained, "ROOT", str(tmp_path))
+    monkeypatch.setattr(managed_state, "ROOT", str(tmp_path))
     stood, ports = frozenset({("ens1np0", "192.0.2.2")}), {"rail1": ("ens1np0", "02:00:00:00:00:01")}
-    assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
-    retained.note(stood, ports)
-    assert (retained.read_noted(), retained.read_ports()) == (stood, ports)
-    for path, text in ((retained.ORIGINAL_STATE, "[3]"), (retained.PORTS, '{"rail1": 3}')):
+    assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
+    managed_state.note(stood, ports)
+    assert (managed_state.read_noted(), managed_state.read_ports()) == (stood, ports)
+    for path, text in ((managed_state.ORIGINAL_STATE, "[3]"), (managed_state.PORTS, '{"rail1": 3}')):
         (tmp_path / path[1:]).write_text(text)
-    assert (retained.read_noted(), retained.read_ports()) == (frozenset(), {})
-    retained.note(stood, ports)
-    retained.note(frozenset(), {})
+    assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
+    managed_state.note(stood, ports)
+    managed_state.note(frozenset(), {})
     assert not list(tmp_path.rglob("*.json"))

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._route.across import CHECK, judge, sample
-from ansible_collections.railops.rdma.plugins.module_utils._route.echo import EchoTarget
+from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoTarget
+from ansible_collections.railops.rdma.plugins.module_utils._route.rail_isolation import CHECK, judge, sample
 
 
 def pair(rail, other, family):

@@ -21,14 +21,14 @@ from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
 from .._fabric.lock import LOCK, read_lock
 from . import components, networks, source
 from .adopted import AdoptedPart, PlannedParts, differences
-from .answers import Forbidden
+from .api_errors import Forbidden
 from .calico import patches
 from .client import Cluster
 from .compare import applied
 from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, Release
 from .crds import API, SortedCrds, schema_of, sort, undeclared
-from .ground import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 from .model import Json, below
+from .prerequisites import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
 CONFIG_MAP = ("v1", "ConfigMap")

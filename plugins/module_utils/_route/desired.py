@@ -18,7 +18,7 @@ from .._fabric.numbers import EXCLUSION_PRIORITY
 from . import model
 
 if t.TYPE_CHECKING:
-    from .want import AddressOptions, RailOptions, RouteOptions
+    from .route_options import AddressOptions, RailOptions, RouteOptions
 
 
 def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
-from ansible_collections.railops.rdma.plugins.module_utils._pods import place
+from ansible_collections.railops.rdma.plugins.module_utils._pods import scheduling
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -49,24 +49,24 @@ def tolerating(*rows):
             id="another-effect",
         ),
         pytest.param(node(GATE_TAINT), {}, "has the taint fabric.railops.io/rails=broken", id="gate"),
-        pytest.param(node(GATE_TAINT), tolerating(*place.with_gate([])), "", id="gate-tolerated"),
+        pytest.param(node(GATE_TAINT), tolerating(*scheduling.with_gate([])), "", id="gate-tolerated"),
         pytest.param(node(), {"nodeSelector": {"zone": "b"}}, "is left out", id="selector"),
         pytest.param(node(), {"nodeSelector": {"zone": "a"}}, "", id="selected"),
-        pytest.param(node(), {"affinity": place.by_name(["node2", "node1"])}, "", id="by-name"),
-        pytest.param(node(), {"affinity": place.by_name(["node2"])}, "is left out", id="not-by-name"),
+        pytest.param(node(), {"affinity": scheduling.by_name(["node2", "node1"])}, "", id="by-name"),
+        pytest.param(node(), {"affinity": scheduling.by_name(["node2"])}, "is left out", id="not-by-name"),
     ],
 )
 def test_why_a_node_takes_no_pod(live, spec, why):
-    found = place.kept_off(live, spec)
+    found = scheduling.kept_off(live, spec)
     assert found.startswith(why)
     assert bool(found) == bool(why)
-    assert bool(place.fix_of(found)) == bool(why)
+    assert bool(scheduling.fix_of(found)) == bool(why)
 
 
 def test_a_daemon_set_goes_onto_cordoned_nodes_and_not_past_other_taints():
-    assert place.kept_off(node(CORDON, unschedulable=True), {}, daemon=True) == ""
-    assert place.kept_off(node(GPU), {}, daemon=True)
+    assert scheduling.kept_off(node(CORDON, unschedulable=True), {}, daemon=True) == ""
+    assert scheduling.kept_off(node(GPU), {}, daemon=True)
 
 
 def test_the_gates_toleration_is_there_once():
-    assert place.with_gate([place.GATE]) == [place.GATE]
+    assert scheduling.with_gate([scheduling.GATE]) == [scheduling.GATE]

@@ -17,7 +17,7 @@ import pytest
 if importlib.util.find_spec("kubernetes") is None:
     pytest.skip("the Python package kubernetes is not there", allow_module_level=True)
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import library
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import requirements
 
 
 class Answers:
@@ -33,13 +33,13 @@ class Answers:
     def request(self, _method: str, path: str, **_options: t.Any) -> t.Any:
         self.asked.append(path)
         if path != "/apis/example.org/v1":
-            raise library.client.ApiException(status=404)
+            raise requirements.client.ApiException(status=404)
         return {"resources": list(self.served)}
 
 
 def test_only_the_group_in_question_is_asked_and_once() -> None:
     client = Answers()
-    kinds = library.Kinds(client)
+    kinds = requirements.Kinds(client)
     found = kinds.get(api_version="example.org/v1", kind="Row")
     assert kinds.get(api_version="example.org/v1", kind="Row") is found
     assert (found.name, found.group_version, found.path(name="a", namespace="b")) == (
@@ -60,7 +60,7 @@ def test_threads_that_ask_together_all_find_their_kind() -> None:
         return ask(method, path, **options)
 
     client.request = slow  # type: ignore[method-assign]
-    kinds = library.Kinds(client)
+    kinds = requirements.Kinds(client)
     start = threading.Barrier(8)
 
     def find(number: int) -> t.Any:
@@ -74,12 +74,12 @@ def test_threads_that_ask_together_all_find_their_kind() -> None:
 
 def test_a_kind_that_comes_later_is_found() -> None:
     client = Answers()
-    kinds = library.Kinds(client)
+    kinds = requirements.Kinds(client)
     assert kinds.get(api_version="example.org/v1", kind="Late") is None
     client.served.append({"name": "lates", "kind": "Late", "namespaced": False})
     assert kinds.get(api_version="example.org/v1", kind="Late").name == "lates"
 
 
 def test_a_group_that_is_not_served_has_no_kinds() -> None:
-    assert library.Kinds(Answers()).get(api_version="example.org/v2", kind="Row") is None
-    assert library.Kinds(Answers()).get(api_version="v1", kind="Pod") is None
+    assert requirements.Kinds(Answers()).get(api_version="example.org/v2", kind="Row") is None
+    assert requirements.Kinds(Answers()).get(api_version="v1", kind="Pod") is None
