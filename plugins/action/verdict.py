@@ -179,7 +179,7 @@ class ActionModule(FabricAction):
             )
 
     def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:
-        """Return what the plan has of a host, and remember where it stands and which rails there are."""
+        """Return the host plan, and record the host's place in the topology and its rails."""
         piece = read_host_plan(plan_dir, host)
         self._places[host] = place_of(piece, plan)
         self._rails = self._rails or [rail["name"] for rail in planned_rails(piece)]

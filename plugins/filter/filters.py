@@ -60,9 +60,9 @@ def lock_copy(
     release: t.Iterable[str] = (),
     allow_renumber: bool = False,
 ) -> dict[str, t.Any]:
-    """Return what is in the way, and the ConfigMap.
+    """Return the conflicts, and the ConfigMap.
 
-    :param found: the objects of that name: one, or none.
+    :param found: the existing objects of that name: one, or none.
     :param plan_dir: the folder of plan.json.
     :param namespace: of the ConfigMap.
     :param release: the names in fabric_release.

@@ -16,17 +16,16 @@ description:
   - Internal to the playbooks of this collection. It can change in any release.
   - Reads the cluster and changes nothing. Finds Spiderpool, Multus, the SR-IOV operator, shared device plugins, nv-ipam
     and NVIDIA's network-operator, with their owner, namespace and version.
-  - Fails with everything that stands in the way of the plan, all at once. That is a part of others that nobody decided
-    about, an adopted part that does not serve the plan, a CRD of others that lacks a field of the chart's, or a
-    distribution that does not go. It is also a cluster network that is missing, not ready, or pushes Multus aside, a
-    node whose address lies on a rail, a kind that the cluster does not know, or a user's network that Spiderpool would
-    overwrite.
+  - Fails with all conflicts between the cluster and the plan at once. A conflict is an existing component without a
+    decision, an adopted component that does not serve the plan, an existing CRD that lacks a field of the chart's CRD,
+    or an unsupported distribution. So is a cluster network that is missing, not ready, or disables Multus, a node whose
+    address is on a rail, a kind that the cluster does not know, or a user's network that Spiderpool would overwrite.
 options:
   state:
     description:
-      - V(present) looks before an installation.
-      - V(absent) looks before the CRDs are taken away. RV(crds) are then those that this collection made and no object
-        of others uses.
+      - V(present) checks the cluster before an installation.
+      - V(absent) checks the cluster before the CRDs are removed. RV(crds) then lists the CRDs that this collection
+        made and that no unmanaged object uses.
       - V(networks) compares the networks that the cluster uses for pods and services with those of the plan in
         O(cluster_dir), and fails where they overlap. RV(notes) are then what this identity may not read.
     type: str
@@ -79,7 +78,7 @@ options:
     elements: dict
     default: []
   kinds:
-    description: Kinds of objects of the release that no Kubernetes has by itself, as C(Kind.group).
+    description: Kinds of the release's objects that Kubernetes does not define, as C(Kind.group).
     type: list
     elements: str
     default: []
@@ -151,7 +150,9 @@ left:
   elements: str
   sample: []
 foreign:
-  description: With O(state=absent) the SR-IOV operator's CRD where it is another's. The chart's hook would delete it.
+  description:
+    - With O(state=absent), the SR-IOV operator's CRD that this collection did not create. The chart's hook would delete
+      it.
   returned: success
   type: list
   elements: str

@@ -17,8 +17,7 @@ description:
     created.
   - Puts the labels of zone and leaves on the plan's nodes, for schedulers. C(node_labels) in C(facts.json) has all
     labels.
-  - Compares every node's allocatable resources and its SR-IOV node state with the plan, and waits for them when told
-    to.
+  - Compares every node's allocatable resources and its SR-IOV node state with the plan, and can wait for them.
 options:
   plan_dir:
     description: The plan's folder, the one with C(plan.json). Needed unless O(drain) is given.
@@ -58,8 +57,8 @@ options:
     description:
       - The hosts that say who they are, as M(railops.rdma.host_work_info) returns it. Refused is a host with a kubelet
         whose node of that name is another machine or is missing, and one that is a node of another name.
-      - With O(drain), hosts that have not joined the cluster yet are left out. Without it and without O(plan_dir) they
-        are only looked at.
+      - With O(drain), the module leaves out hosts that have not joined the cluster yet. Without O(drain) and without
+        O(plan_dir), it only checks them.
     type: list
     elements: dict
     suboptions:

@@ -16,8 +16,8 @@ description:
   - Internal to the playbooks of this collection. It can change in any release.
   - Takes the C(Lease) of the fabric in the cluster. A process of this run renews it every 15 seconds, ends with the
     run and gives the lease back then, also when the run was killed.
-  - A lease that another run has is waited out for 60 seconds. It is refused, with that run's name, only when it was
-    renewed meanwhile; so the next run after a lost controller goes on by itself.
+  - Waits up to 60 seconds for a lease that another run holds. Fails with that run's name only when that run renewed the
+    lease meanwhile. The next run after a lost controller therefore continues automatically.
   - Makes the namespace where it is missing.
   - Without a cluster, and where its API does not answer or refuses leases, RV(run) is for the environment variable
     E(RAILOPS_RUN) of the tasks on hosts. Each module of this collection then keeps other runs off its host in the same

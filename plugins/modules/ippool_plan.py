@@ -14,7 +14,7 @@ description:
   - Turns the declaration of a fabric into a plan, a folder with every host's addresses, Spiderpool's objects, the
     switches' prefixes and a report. It touches no host and no cluster.
   - Every address is arithmetic on the declaration and on a node's slot. The slots are kept in C(plan.json), the
-    lock, so that growth, removal, the order of the inventory and renamed groups renumber nobody.
+    lock file, so that growth, removal, the order of the inventory and renamed groups renumber no node.
   - All input is checked before anything is written, and all problems are reported at once, each with its place and
     its fix.
   - Runs on the controller, whatever host the task names. Without O(nodes) it plans all hosts of the inventory group
@@ -273,8 +273,8 @@ options:
         type: str
   pod_default_rail:
     description:
-      - The rail that is the default network of job pods in C(workload/), in place of the cluster's network. Such a pod
-        has no other address than those of the rails, and C(eth0) is this rail. Spiderpool only, without O(inject).
+      - The rail that is the default network of job pods in C(workload/), instead of the cluster's network. Such a pod
+        has only the addresses of the rails, and C(eth0) is this rail. Spiderpool only, without O(inject).
     type: str
   ipam:
     description:

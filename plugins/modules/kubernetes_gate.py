@@ -13,8 +13,8 @@ short_description: Tell a Kubernetes cluster which nodes' rails are as planned, 
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
-  - Writes what the last verdict says of each node as its condition C(RailsReady), and, when told to, the taint
-    C(fabric.railops.io/rails=broken:NoSchedule) on broken ones. Pods that run stay.
+  - Writes the last verdict of each node as its condition C(RailsReady), and can put the taint
+    C(fabric.railops.io/rails=broken:NoSchedule) on broken nodes. Running pods stay.
   - A node is broken after O(failure_threshold) bad verdicts in a row and healthy again after O(success_threshold) good
     ones. The counts are kept on the node, in the annotation C(fabric.railops.io/gate). A verdict never counts twice.
   - Every write names the version that was read, so changes of others are never overwritten, and no other taint is
@@ -114,7 +114,7 @@ capped:
   elements: str
   sample: []
 foreign:
-  description: Nodes that the gate of another fabric holds; nothing was changed on them.
+  description: Nodes that the gate of another fabric manages. The module did not change them.
   returned: always
   type: list
   elements: str

@@ -13,8 +13,8 @@ description:
   - Sets Ethernet or InfiniBand for single ports of a card, and the number of virtual functions, in the card's own
     configuration, by C(mstconfig) (package mstflint) or C(mlxconfig) (MFT), whichever is installed.
   - The rails of the plan decide which cards and which of their ports that is; the other port of a card stays as it is.
-  - A value counts after a reset of the card or a reboot of the host. What is in force, what the next start brings and
-    the default are told apart; a change that already waits is reported and not made again.
+  - A value takes effect after a reset of the card or a reboot of the host. The module distinguishes the current value,
+    the value of the next start and the default. It reports a pending change and does not repeat it.
   - A value that is still not in force after a reboot needs a power cycle. The module then fails and says so, instead of
     asking for reboot after reboot.
   - Never changed is a card that carries the default route, Ansible's connection or storage of the host,
@@ -161,7 +161,7 @@ cards:
       description: Each parameter with its default, current, next and wanted value; null where the firmware tells none.
       type: dict
     note:
-      description: Why it is so.
+      description: The reason.
       type: str
   sample:
     - card: "0000:1b:00"
@@ -198,7 +198,7 @@ notes:
   sample:
     - "0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG): left alone."
 reset_required:
-  description: Whether a card waits for a reset or a reboot. A reset is done by hand (docs/guides/link-type.md).
+  description: Whether a card needs a reset or a reboot. You reset a card manually (docs/guides/link-type.md).
   returned: success
   type: bool
   sample: true

@@ -16,7 +16,7 @@ description:
   - Runs on the controller only; no host is contacted.
 options:
   heading:
-    description: What stands above the lines.
+    description: The text above the lines.
     type: str
     required: true
   lines:
@@ -44,10 +44,10 @@ author:
 
 EXAMPLES = r"""
 ---
-- name: Refuse what is in the way
+- name: Fail on conflicts
   railops.rdma.notice:
-    heading: "Nothing was changed. In the way of this run:"
-    lines: "{{ in_the_way }}"
+    heading: "Nothing was changed. Conflicts with this run:"
+    lines: "{{ conflicts }}"
     fail: true
 """
 

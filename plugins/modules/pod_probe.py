@@ -19,7 +19,7 @@ description:
   - Runs C(ib_read_lat) or C(ping) between these pods, over each rail of pairs of nodes, through the API too. Nothing is
     made in the cluster. All commands are bounded by C(timeout), whatever becomes of the controller, and no rail has two
     tests at once.
-  - What cannot be looked at is a check that is V(skipped) with its reason.
+  - A check that cannot run is V(skipped) with its reason.
 options:
   plan_dir:
     description: The plan's folder, the one with C(plan.json).
@@ -30,7 +30,7 @@ options:
     type: str
     default: fabric
   namespace:
-    description: The test application's namespace. One elsewhere with the fabric's labels is somebody else's.
+    description: The test application's namespace. The module ignores test applications in other namespaces.
     type: str
     default: default
   depth:

@@ -15,10 +15,10 @@ description:
     table, the routes to the RDMA prefixes in the main table with a metric per rail, and the sysctls.
   - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
   - With O(confirm_timeout), a rollback timer on the host takes the change back unless a new connection confirms it.
-  - This collection's is what has routing protocol 143, and exactly what the plan or its own files for the next boot
-    name. A foreign entry with a table, a rule priority, or on a rail's interface a metric of the main table, that is
-    claimed for these rails, is an error, and stays when the rails go; everything else is left alone.
-  - The interfaces of the default route and of Ansible's own connection, and what they stand on, are refused unless
+  - This collection owns entries with routing protocol 143, and entries that the plan or its own files for the next
+    boot list. Any other entry that uses a table or a rule priority of these rails, or their metric in the main table on
+    a rail's interface, is an error. It stays when the rails are removed. The module changes no other entry.
+  - The interfaces of the default route and of Ansible's own connection, and their lower devices, are refused unless
     listed in O(force).
   - InfiniBand interfaces get address and MTU only.
 author:
@@ -57,8 +57,8 @@ options:
     default: []
   adopt_ports:
     description:
-      - Ports whose MTU may be lowered although something of somebody else stands on them and would lose its own, such
-        as a VLAN's interface, or a pod's macvlan. Without it that is refused.
+      - Ports whose MTU the module may lower although that lowers the MTU of an unmanaged interface stacked on them,
+        such as a VLAN interface or a pod's macvlan. Without this option the module refuses the change.
     type: list
     elements: str
     default: []
@@ -70,8 +70,8 @@ options:
     default: 0
   on_problem:
     description:
-      - What to do in check mode about something that is in the way of the wanted state. V(report) returns it in
-        RV(checks) instead of failing, which is for verifying hosts. Outside of check mode it is always a failure.
+      - How check mode handles a conflict with the wanted state. V(report) returns it in RV(checks) instead of failing;
+        C(verify) uses this. Outside of check mode a conflict is always a failure.
     type: str
     choices: [fail, report]
     default: fail
@@ -174,8 +174,8 @@ checks:
       cause: ens1np0 has an MTU of 1500
       fix: Run the playbook railops.rdma.hosts with the tag rail_network.
 problems:
-  description: What the module would refuse, each with C(place), C(problem) and C(fix).
-  returned: failure, and with O(on_problem=report) where something is in the way
+  description: Conflicts that the module refuses, each with C(place), C(problem) and C(fix).
+  returned: failure, and with O(on_problem=report) where there is a conflict
   type: list
   elements: dict
   sample: []

@@ -15,8 +15,8 @@ description:
   - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbors on the same rail, on the
     next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
     the route that lead elsewhere, with their makers.
-  - Changes nothing. What differs is a deviation in RV(checks), not a failure; what could not be looked at is in
-    RV(errors).
+  - Changes nothing. A difference is a deviation in RV(checks), not a failure. RV(errors) lists what the module could
+    not check.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -39,13 +39,13 @@ options:
     type: str
   checks:
     description:
-      - The groups to look at. V(network), V(persist), V(link_type), V(mode), V(qos), V(gpudirect) and V(driver) compare
+      - The groups to check. V(network), V(persist), V(link_type), V(mode), V(qos), V(gpudirect) and V(driver) compare
         what the roles set; V(devices) the RDMA devices.
-      - V(paths) asks the kernel for routes, V(duplicates) asks every rail whether somebody else has its address,
-        V(cabling) compares what LLDP says of each cable, V(pings) asks gateways and a neighbor for an echo.
-      - V(counters) looks for failures that nobody sees yet - counters since the last audit, links, PCIe.
-      - V(preflight) looks before the first change for what a run would stop at on this host, or what the host would
-        lose; it needs no RDMA tools.
+      - V(paths) queries the kernel for routes, V(duplicates) probes each rail for duplicate addresses, V(cabling)
+        compares LLDP's data of each cable, V(pings) sends echo requests to gateways and a neighbor.
+      - V(counters) detects failures early - counters since the last audit, links, PCIe.
+      - V(preflight) checks before the first change for conflicts that would stop a run on this host, and for what the
+        host would lose; it needs no RDMA tools.
     type: list
     elements: str
     choices:
@@ -80,8 +80,8 @@ options:
     default: {}
   variables:
     description:
-      - As O(settings), with the names of variables in place of values; C(rail_audit) stands for options of this
-        module. A variable that is not set is left out. The controller reads them; it is much cheaper than templates.
+      - As O(settings), with the names of variables instead of values; C(rail_audit) holds the options of this module.
+        A variable that is not set is left out. The controller reads them, which costs much less than templates.
       - With it the variables of the host roles are read too. A module that is named here is read as it is named.
     type: dict
   neighbors:
@@ -169,7 +169,7 @@ facts:
   type: dict
   sample: {macs: {rail1: "02:00:00:00:00:01"}}
 errors:
-  description: What could not be looked at, one sentence each.
+  description: What the module could not check, one sentence each.
   returned: always
   type: list
   elements: str

@@ -14,8 +14,8 @@ description:
   - Runs on the controller, over what M(railops.rdma.rdma_info) registered on the hosts of the play.
   - Writes an inventory file with C(fabric_rails), and with C(fabric_interfaces) for hosts whose names differ, and a
     report of the hosts that need a look (a missing NIC or GPU, the wrong leaf by LLDP, another link layer, no link).
-  - Where LLDP told something, C(cables.yml) has the leaf and port of every cable as C(fabric_cables) of the hosts.
-  - What most hosts have is taken for what is meant. Nothing is written to any host.
+  - Where LLDP has data, C(cables.yml) has the leaf and port of every cable as C(fabric_cables) of the hosts.
+  - The module takes the layout of most hosts as the intended one. It writes nothing to any host.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:

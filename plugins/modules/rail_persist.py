@@ -19,9 +19,9 @@ description:
   - The files are checked by the tool that reads them (C(netplan generate) in a root of its own, C(nmcli)) before any is
     written. All are written beside their places before the first gets its name; where one cannot have it, the others
     get their old text back.
-  - Before anything is written, what the next boot would make of the files is compared with what it would make without
-    ours. It fails with the other file's name where that comes first, or where addresses, routes, an MTU or what stands
-    on the port would be lost, unless the port is in O(adopt_ports).
+  - Before it writes, the module compares the next boot's network with and without this collection's files. It fails
+    with the other file's name where that file takes precedence. It also fails where the port would lose addresses,
+    routes, its MTU or a stacked interface, unless the port is in O(adopt_ports).
   - The interface of the default route and of Ansible's own connection are refused unless listed in O(force).
 author:
   - railops.rdma contributors (@railops)
@@ -51,8 +51,8 @@ options:
     default: auto
   force:
     description:
-      - Interfaces that may be written for although they carry the default route or Ansible's connection, by themselves
-        or below a VLAN, bond or bridge. With another O(root) nobody's network runs over them, and nothing is refused.
+      - Interfaces that may get files although they carry the default route or Ansible's connection, directly or below
+        a VLAN, bond or bridge. With another O(root) no network runs over them, and the module refuses none.
     type: list
     elements: str
     default: []
@@ -66,14 +66,14 @@ options:
     default: []
   stage:
     description:
-      - Do all but give the files their names. They lie beside their places, so that a later call without it needs no
-        room; whatever is in the way shows before anything is changed.
+      - Whether to write the files under temporary names only, beside their final paths. A later call without this
+        option renames them and needs no disk space. Conflicts show before anything is changed.
     type: bool
     default: false
   on_problem:
     description:
-      - What to do in check mode about something that is in the way. V(report) returns it in RV(checks) instead of
-        failing, which is for verifying hosts. Outside of check mode it is always a failure.
+      - How check mode handles a conflict. V(report) returns it in RV(checks) instead of failing; C(verify) uses this.
+        Outside of check mode a conflict is always a failure.
     type: str
     choices: [fail, report]
     default: fail
@@ -117,8 +117,8 @@ after:
     /etc/netplan/90-railops-ens1np0.yaml: "0600"
     /etc/sysctl.d/90-railops-rails.conf: "0644"
 problems:
-  description: What the module would refuse, each with C(place), C(problem) and C(fix).
-  returned: with O(on_problem=report), where something is in the way
+  description: Conflicts that the module refuses, each with C(place), C(problem) and C(fix).
+  returned: with O(on_problem=report), where there is a conflict
   type: list
   elements: dict
   sample: []

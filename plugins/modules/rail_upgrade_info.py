@@ -12,8 +12,8 @@ version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.
   - The memory of the playbook C(railops.rdma.upgrade). Runs on the controller only; no host is contacted.
-  - A host that was begun and is not ended has a file C(begun/HOST.json) in O(folder), with what it was before. The next
-    run goes on with it, and touches nobody else before.
+  - A host whose upgrade has begun and not ended has a file C(begun/HOST.json) in O(folder), with its earlier state. The
+    next run continues with this host before it changes any other host.
 options:
   phase:
     description:
@@ -48,7 +48,7 @@ options:
     type: bool
     default: true
   turn:
-    description: The hosts of this turn. Nobody else may be in the middle at O(phase=begin).
+    description: The hosts of this turn. O(phase=begin) fails while the upgrade of a host outside of it is unfinished.
     type: list
     elements: str
     default: []

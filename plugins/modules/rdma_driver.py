@@ -31,8 +31,8 @@ attributes:
 options:
   source:
     description:
-      - Where the driver comes from. With V(container) somebody else runs a driver container on the host, such as
-        NVIDIA's network operator or the chart ofed-driver; it is waited for, and user space is installed beside it.
+      - Where the driver comes from. With V(container) another tool, such as NVIDIA's network operator or the chart
+        ofed-driver, runs a driver container on the host. The module waits for it and installs user space beside it.
     type: str
     choices:
       - inbox
@@ -67,8 +67,8 @@ options:
   versions:
     description:
       - The version that a package must have, by its name, as the package manager writes it. Such a package is installed
-        where it is missing. One that has another version is told of by the check C(driver_versions), and replaced by
-        O(upgrade) alone.
+        where it is missing. The check C(driver_versions) reports a package of another version. Only O(upgrade)
+        replaces it.
     type: dict
     default: {}
   upgrade:

@@ -13,7 +13,7 @@ description:
   - Loads the kernel modules that RDMA applications need, now and at every boot, from one owned file of modules-load.d.
   - Gives each rail that the plan knows by its PCI address the interface name that the plan has for it, by one owned
     C(.link) file a rail. The fabric's objects then have one name on every node.
-  - What no run can mend is told before anything is changed. Set the namespace mode before, by
+  - Reports problems that no run can repair before it changes anything. Set the namespace mode before, by
     M(railops.rdma.rdma_netns) - an C(ib_core) that is loaded afterwards starts in it.
   - Says when an IPoIB interface cannot carry the MTU of the plan.
 author:
@@ -24,7 +24,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: What no run can mend is a failure; in check mode it is a deviation in RV(checks).
+    details: A problem that no run can repair is a failure; in check mode it is a deviation in RV(checks).
   diff_mode:
     support: full
   idempotent:

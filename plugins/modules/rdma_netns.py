@@ -53,8 +53,8 @@ options:
     default: true
   state:
     description:
-      - V(absent) removes the owned file and returns the host to what holds without it, the kernel's own default
-        V(shared) unless somebody else's file or the kernel command line says otherwise.
+      - V(absent) removes the owned file and returns the host to the mode without it. That is the kernel's default
+        V(shared), unless another file or the kernel command line sets a mode.
     type: str
     choices:
       - present
@@ -124,7 +124,7 @@ namespaces:
   type: int
   sample: 12
 initramfs:
-  description: The initramfs images that were made anew, or would be in check mode, because they hold ib_core.
+  description: The initramfs images that were rebuilt, or would be in check mode, because they hold ib_core.
   returned: success
   type: list
   elements: str
@@ -136,7 +136,7 @@ conflicts:
   elements: dict
   contains:
     path:
-      description: The file; /proc/cmdline stands for the kernel command line.
+      description: The file; /proc/cmdline means the kernel command line.
       type: str
     line:
       description: The line, from 1; 0 for the kernel command line.

@@ -80,7 +80,7 @@ options:
         type: int
       argv:
         description:
-          - A command that a client runs in place of perftest, such as C(mpirun). Its C(output) and exit C(code) are
+          - A command that a client runs instead of perftest, such as C(mpirun). Its C(output) and exit C(code) are
             returned.
         type: list
         elements: str
@@ -142,7 +142,7 @@ options:
     type: int
     default: 5000
   seconds:
-    description: Seconds that a bandwidth test sends, in place of O(bandwidth_iterations) when it is not V(0).
+    description: Seconds that a bandwidth test sends. Any value but V(0) replaces O(bandwidth_iterations).
     type: int
     default: 0
   traffic_class:
@@ -214,7 +214,7 @@ EXAMPLES = r"""
     token: example
   become: true
 
-- name: Test one rail by hand against a server that listens there
+- name: Test one rail against a running server
   railops.rdma.rdma_probe:
     end: client
     token: by-hand

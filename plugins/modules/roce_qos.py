@@ -129,7 +129,7 @@ options:
         congestion notifications go strictly first. Without it, ETS stays as it is.
     type: int
   replace:
-    description: Whether to take over interfaces that have flow control on another priority, set by somebody else.
+    description: Whether to take over interfaces where another tool set flow control on another priority.
     type: bool
     default: false
   force:

@@ -58,7 +58,8 @@ options:
     default: false
   cluster:
     description:
-      - Results of modules that looked at the cluster; every C(checks) list in them is collected. Absent when none did.
+      - Results of modules that checked the cluster. The module collects every C(checks) list in them. Absent when no
+        module checked the cluster.
     type: raw
   nodes:
     description:
@@ -66,7 +67,7 @@ options:
         node's host. What is of no such host is put to the cluster.
     type: raw
   cluster_reason:
-    description: Why the cluster was not looked at.
+    description: Why no module checked the cluster.
     type: str
     default: ""
   cluster_error:
