@@ -89,8 +89,8 @@ class ActionModule(FabricAction):
             return {"boot": record["boot"], "resumed": True}
         if not seen or seen.get("error"):
             raise RdmaError(
-                f"{host} cannot be looked at before its upgrade: {seen.get('error') or 'no result'}."
-                " It was not touched.",
+                f"The check before the upgrade of {host} failed: {seen.get('error') or 'no result'}."
+                " The host is unchanged.",
                 "Fix that first (playbook audit), or leave the host out (--limit). [upgrade_precheck_failed]",
             )
         files.write_json(path, {"schema": upgrade.SCHEMA, "host": host, "boot": args["boot"], "before": seen})
