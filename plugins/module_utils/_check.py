@@ -17,7 +17,7 @@ from ._errors import Problem
 STRANGE = "strange_addresses"
 """A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
-# What is observed where somebody has switched a check off.
+# The observed value of a check that a setting switched off.
 NOT_LOOKED_AT = "not looked at"
 
 
@@ -26,7 +26,7 @@ class Check(t.TypedDict, total=False):
 
     id: `subject_thing`, such as `route_path`; one of `IDS` in plugin_utils/_verdict/ids.py.
     rail: the rail that it is about; None when it is about the whole host, node or cluster.
-    status: OK, DEVIATION, WARNING (shown, and never a reason to fail) or SKIPPED (not looked at, for a reason).
+    status: OK, DEVIATION, WARNING (shown, and never a reason to fail) or SKIPPED (did not run, for a reason).
     planned: what the plan has, and `observed` what is there: anything that JSON can hold.
     cause: why they differ, or why it was skipped; empty when they do not differ.
     fix: what to do about it; empty when there is nothing to do.

@@ -11,10 +11,10 @@ import typing as t
 
 
 def detach(work: t.Callable[[], object], keep: int | None = None) -> None:
-    """Do the work in a process of its own, which outlives module and connection; what was imported is all it has.
+    """Do the work in a separate process, which outlives module and connection and has only what was imported.
 
-    Every other open file becomes /dev/null under its own number. Were it closed, the number would be given anew, and
-    whatever had the old file would some time close the new one.
+    Every other open file becomes /dev/null under its own number. If it were closed, the kernel would reuse the number,
+    and the owner of the old file would later close the new one.
 
     :param keep: a file that stays open there, such as one that is locked.
     """

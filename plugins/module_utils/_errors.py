@@ -26,7 +26,7 @@ class RdmaError(Exception):
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong with the input: where (`fabric_rails[2].subnets`), what, and how to mend it."""
+    """One problem of the input: its place (`fabric_rails[2].subnets`), what is wrong, and the fix."""
 
     place: str
     problem: str

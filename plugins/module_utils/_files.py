@@ -113,12 +113,12 @@ class Sysfs:
         return next(iter(self.pci_interfaces(rail["pci"])), name) if rail.get("pci") else name
 
     def port_interface(self, interface: str) -> str:
-        """Return the port that an interface (a VLAN's, say) stands on; itself when on none or several."""
+        """Return the port below an interface, such as a VLAN's; the interface itself when it has none or several."""
         lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
         return self.port_interface(lower[0]) if len(lower) == 1 else interface
 
     def unheard(self, interface: str) -> str:
-        """Return as a clause why nobody can be heard on a rail's interface; empty where somebody can."""
+        """Return as a clause why a rail's interface cannot receive; empty where it can."""
         folder = f"/sys/class/net/{interface}"
         if not self.exists(folder):
             return "the host has no such interface."
@@ -164,10 +164,11 @@ class Change:
 class HostFiles(Sysfs):
     """The collection's own files and links. Paths are the host's, with their leading slash.
 
-    Each is replaced whole and is on the disk before it has its name: a host that is cut off has the old or the new one.
+    A write replaces the complete file, on disk before the rename: after an interruption the host has the old or the new
+    one.
 
-    :param root: the folder that stands for the host's root.
-    :param module: gives what is written the SELinux context of its place; None where there is none.
+    :param root: the folder that serves as the host's root.
+    :param module: sets the SELinux context of written files; None where there is none.
     """
 
     def __init__(self, root: str = "/", module: AnsibleModule | None = None) -> None:
@@ -213,7 +214,7 @@ class HostFiles(Sysfs):
     def put(self, path: str, content: str | None, mode: int = 0o644, *, link: bool = False) -> None:
         """Make a file hold exactly that text, with that mode from its first moment, or a link lead there; None removes.
 
-        A folder that was made for what is removed, and is empty now, goes along.
+        It also removes a folder that was made for the removed file and is empty now.
 
         :param path: on the host.
         :param content: the text, or where the link leads.

@@ -27,7 +27,7 @@ def lock_held(holder: str) -> RdmaError:
 
 
 def acquire_host_lock(run: str, path: str = "") -> None:
-    """Take or renew the host; who has it is waited out, and refused when it comes again meanwhile."""
+    """Acquire or renew the host lock. Wait until another holder's lock expires; fail if that holder renews it."""
     mine, *live = run.split("|")
     seen = None
     try:
@@ -35,7 +35,7 @@ def acquire_host_lock(run: str, path: str = "") -> None:
         path = path or f"/run/railops-rdma-{os.stat('/proc/self/ns/net').st_ino}.run"
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
-        return  # Whoever may not write there changes no host.
+        return  # A user without write permission there changes no host.
     try:
         while True:
             _lock(file, path)

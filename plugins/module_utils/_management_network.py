@@ -23,7 +23,7 @@ from ._programs import ask
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
 BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
-# 0.0.0.0/1 with 128.0.0.0/1, and 2000::/3, stand for a default route; 240.0.0.0/8 is somebody's network.
+# 0.0.0.0/1 with 128.0.0.0/1, and 2000::/3, replace a default route; 240.0.0.0/8 is an ordinary network.
 LONGEST_DEFAULT = 3
 GENERATIONS = 32
 SECONDS = 60
@@ -32,12 +32,12 @@ Json = dict[str, t.Any]
 
 @dataclass(frozen=True)
 class ManagementNetwork:
-    """The interfaces of the default routes and of Ansible's connection, with all that they stand on or in.
+    """The interfaces of the default routes and of Ansible's connection, with all their lower devices.
 
     :param ways: the first default route of each interface that has one, as `ip` takes it.
     :param peer: the other end of Ansible's connection; empty without one.
-    :param lower: what each interface stands on itself: parent, members, ports, a VF's physical function.
-    :param seen: for each family what `ip` said: links, addresses, rules.
+    :param lower: the direct lower devices of each interface: parent, members, ports, a VF's physical function.
+    :param seen: for each family the output of `ip`: links, addresses, rules.
     """
 
     default: frozenset[str] = frozenset()
@@ -189,7 +189,7 @@ def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
         pairs = (sysfs.data(f"/proc/{process}/environ") or b"").split(b"\0")
         found = next((pair for pair in pairs if pair.startswith(b"SSH_CONNECTION=")), b"")
         value = found.partition(b"=")[2].decode("ascii", "replace")
-        # The command's name stands in parentheses and may hold anything.
+        # The command's name is in parentheses and may contain any character.
         fields = (sysfs.text(f"/proc/{process}/stat") or "").rpartition(")")[2].split()
         process = int(fields[1]) if len(fields) > 1 else 0
     words = value.split()

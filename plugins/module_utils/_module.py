@@ -36,7 +36,7 @@ def run_module(
     needs: t.Iterable[tuple[str, str | None]] = (),
     **more: t.Any,
 ) -> None:
-    """Run a module and end the process with what it returned, or with what failed and how to mend it.
+    """Run a module and end the process with its result, or with the error and its fix.
 
     :param work: does it and returns the result. `warnings` of the result are shown; `before` and `after` are the diff
         unless it brings a `diff` of its own.

@@ -25,7 +25,7 @@ EXCERPT, LONG = 40, 4000
 LINK = re.compile(r"[A-Za-z0-9_.:/ +-]{1,100}")
 """The name of a neighbor, or of its port, as LLDP says it."""
 INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,63}")
-"""The name of an interface or RDMA device, or a hardware address."""
+"""The name of an interface or RDMA device, or a MAC address."""
 PCI = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]")
 ADDRESS = re.compile(r"[0-9A-Fa-f.:]{2,45}")
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

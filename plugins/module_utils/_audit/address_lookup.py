@@ -16,9 +16,9 @@ WAIT = 1.0
 
 
 def answers_at(wanted: t.Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return the hardware address of each of these that somebody at its interface answers for.
+    """Resolve addresses to MAC addresses by ARP or NDP; addresses without an answer are absent.
 
-    :param wanted: interfaces with addresses.
+    :param wanted: (interface, address) pairs.
     """
     locals_of = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
     questions = [

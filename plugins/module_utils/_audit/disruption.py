@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose work a run would disturb on a host, and the host's identity in a cluster.
+"""Reports workloads that a run would disrupt on a host, and the host's identity in a cluster.
 
-What the run would do, the roles' modules return in check mode, and only where somebody is at work.
+The roles' modules return in check mode what the run would do, and only on a host with workloads.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _given(value: t.Any) -> t.Any:
 
 
 def plays(request: Request, role: str) -> bool:
-    """Whether the run plays a role; the empty name stands for any."""
+    """Whether the run plays a role; the empty name means any role."""
     roles = request.settings.get(OWN, {}).get("roles")
     return not role or roles is None or role in roles
 
@@ -204,7 +204,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "qos": (of_module("roce_qos", qos_run),),
     "gpudirect": (of_module("gpudirect", gpudirect_run),),
     "devices": (of_module("rdma_info", info_run),),
-    # Failures that nobody sees yet: counters since the last audit, links, PCIe.
+    # Early signs of failures: counters since the last audit, links, PCIe.
     "counters": (of_rails("counters", health.look),),
     "pings": (look_at_pings,),
 }

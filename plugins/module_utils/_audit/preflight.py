@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is looked at on a host before the first change: what a run would stop at there, and what the host would lose.
+"""Checks a host before the first change: conflicts that would stop a run there, and what the host would lose.
 
-A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the whole
-run before anything is touched, so a look reports what a run cannot mend by itself, and nothing else. It needs no RDMA
-tools, which a new host does not have yet. To add one: its row in LOOKS, its ids in
+A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the complete
+run before any change, so a look reports only problems that a run cannot repair. It needs no RDMA tools, which a new
+host does not have yet. To add one: its row in LOOKS, its ids in
 plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight.yml.
 """
 
@@ -47,9 +47,9 @@ CNI_PLUGINS = "/opt/cni/bin"
 
 
 def only(look: Look, *ids: str) -> Look:
-    """Return the look without the checks that a run mends by itself.
+    """Return the look with only the given checks; a run repairs the others automatically.
 
-    :param ids: of the checks that stay.
+    :param ids: of the checks to keep.
     """
 
     def some(request: Request) -> tuple[Checks, Facts]:
@@ -125,7 +125,7 @@ def look_at_ports(request: Request) -> tuple[Checks, Facts]:
 
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:
-    """Find what of a host stands in the way of the plan: links, addresses, and the rules and routes of others."""
+    """Find conflicts between a host and the plan: links, addresses, unmanaged rules and routes."""
     if problem := pyroute2_problem():
         raise RdmaError(problem, route_run.INSTALL)
     sysfs = Sysfs()
@@ -145,7 +145,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
     if plays(request, "nic_link_type"):
-        # It sets the link type before the network is looked at.
+        # The role sets the link type before the network role runs.
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
         links = {name: link if link.ours else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
         host = replace(host, snapshot=replace(host.snapshot, links=links))

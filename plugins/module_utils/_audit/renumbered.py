@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the plan would take an address from this host: the sign of a plan that was lost and made anew.
+"""Whether the plan would take an address from this host: the sign of a plan that was lost and created again.
 
 It reads the kernel, for all addresses inside the fabric's networks (after a reboot the network manager has made them,
 with its own protocol number), and our own files, for an interface that is down and for a fabric of other networks.
@@ -91,7 +91,7 @@ def decide(rails: t.Any, networks: t.Any, live: Here, ours: Here) -> tuple[Check
     for interface, address in sorted(strange):
         family = ipaddress.ip_address(address).version
         rail, now = planned.get((interface, family), ("", ""))
-        # Another one, also in the planned subnet, may be somebody's on purpose.
+        # Another address, also in the planned subnet, may be intended.
         if now and (interface, address) in ours:
             cause = f"{interface} has {address}, and this plan gives it {now}: it would be renumbered"
             checks.append(deviation(NAME, now, address, cause, FIX, rail=rail, family=family))

@@ -152,7 +152,7 @@ def _text(value: bytes) -> str:
 
 
 def _identity(kind: int, subtype: int, value: bytes) -> str:
-    """Return the text of a chassis (kind 1) or port (kind 2): a hardware address, an IP address or a name."""
+    """Return the text of a chassis (kind 1) or port (kind 2): a MAC address, an IP address or a name."""
     if subtype == (4 if kind == 1 else 3):
         return value.hex(":")
     families = {1: (socket.AF_INET, 5), 2: (socket.AF_INET6, 17)}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds out where each rail's cable ends: asks lldpd, and listens itself where it is told to. Read-only."""
+"""Determines the switch port of each rail's cable: queries lldpd, and can listen itself. Read-only."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def look(
 def ask_lldpd() -> tuple[dict[str, Neighbor], str]:
     """Return the neighbors that lldpd knows by interface, and why it knows none, as a clause; empty when it runs.
 
-    Nobody else asks lldpd. It never raises: a caller who wants a sentence puts its own words around the clause, and
-    tells a host without lldpd from one whose lldpd does not answer by the clause alone.
+    No other function queries lldpd. This one never raises: a caller builds its sentence around the clause. Only the
+    clause distinguishes a host without lldpd from one whose lldpd does not answer.
     """
     code, out, err = ask(ARGV)
     try:

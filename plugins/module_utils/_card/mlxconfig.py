@@ -35,7 +35,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What one query told."""
+    """The result of one query."""
 
     device_type: str = ""
     name: str = ""
@@ -129,7 +129,7 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
 
 
 def parse_text(output: str) -> Configuration:
-    """Return what a text query (`-d DEV -e q`) told. The header says which columns there are: they are not counted."""
+    """Parse the output of a text query (`-d DEV -e q`). The header names the columns, so their number may vary."""
     labels: dict[str, str] = {}
     columns: list[str] = []
     parameters: dict[str, Parameter] = {}

@@ -74,7 +74,7 @@ def port_of(address: str) -> int:
 
 
 def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
-    """Return the cards that nobody selected, each with the reason why it is none of ours."""
+    """Return the cards that the plan does not select, each with the reason."""
     return [
         {"card": card.name, "devices": list(card.devices), "why": card.role or "no rail of the plan lies on it"}
         for card in cards
@@ -83,7 +83,7 @@ def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> 
 
 
 def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Problem]:
-    """Return the rails whose card cannot be told, although the host has cards: their firmware would be forgotten."""
+    """Return the rails without a known card on a host that has cards: their firmware settings would be skipped."""
     return [
         Problem(
             f"rail {rail.name}",

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which NIC stands next to which GPU, read off the PCI tree; no vendor tool is asked.
+"""Computes which NIC is next to which GPU from the PCI tree, without a vendor tool.
 
-The words are those of `nvidia-smi topo -m`. The distance of two functions follows from the components
+The terms are those of `nvidia-smi topo -m`. The distance of two functions follows from the components
 of their real paths (/sys/devices/pci0000:17/0000:17:01.0/...): the same computation that NCCL makes.
 """
 
@@ -139,7 +139,7 @@ class PciTree:
     def gpu_affine_nics(self) -> tuple[PciFunction, ...]:
         """Return the NICs that share a PCIe switch with a GPU (PIX or PXB).
 
-        Only GPUs are looked at: two ports of a storage card are PIX to each other and still far from every GPU.
+        Only GPUs count: two ports of a storage card are PIX to each other and still far from every GPU.
         """
         return tuple(nic for nic in self.nics if self.nearest_gpus(nic.address))
 
@@ -208,8 +208,8 @@ def _read_function(sysfs: Sysfs, address: str, real: str) -> PciFunction:
 def host_path(real: str) -> tuple[str, ...]:
     """Return the components of a device's path from its PCI host bridge (`pci0000:17`) on.
 
-    Some platforms put folders before the bridge (/sys/devices/platform/...) or hide it behind a VMD controller;
-    what stands before the first `pciDDDD:BB` says nothing about distance.
+    Some platforms put folders before the bridge (/sys/devices/platform/...) or hide it behind a VMD controller.
+    Components before the first `pciDDDD:BB` do not affect the distance.
     """
     parts = real.strip("/").split("/")
     root = next((index for index, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)), 0)

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else a port or card is for on its host: the one answer, for all that change one.
+"""Other roles of a port or card on its host, for every module that changes one.
 
-The host's own network, storage, what stands on the port or has it as a member, addresses of others; a card serves
-NVSwitches, or lends a virtual function. Nothing is opened and no firmware is asked: /sys, /proc, and iproute2's `ip`
-and `rdma`.
+A role is the host's own network, storage, a stacked interface, a bond or bridge with the port as a member, unmanaged
+addresses, NVSwitches behind the card, or an allocated virtual function. The code opens no device and queries no
+firmware: it reads /sys, /proc, and the output of iproute2's `ip` and `rdma`.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def carried(machine: Machine, kept: ManagementNetwork) -> dict[str, str]:
 def standing(
     kept: ManagementNetwork, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()
 ) -> dict[str, str]:
-    """Return what would go with an interface's name or kind, by interface: members, what stands on it, addresses.
+    """Return what a new name or kind of an interface would remove, by interface: members, upper devices, addresses.
 
-    :param kept: what `ip` said of the host.
-    :param prefixes: the networks of the fabric: addresses in them are the plan's affair, and so is a VLAN that has one.
+    :param kept: the output of `ip` on the host.
+    :param prefixes: the networks of the fabric: the plan owns addresses in them, and a VLAN with such an address.
     :param adopt_ports: interfaces whose addresses may be replaced.
     """
     nets = [ipaddress.ip_network(prefix) for prefix in prefixes]

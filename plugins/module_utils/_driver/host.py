@@ -23,7 +23,7 @@ if t.TYPE_CHECKING:
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
-# Where somebody edited a configuration file, dpkg asks; there is nobody to answer, and what was edited stays (dpkg(1)).
+# dpkg prompts where a configuration file was edited. A run cannot answer, so dpkg keeps the edited file (dpkg(1)).
 KEEP_EDITED = ("--force-confdef", "--force-confold")
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long as it had a version
@@ -59,7 +59,7 @@ class Packages:
     ) -> None:
         """Install packages, the pinned ones in their version; with `older` also where a newer one is installed.
 
-        With `keep` nothing may be removed for them; dnf never does unless it is told to.
+        With `keep` the package manager removes no package for them; dnf never does by default.
 
         :param names: of the packages.
         :param pinned: versions by package.

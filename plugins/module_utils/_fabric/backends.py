@@ -19,7 +19,7 @@ SPIDER, NVIDIA = "spiderpool", "nv-ipam"
 
 @dataclass(frozen=True)
 class Backend:
-    """One giver of addresses."""
+    """An IPAM backend."""
 
     name: str
     """As fabric_ipam says it."""
@@ -33,7 +33,7 @@ class Backend:
     attachments: tuple[str, ...]
     """Values of fabric_attachment that it can say."""
     injects: bool
-    """Whether it adds rails to pods by itself (fabric_inject)."""
+    """Whether it adds rails to pods automatically (fabric_inject)."""
     pool_per_node: bool
     """Whether a rail's nodes have a pool each (exclusive), or one that names them all."""
     namespace: str = ""

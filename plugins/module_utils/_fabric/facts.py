@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What this collection itself asks of a plan: facts.json beside plan.json, whoever made the objects behind it.
+"""facts.json beside plan.json: the facts of a plan that this collection itself reads, the same for each IPAM backend.
 
 The other files of a plan are for hosts, the cluster, switches and people.
 """
@@ -38,7 +38,7 @@ class PodNetwork(t.TypedDict):
 
 
 class Leaf(t.TypedDict):
-    """A leaf of a rail in a zone; its name is empty where nobody named one."""
+    """A leaf of a rail in a zone; its name is empty where the inventory has none."""
 
     zone: str
     rail: str
@@ -118,9 +118,9 @@ _STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), 
 
 
 def status_rows(meta: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Return what Multus noted of a pod's networks: name, interface, ips, default; nothing where that cannot be read.
+    """Return a pod's networks as Multus recorded them: name, interface, ips, default; none if the record is invalid.
 
-    :param meta: the pod's metadata; whoever may change the pod may have written them.
+    :param meta: the pod's metadata; untrusted, since every user who may change the pod may write them.
     """
     try:
         rows = sanitize(parsed((meta.get("annotations") or {}).get(POD_STATUS) or "[]"))

@@ -138,7 +138,7 @@ class Section(_Section):
     made: t.NotRequired[list[str]]
     """The ids of what is ok."""
     reason: t.NotRequired[str]
-    """Why it was not looked at."""
+    """Why the section did not run."""
     error: t.NotRequired[str]
 
 
@@ -192,7 +192,7 @@ class Coverage(t.TypedDict):
 
 
 class Skipped(t.TypedDict):
-    """What was not looked at, for one reason."""
+    """The checks that did not run for one reason."""
 
     reason: str
     checks: list[str]

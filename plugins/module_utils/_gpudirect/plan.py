@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How GPU memory reaches the NICs of a host, and on which bridges access control stands in the way.
+"""How GPU memory reaches the NICs of a host, and on which bridges access control blocks it.
 
 No files, no sockets. Two ways: DMA-BUF (kernel 5.12 and later; NVIDIA's open kernel modules, or amdgpu), and
 nvidia-peermem (needs the peer-memory interface of OFED, which some distributions carry too).

@@ -66,13 +66,13 @@ class NetnsHost:
         """Carry a plan out and return it as it turned out."""
         if plan.writes_file:
             self._files.put(planning.OWNED_FILE, plan.after.file)
-        # The images before the live change: a run that is cut off leaves a host that the next boot mends.
+        # The images before the live change: after an interrupted run the next boot repairs the host.
         for image in plan.images:
             initramfs.rebuild(self._files, image)
         if not plan.tries_live:
             return plan
         done = self._files.run([plan.have.tool, "system", "set", "netns", plan.wanted])
-        # Whether other namespaces forbid it is told by the mode, and not by the tool's words.
+        # The mode shows whether other namespaces prevent the change; the tool's message does not.
         if (now := self._current()) == plan.wanted:
             return plan.ended(live=True)
         if not done.status:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds the initramfs images that hold ib_core and makes them anew.
+"""Finds the initramfs images that hold ib_core and rebuilds them.
 
-Such an image carries its own copy of modprobe.d: what is written on disk afterwards comes too late for ib_core.
+Such an image carries its own copy of modprobe.d: files written to disk afterwards come too late for ib_core.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LISTERS = ("lsinitramfs", "lsinitrd")
 
 
 def images(files: Machine, owned: str, *, older_than: int | None, still_holding: bool) -> t.Iterator[Image]:
-    """Yield the images that hold ib_core and have to be made anew, each looked into once.
+    """Yield the images that hold ib_core and need a rebuild, and read each image once.
 
     :param owned: the path of the owned file.
-    :param older_than: only images older than this (nanoseconds) are looked into; None looks into all.
+    :param older_than: read only images older than this (nanoseconds); None reads all.
     :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
     """
     for path, kernel in _paths(files) if _builder(files) else ():
@@ -44,7 +44,7 @@ def images(files: Machine, owned: str, *, older_than: int | None, still_holding:
 
 
 def rebuild(files: Machine, image: Image) -> None:
-    """Make one image anew, by the distribution's own tool."""
+    """Rebuild one image, by the distribution's own tool."""
     tool = _builder(files) or ""
     if tool.endswith("update-initramfs"):
         argv = [tool, "-u", "-k", image.kernel]
@@ -70,7 +70,7 @@ def _listing(files: Machine, path: str) -> str | None:
         done = files.run([name, files.path(path)])
         if done.status == 0 and done.out:
             return done.out
-    # Nobody can tell: making it anew does no harm, leaving it may.
+    # Unknown: a rebuild does no harm, a stale image may.
     return None
 
 

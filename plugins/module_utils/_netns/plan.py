@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Image:
-    """One initramfs that is to be made anew, and its kernel."""
+    """An initramfs to rebuild, and its kernel."""
 
     path: str
     kernel: str
@@ -249,9 +249,9 @@ def _effective(settings: list[Setting], have: NetnsCurrent) -> str:
 
 
 def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: str) -> Problem | None:
-    """Return what is in the way of the wanted mode, and what to do about it.
+    """Return the conflicts with the wanted mode, each with its fix.
 
-    :param persistent: the mode of the next boot as it would be.
+    :param persistent: the expected mode of the next boot.
     """
     loaded = have.support is Support.LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:

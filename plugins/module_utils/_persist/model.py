@@ -51,10 +51,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Profile:
-    """A file that a daemon reads at boot, as far as it is about an interface.
+    """A file that a daemon reads at boot: its part about an interface.
 
-    :param daemon: which of the two reads it, and `rank` its turn there: the lowest that matches is used.
-    :param holds: all that it sets but for what nobody misses, in words: addresses, routes, MTU and the rest.
+    :param daemon: the daemon that reads it; `rank` is its order there: the daemon uses the lowest rank that matches.
+    :param holds: its settings as text, without defaults that have no effect: addresses, routes, MTU and the rest.
     """
 
     path: str
@@ -116,7 +116,7 @@ class Manager:
         return files
 
     def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:
-        """Return what its daemon will read at the next boot where these files are there; None when nobody can say."""
+        """Return the files that its daemon will read at the next boot with these files; None when that is unknown."""
         return texts
 
     def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:

@@ -22,16 +22,16 @@ FOLDER = FOLDERS[0]
 # The first file by name that matches is used: ours sorts before 00-*.
 OURS = f"{FOLDER}/0-railops-{{}}.network"
 OWN = re.compile(r"^0-railops-.+\.(network(\.d)?|netdev)$")
-# What stands on an interface is made when the interface's own file says so.
+# networkd creates a stacked interface only when the file of its lower device lists it.
 STACKED = ("VLAN", "Bridge", "Bond", "VRF", "MACVLAN", "MACVTAP", "IPVLAN", "IPVTAP", "VXLAN", "Tunnel", "Xfrm")
-# What ours leave out without a loss: when the boot is done, what DHCP asks for, and what networkd does by itself.
+# Settings that our files omit without a loss: when the boot is done, DHCP's requests, and networkd's defaults.
 ASIDE = {"Match", "Link", "Network", "DHCP", "DHCPv4", "DHCPv6", "IPv6AcceptRA"}
 HARMLESS = {"RequiredForOnline", "RequiredFamilyForOnline", "Description", "DHCP"}
 HARMLESS |= {"ConfigureWithoutCarrier", "IgnoreCarrierLoss"}
 USUAL = {"LinkLocalAddressing=ipv6", "ActivationPolicy=up", "Unmanaged=no"}
 SAME = {"true": "yes", "on": "yes", "1": "yes", "false": "no", "off": "no", "0": "no"}
 SHAPES = {"Address": "address {1}", "Gateway": "route 0.0.0.0/0 gateway {1}", "MTUBytes": "MTU {1}"}
-# networkd drops what it did not make, CNI rules included, at every restart unless told not to (systemd 248 and later).
+# Without these lines networkd removes unmanaged entries, CNI rules included, at each restart (systemd 248 and later).
 TEXT = f"{HEADER}[Network]\nManageForeignRoutingPolicyRules=no\nManageForeignRoutes=no\n"
 KEEP_FOREIGN = File("/etc/systemd/networkd.conf.d/90-railops.conf", TEXT, PUBLIC)
 

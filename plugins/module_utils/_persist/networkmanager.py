@@ -147,7 +147,7 @@ class NetworkManager(Manager):
             )
 
     def _running(self, host: Rooted) -> bool:
-        # Its folder stays when it is stopped, and then there is nobody to tell.
+        # Its folder stays when it is stopped, and then no daemon can reload.
         there = host.live and os.path.isdir("/run/NetworkManager")
         return there and host.run(["nmcli", "-t", "-f", "RUNNING", "general"]).out.strip() == "running"
 

@@ -57,7 +57,7 @@ def manager_of(host: Rooted) -> str:
             " rail_network_persist: false and at every boot. [ifupdown]",
             manager="ifupdown",
         )
-    # On a host where nobody does yet, netplan would: it needs no more than to be there.
+    # On a host without an active manager netplan works: it only has to be installed.
     if host.tool("netplan"):
         return "netplan"
     text = "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use."

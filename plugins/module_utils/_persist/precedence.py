@@ -85,9 +85,9 @@ def judged(
 
 
 def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:
-    """Yield what others' files of sysctl.d set at boot in place of ours.
+    """Yield the settings where another file of sysctl.d overrides ours at boot.
 
-    :param names: the interface name of each rail, and `own` the text of our file.
+    :param names: the interface name of each rail; `own` is the text of our file.
     """
     said = sysctl.last_words({**host.texts(sysctl.FOLDERS), SYSCTL_FILE: own})
     rails = {vlan_interface(names[rail.name], vlan): rail.name for rail in want.rails for vlan in (0, rail.vlan)}
@@ -108,12 +108,12 @@ MATCHED_MAC = re.compile(r"^(?:Permanent)?(?:MACAddress|mac-address)=([0-9A-Fa-f
 
 @dataclass
 class PrecedenceCheck:
-    """Compares what the next boot makes of ports.
+    """Compares the network of ports after the next boot, with and without our files.
 
-    :param others: the texts of others' files.
-    :param own: those of ours, and `texts` all that the managers read at the next boot.
-    :param before: what comes of others' alone, and `after` what comes of them with ours.
-    :param running: the managers that are at work, or started at boot.
+    :param others: the texts of existing files.
+    :param own: the texts of our files; `texts` are all that the managers read at the next boot.
+    :param before: the profiles of existing files only; `after` are the profiles with ours.
+    :param running: the managers that run, or start at boot.
     :param taken: the ports that are taken over.
     :param cmdline: the kernel's command line.
     """
@@ -211,10 +211,10 @@ class PrecedenceCheck:
             self.checks.append(deviation("persist_existing", [], [old.path], text, fix, **where))
 
     def compare(self, port: str, device: Port, mine: Profile, aside: t.Sequence[str], where: dict[str, str]) -> None:
-        """Add what others have for an interface, and what of it ours does not keep.
+        """Add checks of an interface's existing files and of the settings that ours do not keep.
 
-        :param port: the rail's port, which may be taken over, and `mine` what is used with our files.
-        :param aside: the files that are set aside, and `where` the checks' place.
+        :param port: the rail's port, which may be taken over; `mine` is the profile in use with our files.
+        :param aside: the files that are set aside; `where` is the checks' place.
         """
         before = [item for item in self.before if item.daemon == mine.daemon and item.matches(device)]
         files = list(dict.fromkeys(self.source(item.path) for item in before))

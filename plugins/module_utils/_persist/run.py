@@ -48,12 +48,12 @@ def converge(
     stage: bool = False,
     whole: bool = True,
 ) -> dict[str, t.Any]:
-    """Bring the files to the wanted state and describe what happened.
+    """Bring the files to the wanted state and return the result.
 
     :param manager: one of MANAGERS, or `auto` for the one that the host uses.
-    :param report: whether what is in the way is a deviation instead of a failure.
-    :param whole: whether the diff has the text of each file.
-    :param stage: whether the files are written beside their places alone, for a later call to give them their names.
+    :param report: whether a conflict is a deviation instead of a failure.
+    :param whole: whether the diff has the complete text of each file.
+    :param stage: whether to write the files under temporary names only; a later call renames them.
     """
     files: tuple[File, ...] = ()
     checks, aside, names = list[Check](), dict[str, str](), dict[str, str]()
@@ -125,7 +125,7 @@ def converge(
         ],
         "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, whole=whole),
     }
-    # Not their text: a profile of somebody else may hold a secret.
+    # Not their text: an unmanaged profile may hold a secret.
     result["diff"] += [
         {"before_header": path, "after_header": target, "before": "as it is\n", "after": f"as it is, at {target}\n"}
         for path, target in moves.items()
@@ -187,7 +187,7 @@ def _stale(paths: list[str]) -> t.Iterator[Check]:
 
 
 def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
-    """Yield what others have beside files of ours that go: nothing would read it any more."""
+    """Yield third-party drop-ins that the removal of our files orphans."""
     folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
     for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
         if path not in remove and path not in moves and not path.endswith(".tmp"):
@@ -219,7 +219,7 @@ def refuse_management_network(want: RouteOptions, host: PersistHost) -> None:
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the files to what the parameters want; what is in the way may be reported instead, for verifying."""
+    """Bring the files to the wanted state. Check mode may report conflicts instead of failing, for verification."""
     host = PersistHost(params["root"], module)
     report = check_mode and params["on_problem"] == "report"
     try:

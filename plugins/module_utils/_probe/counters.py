@@ -47,7 +47,7 @@ ERRORS = frozenset(
 DISCARDS = re.compile(
     r"(rx|tx)_discards_phy|rx_prio\d_(buf_|cong_)?discards?|(rx|tx)_roce_discards|ip[46]InDiscards|VL15_dropped"
 )
-"""Packets thrown away for want of room: none in a lossless class, a few in others."""
+"""Packets dropped for lack of buffer space: none in a lossless class, a few in others."""
 
 SOUND = frozenset(
     (

@@ -45,7 +45,7 @@ ADVERTISEMENTS = (
 def look(
     rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
 ) -> tuple[list[Check], dict[str, t.Any]]:
-    """Return the checks `address_duplicate` of a host, and the hardware address of each rail.
+    """Return the checks `address_duplicate` of a host, and the MAC address of each rail.
 
     :param rails: the rails of the host plan.
     :param options: `duplicate_wait`, the seconds that answers may take (1.0).

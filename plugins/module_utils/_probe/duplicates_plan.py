@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks whether anybody else has a rail's address: the frames, and what an answer means. No sockets.
+"""Detects duplicate addresses on rails: builds the probe frames and evaluates the answers. No sockets.
 
-IPv4: an ARP probe, whose sender address is 0.0.0.0, so that nobody's cache learns from it (RFC 5227). IPv6: a
+IPv4: an ARP probe, whose sender address is 0.0.0.0, so that no cache learns from it (RFC 5227). IPv6: a
 neighbor solicitation from the rail's link-local address (RFC 4861 7.2.2). Never from `::`, which would be duplicate
 address detection itself and take the address away from a holder that is just starting (RFC 4862 5.4.3).
 """
@@ -32,7 +32,7 @@ DAD_FAILED = 0x08  # IFA_F_DADFAILED, linux/if_addr.h
 
 @dataclass(frozen=True)
 class AddressReply:
-    """Somebody says that it has an address. `override` is false for a proxy (RFC 4861 7.2.8); ARP has no such bit."""
+    """A host's claim of an address. `override` is false for a proxy (RFC 4861 7.2.8); ARP has no such bit."""
 
     address: str
     mac: str
@@ -44,7 +44,7 @@ class AddressQuery:
     """A rail's address of one family, and what the host knows of the rail.
 
     :param interface: the kernel's name of the rail's interface.
-    :param mac: the rail's hardware address; who asks takes it from the socket.
+    :param mac: the rail's MAC address; the prober reads it from the socket.
     :param gateway: the switch's address, or empty.
     :param silent: why it was not queried; empty when it was.
     :param refused: whether the kernel's own detection refused the address (IPv6).
@@ -67,7 +67,7 @@ class AddressQuery:
 
 
 def mac_bytes(mac: str) -> bytes:
-    """Return the six bytes of a hardware address."""
+    """Return the six bytes of a MAC address."""
     return bytes.fromhex(mac.replace(":", ""))
 
 
@@ -91,7 +91,7 @@ def solicitation(mac: str, link_local: str, address: str) -> bytes:
 
 
 def read_frame(frame: bytes) -> AddressReply | None:
-    """Return whose address a frame claims, and for whom; None for a frame that claims none."""
+    """Return the address that a frame claims, and the claimant; None for a frame that claims none."""
     kind = int.from_bytes(frame[12:14], "big")
     if kind == ARP and len(frame) >= ARP_SENDER_IP + 4:
         # Any ARP packet whose sender has the address counts, not only replies (RFC 5227 2.1.1).
@@ -113,8 +113,8 @@ def judge(
 ) -> list[Check]:
     """Return one check for each rail and family.
 
-    :param answers: what came in on each rail, by its name.
-    :param own: the hardware addresses of all interfaces of this host.
+    :param answers: the replies received on each rail, by its name.
+    :param own: the MAC addresses of all interfaces of this host.
     """
     return [_judge(question, answers.get(question.rail, ()), own) for question in questions]
 

@@ -92,7 +92,7 @@ def _counters(sysfs: Sysfs, interface: str, rdma: Port | None) -> dict[str, int]
 
 
 def _pci_id(sysfs: Sysfs, address: str | None) -> str | None:
-    """Return vendor, device and the card maker's numbers: who has them alike is a peer."""
+    """Return vendor, device and the card maker's numbers: ports with equal values are peers."""
     if address is None:
         return None
     keys = ("vendor", "device", "subsystem_vendor", "subsystem_device")

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a port's counters, its link and its PCIe slot say of a failure that nobody sees yet. No files, no sockets.
+"""Detects early signs of a failure from a port's counters, its link and its PCIe slot. No files, no sockets.
 
-Counters are compared with those of the last audit of the same boot and the same registration of the interface: a
-reboot or a reload of the driver starts anew, and so does a counter that is smaller than it was.
+Counters are compared with those of the last audit of the same boot and the same registration of the interface. A
+reboot, a reload of the driver or a smaller counter starts a new comparison.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, l
         return skipped(check, "The port has no such counters.", rail=rail)
     if before is None:
         return skipped(check, why, rail=rail)
-    # One that is smaller began anew (a firmware reset); one that is new has nothing to compare with.
+    # A smaller counter was reset (by the firmware); a new one has no earlier value.
     old = before.get("counters") or {}
     grown = {key: value - old[key] for key, value in sorted(mine.items()) if key in old and value > old[key]}
     planned = "none grows" if limit <= 0 else f"each grows by at most {limit}"

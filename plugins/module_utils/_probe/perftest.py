@@ -63,7 +63,7 @@ def argv(
 ) -> list[str]:
     """Return the command line of one end. `server` is the peer's rail address; None makes this end the server.
 
-    Both ends need the same iterations, or `seconds` in place of them, and port. `gpu` is the number of the GPU whose
+    Both ends need the same iterations, or `seconds` instead of them, and port. `gpu` is the number of the GPU whose
     memory is used, with a perftest that has that (--use_cuda). The source address binds the TCP control connection to
     the rail, so that a server listens there only and a client proves the rail's policy route as well.
 

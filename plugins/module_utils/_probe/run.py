@@ -51,7 +51,7 @@ class TestRunner:
     def counters(self) -> dict[str, dict[str, int]]:
         """Return the counters of failures of every rail that was looked up, by rail."""
         found = {rail: counters(self._sysfs, end) for (rail, dummy), end in self._ends.items()}
-        # What is thrown away for want of room is other traffic's too.
+        # Packets dropped for lack of buffer space may be other traffic's.
         return {
             rail: {name: value for name, value in have.items() if kind_of(name) != "port_discards"}
             for rail, have in found.items()

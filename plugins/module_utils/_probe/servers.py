@@ -38,7 +38,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def _listening() -> set[int]:
-    """Return the TCP ports of this network namespace that somebody listens on."""
+    """Return the listening TCP ports of this network namespace."""
     texts = [FILES.text(f"/proc/self/net/{name}") or "" for name in ("tcp", "tcp6")]
     rows = [row.split() for text in texts for row in text.splitlines()[1:]]
     return {int(cells[1].rpartition(":")[2], 16) for cells in rows if cells[3] == LISTENING}
@@ -73,7 +73,7 @@ class Servers:
         """Start a server on each port and wait until all listen.
 
         :param commands: TCP port to command line.
-        :param lifetime: seconds after which each of them ends by itself.
+        :param lifetime: seconds after which each of them ends automatically.
         :returns: the output of each that failed, by port.
         """
         self.end()

@@ -63,7 +63,7 @@ def gid_indexes(sysfs: Sysfs, port: Port, address: str) -> t.Iterator[int]:
 
 
 def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | None:
-    """Return the RDMA port of an interface: of its function, or a soft-RoCE device that stands on it."""
+    """Return the RDMA port of an interface: of its function, or a soft-RoCE device stacked on it."""
     own = sysfs.names(f"/sys/class/net/{interface}/device/infiniband")
     number = (sysfs.number(f"/sys/class/net/{interface}/dev_port") or 0) + 1
     mine = (

@@ -19,9 +19,9 @@ from .policy import OPTIONS, QosPolicy, make_policy
 if t.TYPE_CHECKING:
     from .plan import State
 
-# Where a policy comes from: the inventory, an earlier run whose settings stay, nowhere; or nobody asks for one.
+# Source of a policy: the inventory, an earlier run whose settings stay, none; or no policy is wanted.
 DECLARED, RECORDED, NOWHERE, AWAY = "declared", "recorded", "nowhere", "away"
-# What nobody needs to declare; of no effect where nothing is declared and nothing was set.
+# Defaults of a policy; without effect where nothing is declared and nothing was set.
 USUAL = {"priority": 5, "dscp": 40}
 
 DECLARE = (

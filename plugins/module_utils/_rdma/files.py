@@ -44,8 +44,8 @@ def file_checks(
 ) -> t.Iterator[Check]:
     """Yield a check for each rail with a device, where pods share the node's devices.
 
-    :param rdma_mode: shared or exclusive; None where nobody planned one.
-    :param names: the present name of an interface by the one that the plan has.
+    :param rdma_mode: shared or exclusive; None where the plan has none.
+    :param names: the present name of an interface by its planned name.
     """
     for rail in rails if rdma_mode == "shared" else ():
         found = find_port(info["devices"], rail, names)

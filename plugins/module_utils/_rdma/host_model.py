@@ -21,7 +21,7 @@ class LinkFile(t.NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the order goes by."""
+        """The sort key."""
         return self.path.rpartition("/")[2]
 
 
@@ -44,7 +44,7 @@ class Netdev:
     altnames: tuple[str, ...] = ()
     infiniband: bool = False
     ipoib_mode: str | None = None
-    port_mtu: int | None = None  # of the InfiniBand port, when a library told it
+    port_mtu: int | None = None  # of the InfiniBand port, when a library reports it
     mac: str = ""
     driver: str = ""
 

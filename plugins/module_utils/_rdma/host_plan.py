@@ -32,8 +32,8 @@ MODULES = {
     "roce": ("ib_uverbs", "rdma_ucm"),
     "infiniband": ("ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"),
 }
-# With these, pods get the node's device from the shared device plugin, which passes over one without a umad file;
-# rdma-core loads ib_umad by itself for InfiniBand only.
+# With these, pods get the node's device from the shared device plugin, which skips a device without a umad file.
+# rdma-core loads ib_umad automatically for InfiniBand only.
 SHARED = "shared"
 SHARED_DEVICE_MODULE = "ib_umad"
 
@@ -176,7 +176,7 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
 
 
 def _drops(plan: RdmaPlan) -> list[tuple[str, str]]:
-    """Return the alternative names that our files gave and that nobody wants any more."""
+    """Return the alternative names that our files set and the plan no longer has."""
     want, have = plan.want, plan.have
     keep = {rail.interface for rail in want.rails if want.present and want.naming == "altname"}
     pattern = re.compile(r"Path=pci-(?P<pci>\S+).*?^AlternativeName=(?P<name>\S+)$", re.DOTALL | re.MULTILINE)

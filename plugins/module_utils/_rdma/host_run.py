@@ -42,9 +42,9 @@ SPEC = {
 
 
 def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the host to what is wanted and describe what happened.
+    """Bring the host to the wanted state and return the result.
 
-    :raises InputError: with all that no run can mend, before anything is changed.
+    :raises InputError: with all problems that no run can repair, before anything is changed.
     """
     plan = plan_host(want, host.read(want))
     checks = plan.checks

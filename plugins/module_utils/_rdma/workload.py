@@ -24,7 +24,7 @@ SERVICES = frozenset(
         # NVIDIA's driver, fabric and monitoring
         *("nvidia-persistenced", "nv-fabricmanager", "nvlsm", "nvidia-imex", "nv-hostengine", "dcgm-exporter"),
         *("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"),
-        # device plugins, and what stands beside them
+        # device plugins and their companions
         *("nvidia-device-plugin", "gpu-feature-discovery", "nvidia-mig-manager", "k8s-device-plugin"),
         *("k8s-rdma-shared-dp", "sriovdp", "sriov-network-config-daemon"),
         # rdma-core

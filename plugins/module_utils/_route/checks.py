@@ -92,7 +92,7 @@ def leaving_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
             continue
         name = name.rpartition("/")[2]
         here = (item for item in host.snapshot.addresses if item.interface == name and item.family == 6 and item.ends)
-        # DHCPv6 leases single addresses, and a planned one is set anew.
+        # DHCPv6 leases single addresses, and the module sets a planned one again.
         going = sorted(str(item) for item in here if item.length != 128 and item.usable)
         if going:
             cause = f"{name} has {', '.join(going)} by router advertisement, which ends with accept_ra=0."

@@ -36,7 +36,7 @@ def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
             continue
         mtu = rail.mtu or port.mtu
         links[port.name] = have = replace(port, up=True, mtu=mtu)
-        # Whoever may not lose it has been refused: problems.py.
+        # problems.py has rejected stacked interfaces that must keep their MTU.
         links.update({link.name: replace(link, mtu=mtu - link.head) for link in model.standing_on(port, host, mtu)})
         if rail.vlan:
             have = model.link_of(rail, host) or model.Link(

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What kinds of links a host has, and what stands on its ports, also in pods.
+"""Kinds of a host's links, and the interfaces stacked on its ports, also in pods.
 
-Messages are told apart here before they are decoded.
+This file classifies netlink messages before it decodes them.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def mac_of(body: bytes) -> str:
 
 
 def standing(want: RouteOptions, ports: t.Mapping[str, Link]) -> dict[str, Link]:
-    """Return what stands on ports whose MTU the plan lowers, and would lose its own: of this host, and of its pods.
+    """Return the interfaces of the host and its pods that lose their MTU when the plan lowers the MTU of their port.
 
-    :param ports: the port of each rail that there is, by what it is asked for.
+    :param ports: the port of each existing rail, by the name that the plan requests.
     """
     asked = [(ports[rail.asked], rail.mtu or 0) for rail in want.rails if want.present and rail.asked in ports]
     lowered = {port.index: port.name for port, mtu in asked if 0 < mtu < port.mtu}

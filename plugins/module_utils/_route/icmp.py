@@ -75,7 +75,7 @@ class EchoOutcome:
 
     @property
     def lost(self) -> int:
-        """How many of those that were counted nobody answered."""
+        """The number of counted requests without an answer."""
         return self.sent - self.received
 
 

@@ -25,7 +25,7 @@ MAIN_TABLE = 254
 # rtnetlink(7): scope of routes to a directly attached network, and of everything else.
 SCOPE_LINK = 253
 SCOPE_GLOBAL = 0
-# include/uapi/linux/rtnetlink.h, RTPROT_*: what the kernel makes by itself and nobody manages.
+# include/uapi/linux/rtnetlink.h, RTPROT_*: what the kernel creates automatically and no manager owns.
 KERNEL_PROTOCOLS = frozenset({1, 2})
 ROUTER_PROTOCOLS = frozenset({9, 16})
 # The metric that the kernel gives to an IPv6 route without one (IP6_RT_PRIO_USER).
@@ -36,7 +36,7 @@ STRICTER_WINS = frozenset({"rp_filter", "arp_ignore", "arp_announce"})
 
 
 def of_all(key: str) -> str:
-    """Return the key of `all` that a setting of an interface is read together with; empty where it stands alone."""
+    """Return the key of `all` that the kernel combines with an interface's setting; empty where it combines none."""
     folder, _interface, name = key.rsplit("/", 2)
     return f"{folder}/all/{name}" if name in STRICTER_WINS else ""
 
@@ -45,12 +45,12 @@ def of_all(key: str) -> str:
 class Link:
     """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
 
-    `master` is the bond or bridge that it is a port of, `parent` what it stands on itself (a VLAN's interface); `vlan`
-    is the ID of a VLAN's interface, `ours` whether this collection made that. What somebody else has on a rail's port,
-    and would lose its MTU with it, has a `depth`: how far it is above the port, its `parent`. MACsec takes
-    `head` bytes of the MTU. `netns` is the number of
-    its network namespace, where that is another one. `made` is the kernel's word for what is no plain port (bridge);
-    `dormant` is one that another program holds back (802.1X). `mac` is the card's own address, of InfiniBand its GUID.
+    `master` is the bond or bridge that has the link as a port. `parent` is the lower device (of a VLAN's interface).
+    `vlan` is the ID of a VLAN's interface, `ours` whether this collection created it. An unmanaged interface that is
+    stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. MACsec
+    takes `head` bytes of the MTU. `netns` is the number of the network namespace, where that is another one. `made` is
+    the kernel's kind of a link that is no plain port (bridge). `dormant` means that another program blocks the link
+    (802.1X). `mac` is the card's own address; InfiniBand has its GUID there.
     """
 
     name: str
@@ -82,8 +82,8 @@ class Link:
 class Address:
     """An address of an interface.
 
-    A planned one is not `usable` while duplicate address detection holds it back, after that failed, and where it has
-    a lifetime: then it `ends` by itself.
+    A planned address is not `usable` while duplicate address detection runs, after the detection failed, and where the
+    address has a lifetime: then it `ends` automatically.
     """
 
     interface: str
@@ -296,7 +296,7 @@ def links_of(rail: RailOptions, host: RouteHost) -> list[Link]:
 
 
 def standing_on(port: Link, host: RouteHost, mtu: int) -> list[Link]:
-    """Return what stands on a port and would lose its MTU if the port had that one."""
+    """Return the interfaces stacked on a port that would lose their MTU if the port had this one."""
     return [
         link
         for link in host.snapshot.links.values()
@@ -369,7 +369,7 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     keys = {route.key for route in target.routes}
     routes_gone = {route for route in now.routes - target.routes if route.key not in keys}
     have_keys = {route.key for route in now.routes}
-    # What stands on a link can have no larger MTU than that: the kernel lowers it along, and raises nothing.
+    # A stacked link has at most its lower device's MTU: the kernel lowers both together, and raises neither.
     order = sorted(target.links.values(), key=lambda link: (link.depth, link.name))
     links = [link for link in order if now.links.get(link.name) != link]
     links = [link for link in links if not link.depth or link.mtu > now.links[link.name].mtu]

@@ -5,8 +5,8 @@
 """A socket for rtnetlink, and the few requests that need no decoding (`devices`).
 
 The socket asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other
-routes, and sends a whole phase of messages at once. pyroute2's own sockets do neither alike in all its releases (they
-are asynchronous since 0.9). All other messages are pyroute2's: `decode`.
+routes, and sends a whole phase of messages at once. pyroute2's own sockets do neither in the same way in all
+releases (they are asynchronous since 0.9). pyroute2 handles all other messages: `decode`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_CAPPED, NLM_F_ACK_TLVS, NLMSGERR_ATTR_MSG = 0x100, 0x200, 1
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-# struct ifinfomsg, and of include/uapi/linux/if_link.h what is looked at before a message is decoded.
+# struct ifinfomsg, and the attributes of include/uapi/linux/if_link.h that are read before decoding.
 LINK_HEAD = struct.Struct("=BxHiII")
 IFLA_IFNAME, IFLA_MTU, IFLA_LINK, IFLA_LINKINFO, IFLA_GROUP, IFLA_ALT_IFNAME = 3, 4, 5, 18, 27, 53
 IFLA_INFO_KIND = 1

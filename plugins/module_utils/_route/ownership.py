@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a host's network is this collection's, whoever made it (see docs/concepts/host-network.md). Pure."""
+"""Decides which parts of a host's network this collection owns (see docs/concepts/host-network.md). Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if t.TYPE_CHECKING:
 
 
 class Ownership:
-    """What of a host is this collection's by proof: our protocol, or exactly what plan or own files name."""
+    """Network objects that we own: marked with our protocol number, or listed in the plan or our files."""
 
     def __init__(self, want: RouteOptions, host: RouteHost) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
@@ -45,7 +45,7 @@ class Ownership:
 
 
 def exactly(route: Route) -> tuple[t.Any, ...]:
-    """Return what a route is told by; the metric inside of a table of ours decides nothing, and managers choose it."""
+    """Return a route's identity. It omits the metric inside of our tables, which network managers choose."""
     metric = 0 if route.table != MAIN_TABLE else route.metric
     return (route.family, route.table, route.dst, metric, route.interface, route.gateway, route.source, route.other)
 

@@ -131,7 +131,7 @@ def _check(
 
 
 def _listed(targets: t.Sequence[PathTarget], shown: t.Collection[PathTarget]) -> list[str]:
-    """Return the ways as text: of those asked for in brief the ones to be shown, and how many others there are."""
+    """Format the routes. Targets marked `brief` appear only if they are in `shown`; the rest are counted."""
     lines = [str(target) for target in targets if not target.brief or target in shown]
     others = len(targets) - len(lines)
     return [*lines, f"{others} more addresses of the plan"] if others else lines

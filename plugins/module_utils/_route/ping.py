@@ -198,9 +198,10 @@ def checks_of_rails(
 
     :param params: those of SPEC.
     :param hosts: the neighbors with their rails.
-    :param wire: queries interfaces for these addresses, for silent gateways and isolated rails without a gateway. Of
-        IPv6 no echo request leaves by a rail towards another one there, whoever has joined the two; of IPv4 one does,
-        since the kernel takes what it has no route for to be on the link that the socket is bound to.
+    :param wire: queries interfaces for these addresses, for silent gateways and isolated rails without a gateway.
+        There, an IPv6 echo request never leaves by a rail towards another rail, even where the two are connected. An
+        IPv4 one does, since the kernel takes a destination without a route to be on the link that the socket is bound
+        to.
     :param tos: the planned TOS byte of RoCE's packets, in which echo requests travel too.
     """
     want, neighbors = parse_want(params), neighbors_of(hosts)
@@ -233,7 +234,7 @@ def checks_of_rails(
 def _across(
     want: RouteOptions, params: dict[str, t.Any], names: t.Mapping[str, str], neighbors: list[Neighbor]
 ) -> tuple[list[EchoTarget], bool | None]:
-    """Return the pairs of rails to ask, of one family, and whether they meet; no pair where nobody knows that.
+    """Return the pairs of rails to test, of one family, and whether they are routed; no pair where that is unknown.
 
     :param names: the interface name of each rail.
     """

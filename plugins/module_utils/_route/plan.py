@@ -61,11 +61,11 @@ class RoutePlan:
 
 
 def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> RoutePlan:
-    """Return the plan; raise InputError with everything of the host that stands in its way.
+    """Return the plan; raise InputError with all conflicts between the host and the plan.
 
-    A rail whose interface is gone stays as it is.
+    A rail whose interface is missing stays unchanged.
 
-    :param report: whether a rail that never had an interface is passed over too.
+    :param report: whether the plan skips a rail that never had an interface too.
     """
     want = named(want, host.names)
     absent = [rail for rail in want.rails if want.present and missing(rail, host, known=False)]
@@ -95,7 +95,7 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
 
 
 def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapshot) -> Snapshot:
-    """Return what has to go: ours and not wanted, and what stands where a wanted thing belongs."""
+    """Return the objects to remove: owned but not wanted, and those that conflict with a wanted object."""
     now = host.snapshot
     addresses = set(mine.addresses) if want.purge else set()
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}

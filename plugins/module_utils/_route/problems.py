@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a host stands in the way of the plan: links, MTUs, addresses and routes of others. Pure."""
+"""Conflicts between a host and the plan: links, MTUs, unmanaged addresses and routes. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .ownership import Ownership, in_metrics
 from .route_options import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
 
 MOST_NAMES = 5
-# What a rail may be on: a network card's port (the kernel has no word for it), and what stands for one.
+# Kinds that a rail may be on: a NIC's port (the kernel lists no kind for it), and virtual replacements of one.
 PORTS = frozenset({"", "ipoib", "veth", "dummy", "netdevsim"})
 INSTEAD = {
     "bond": "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
@@ -30,7 +30,7 @@ INSTEAD = {
 
 
 def problems_of(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> list[Problem]:
-    """Return everything of a host that stands in the way of the plan."""
+    """Return all conflicts between a host and the plan."""
     found = [*link_problems(want, host), *_moved_ports(want, host)]
     found += [*address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
     return [*found, *_lost_routes(want, host, mine)]
@@ -78,11 +78,11 @@ def _rail_problems(
     *,
     forced: bool,
 ) -> t.Iterator[Problem]:
-    """Find what keeps an interface from being a rail; the place is the key alone.
+    """Find the problems that keep an interface from being a rail; their place is only the key.
 
     :param link: the rail's port.
     :param seen: the rail of each interface so far.
-    :param forced: whether somebody said that the port is a rail.
+    :param forced: whether the user declared the port to be a rail.
     """
     if link is None:
         text = f"this host has no interface {rail.asked!r}."
@@ -195,9 +195,9 @@ def _match_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) 
 
 
 def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
-    """Find what others have put where only this collection's entries may be."""
+    """Find unmanaged entries where only this collection's entries may be."""
     if not want.present:
-        # What is ours can be taken away beside it.
+        # Our entries can be removed beside unmanaged ones.
         return
     tables, priorities, metrics = want.claimed("table"), want.claimed("priority"), want.claimed("metric")
     for rule in sorted(host.snapshot.rules - mine.rules):

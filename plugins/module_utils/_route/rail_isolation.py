@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether rails meet that are to meet, and no others: which pairs of rails are asked, and what the answers say. Pure.
+"""Rail isolation: selects pairs of rails to test, and compares the answers with the plan. Pure.
 
-In a routed fabric every rail reaches every other one; isolated rails reach only themselves. A pair is judged where both
-its ends answer on their own rail: a dead rail is told by `ping_neighbor`, and says nothing of the others.
+In a routed fabric every rail reaches every other one; isolated rails reach only themselves. A pair counts only where
+both its ends answer on their own rail: `ping_neighbor` reports a dead rail, which proves nothing about the others.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> li
 def judge(
     answers: t.Mapping[EchoTarget, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
 ) -> list[Check]:
-    """Return one check a rail and family.
+    """Return one check per rail and family.
 
-    :param answers: whether each pair that was asked answered.
+    :param answers: whether each tested pair answered.
     :param alive: rails and families whose own pair, from rail to the same rail, answered.
     :param meet: whether rails reach each other, as planned.
-    :param declared: whether somebody said so; a silence that is at odds with a guess is a warning.
+    :param declared: whether the user declared `meet`; a silence that contradicts a guess is a warning.
     """
     ends: dict[tuple[str, int], tuple[list[str], list[str]]] = {}
     for pair, is_heard in answers.items():
         answered, silent = ends.setdefault((pair.rail, pair.family), ([], []))
-        # An answer is one, whoever else is silent.
+        # One answer proves a route, even when other targets are silent.
         if is_heard:
             answered.append(pair.other)
         elif {(pair.rail, pair.family), (pair.other, pair.family)} <= set(alive):

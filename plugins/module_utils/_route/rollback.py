@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make a change of the host network whole or not at all, and take it back when nobody confirms it in time.
+"""Applies a change of the host network completely or not at all, and rolls it back unless it is confirmed in time.
 
-A rollback timer is a folder below /run (a reboot heals) and a process that waits: a transient systemd unit where
-systemd runs this host, else a process of its own session. Who renames the folder's file `armed` has decided: the
-confirmation to `confirmed`, the process to `fired`. Nobody can do both. A file `now` in the folder ends the wait: it
-is for people.
+A rollback timer is a folder below /run (a reboot removes it) and a process that waits: a transient systemd unit where
+systemd runs this host, else a process of its own session. Renaming the folder's file `armed` decides: the confirmation
+renames it to `confirmed`, the process to `fired`. Only one of the two succeeds. A user can end the wait with a file
+`now` in the folder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .model import Link, Op, Phase, RouteHost, Snapshot, as_data, from_data, ste
 from .route_options import IPOIB_GROUP
 
 STATE_FOLDER = "/run/railops-rdma"
-# The kernel drops dependent entries by itself, so that some things need a second look; more would be a fight.
+# The kernel drops dependent entries itself, so that a second pass may be needed; more would be a fight with a manager.
 ROUNDS = 4
 READY_SECONDS = 60.0
 # For what a rollback timer that has just fired takes back.
@@ -139,7 +139,7 @@ def _left(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) ->
 
     :param before: what was there before the change, and `after` what it led to.
     """
-    # Nobody wants an address back in the state of being held back; one with a lifetime comes back with that.
+    # An address that was not usable yet is restored as usable; one with a lifetime is restored with its lifetime.
     addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
     now = kernel.again(host)
     return [op for phase in steps(now, toward(now, after, replace(before, addresses=addresses))) for op in phase]
@@ -256,7 +256,7 @@ def full(size: int = 0) -> bool:
 
 
 def confirm(token: str) -> None:
-    """Keep the change that the token stands for; raise when it was taken back already, or is not known."""
+    """Confirm the change with this token; raise when it was rolled back already, or the token is unknown."""
     folder = f"{timers_folder()}/{token}"
     if not token.isalnum():
         text = f"{token!r} is not a token of policy_route."
@@ -342,7 +342,7 @@ def _await_ready(folder: str) -> None:
 
 
 def _until(done: t.Callable[[], object], seconds: float, pause: float = POLL_SECONDS) -> bool:
-    """Wait until something is so, at most for some time; return whether it is."""
+    """Wait for a condition, at most so many seconds; return whether it is met."""
     end = time.monotonic() + seconds
     while not (so := bool(done())) and time.monotonic() < end:
         time.sleep(pause)

@@ -95,7 +95,7 @@ class RouteOptions:
 
 
 Wire = t.Callable[[t.Collection[tuple[str, str]]], t.Mapping[tuple[str, str], str]]
-"""Asks the wire who has addresses, each at its interface: the hardware address of each that somebody answers for."""
+"""Resolves (interface, address) pairs to MAC addresses by ARP or NDP; pairs without an answer are absent."""
 
 
 class Neighbor(t.NamedTuple):

@@ -30,7 +30,7 @@ INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
     " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
 )
-# A rollback timer that is so late does not run any more; on a loaded host it may be a little late.
+# A rollback timer that is this late has stopped; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
 # Until a change that is taken back is confirmed, where no other time is asked for.
 UNDO_SECONDS = 60
@@ -85,7 +85,7 @@ def converge(
 
 
 def still_waiting(timer: RollbackTimer) -> RdmaError:
-    """Return the error for a change that nobody has confirmed or taken back yet."""
+    """Return the error for a change that is neither confirmed nor rolled back yet."""
     if timer.seconds_left > -OVERDUE_SECONDS:
         text = f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation."
         fix = f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]"
@@ -123,13 +123,13 @@ def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
 
 
 def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
-    """Return the result of a check mode run that something is in the way of."""
+    """Return the result of a check mode run with conflicts."""
     empty: dict[str, t.Any] = {"links": [], "addresses": [], "routes": [], "rules": [], "sysctls": []}
     return {"changed": False, "before": empty, "after": empty, "checks": checks, "token": "", "diff": []}
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Do what the parameters say; what is in the way may be reported instead, for verifying."""
+    """Apply the parameters. Check mode may report conflicts instead of failing, for verification."""
     try:
         if problem := pyroute2_problem():
             check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
