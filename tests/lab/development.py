@@ -120,7 +120,7 @@ def _ask(mirror: str) -> list[Package]:
     if [sum(name.startswith(part) for name in parts) for part in KERNEL_PARTS] != [1] * len(KERNEL_PARTS):
         raise UnavailableError(
             f"The kernel of Debian's {SUITE} comes in other packages now: {image[0]} needs {', '.join(needed)}.",
-            "Mend KERNEL_PARTS in tests/lab/development.py.",
+            "Update KERNEL_PARTS in tests/lab/development.py.",
         )
     names = [*PLAIN, *parts]
     # 'http://...' file size SHA256:digest

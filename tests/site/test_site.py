@@ -45,7 +45,7 @@ def test_a_preview_of_an_untouched_fleet(fleet, before):
     # Equal hosts share their lines: as many hosts as there are, these are what a person reads.
     assert len(run.output.splitlines()) <= 120, run.output
     assert "changed: [node[2-3]]: the same 50 changes as node1, each with its own addresses" in run.output
-    for silent in ("included: ", "PLAY [Keep a second run away]", "skipping: ", "ok: ["):
+    for silent in ("included: ", "PLAY [Acquire the run lock]", "skipping: ", "ok: ["):
         assert silent not in run.output
     # What the tutorial shows is what these hosts print.
     blocks = re.findall(r"^```text\n(.*?)^```", (CHECKOUT / "docs/get-started/tutorial.md").read_text(), re.M | re.S)
@@ -116,7 +116,7 @@ def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(
         assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
         assert "node2: the rule `10007: from all fwmark 7" in told
         # A preview goes on, with the hosts that nothing is in the way of and with the others.
-        went_on = {task["host"] for task in run.tasks if task["play"] == "Bring the hosts to the plan"}
+        went_on = {task["host"] for task in run.tasks if task["play"] == "Apply the plan to the hosts"}
         assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
     fleet.ip("node2", "route", "del", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")

@@ -332,7 +332,7 @@ def show(result: Result) -> None:
 def failure(result: Result) -> progress.Failure:
     """Return what a person needs of a failed check."""
     why = ([line for line in told(result.text) if line.startswith("FAILED")] or told(result.text) or [result.detail])[0]
-    fix = f"Mend it, then: make test CHECK={result.step.name}"
+    fix = f"Fix it, then: make test CHECK={result.step.name}"
     return progress.Failure(f"The check {result.step.name} failed: {result.detail}.", why[:300], fix, result.log)
 
 

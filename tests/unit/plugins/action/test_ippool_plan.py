@@ -176,7 +176,7 @@ def test_site_plans_the_first_time_only(fleet):
         assert code == 2, output
         assert "nobody is renumbered; nodes: 1 added" in output
         assert "Run railops.rdma.plan, review, commit." in output
-        assert "Plan for the preview" not in output
+        assert "Plan for the dry run" not in output
     assert (fleet / "plan/fabric/plan.json").read_bytes() == before
     # A limited run does not plan at all.
     assert site("--limit", "node11")[0] == 0

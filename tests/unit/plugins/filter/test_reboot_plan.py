@@ -86,7 +86,7 @@ def test_cards_that_are_left_alone_are_named():
 
 def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
     plays = yaml.safe_load((ROOT / "playbooks/hosts.yml").read_text(encoding="utf-8"))
-    (play,) = (play for play in plays if play["name"] == "Bring the hosts to the plan" and "tasks" in play)
+    (play,) = (play for play in plays if play["name"] == "Apply the plan to the hosts" and "tasks" in play)
     roles = "ansible.builtin.include_role"
     block = next(task["block"] for task in play["tasks"] if "block" in task)
     tasks = [task[roles] for task in block if roles in task]
