@@ -19,9 +19,9 @@ import unicodedata
 DEPTH, VALUES, LETTERS = 16, 200_000, 8_000_000
 """How deep one answer may be nested, how many values and how many letters it may have."""
 FILE = 2**29
-"""Letters that a verdict of a large fleet may have."""
+"""Characters that a verdict of a large fleet may have."""
 EXCERPT, LONG = 40, 4000
-"""Letters that a refusal repeats, and those of an error that are kept."""
+"""Characters of a value that an error repeats, and of an error that a result keeps."""
 LINK = re.compile(r"[A-Za-z0-9_.:/ +-]{1,100}")
 """The name of a neighbor, or of its port, as LLDP says it."""
 INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.:-]{1,63}")

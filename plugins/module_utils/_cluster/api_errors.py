@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API's refusals mean: whether to try again, and what to do about them. Asks nobody."""
+"""What the API's refusals mean: whether to try again, and what to do about them. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NotFound(RdmaError):
 
 
 class VersionConflict(RdmaError):
-    """Somebody has changed the object since it was read."""
+    """Another client changed the object after it was read."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class VersionConflict(RdmaError):
 
 
 class Forbidden(RdmaError):
-    """Whoever asks may not do that."""
+    """The user of the kubeconfig has no permission."""
 
 
 def answered(call: t.Callable[[], t.Any]) -> t.Any:

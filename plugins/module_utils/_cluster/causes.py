@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says why a node offers too little of a rail's resource. Pure.
+"""Explains why a node offers too little of a rail's resource. Pure.
 
 The shared device plugin is a pod that reads its selectors once, looks for an interface of that name, for the RDMA
-device behind it and for that device's files. The first of these that is not so is the cause: what the cluster knows
-comes from the cluster, what only the host can know from the host's own checks.
+device behind it and for that device's files. The first missing step is the cause. The cluster's data shows the steps
+that the cluster knows, the host's own checks show the others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DevicePlugin:
 def plugin_of(config: Json | None, pods: t.Iterable[Json]) -> DevicePlugin:
     """Return the plugin as its ConfigMap, if there is one, and its pods say."""
     names: dict[str, frozenset[str]] | None = None
-    # Whoever may change the ConfigMap has written it.
+    # Untrusted: every user who may change the ConfigMap may have written it.
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         names = {
             resource(entry): frozenset((entry.get("selectors") or {}).get("ifNames") or ())

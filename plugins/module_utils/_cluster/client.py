@@ -82,7 +82,7 @@ class Cluster:
 
     def resource(self, api_version: str, kind: str) -> t.Any:
         """Return the resource of a kind, or None when the API does not serve it."""
-        # Whoever names a wrong address does not want to wait minutes for it; later an API may be away for a while.
+        # A wrong address fails without minutes of retries; once connected, the client tolerates an outage of the API.
         seconds = 0.0 if self._met else _CONNECT_SECONDS
         ask = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
         found = self._tried(ask, kind, seconds=seconds)
@@ -218,9 +218,9 @@ class Cluster:
         self._tried(send, str(ref))
 
     def delete(self, ref: Ref, *, uid: str = "", version: str = "", dry_run: bool = False) -> None:
-        """Delete an object, only if it is still the one that was looked at.
+        """Delete an object, only if it is still the one that was read.
 
-        :param uid: of the object that was looked at; empty for any.
+        :param uid: of the object that was read; empty for any.
         :param version: of it then; empty for any.
         :raises NotFound: when it is not there, or has changed since.
         """

@@ -20,13 +20,13 @@ from .pools import allocated, lent, listed, moved, without
 
 
 def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
-    """Tell the fields of `wanted` that `live` does not have so. What the server added is not a difference."""
+    """Yield fields whose live value differs from the wanted one, without fields that only the server sets."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         for name, value in wanted.items():
             below = f"{place}.{name}" if place else name
             if name in live:
                 yield from differences(value, live[name], below)
-            # A server may keep no empty list: there is nothing to mend then.
+            # A server may drop an empty list: this is no difference.
             elif value is not None and value != []:
                 yield Difference(below, None, value)
     elif isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
@@ -168,7 +168,7 @@ def keep_pool(
     elif ref.kind == POOL:
         every = lent(live)
         rows = without(every, application)
-        # What cannot be read is somebody's.
+        # Addresses of unreadable allocations count as in use.
         count = max(len(rows), allocated(live) - len(every) + len(rows)) if application else allocated(live)
     else:
         return None

@@ -22,12 +22,12 @@ SPIDERPOOL, NV_IPAM, MULTUS = "spiderpool", "nv_ipam", "multus"
 SRIOV_OPERATOR, DEVICE_PLUGIN = "sriov_operator", "rdma_device_plugin"
 NETWORK_OPERATOR = "network_operator"
 MANAGED, ADOPT = "managed", "adopt"
-# How sure a finding is: a CRD that somebody left, objects of a user, a part that runs.
+# Certainty of a finding: a leftover CRD, a user's objects, a running component.
 SERVED, USED, RUNS = 1, 2, 3
 
 
 class Kind(t.NamedTuple):
-    """A part as it is told and known."""
+    """A component: its title and how to recognize it."""
 
     title: str
     sign: str

@@ -71,7 +71,7 @@ def mounted(cluster: Cluster, found: t.Iterable[FoundPart], key: str) -> str | N
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Look, and return what is managed and adopted, or refuse with everything that is in the way."""
+    """Return the managed and the adopted components, or fail with all conflicts."""
     params = module.params
     with Cluster(params, retry_seconds=10) as cluster:
         release = Release(**{name: value for name, value in params["release"].items() if name != "values"})
@@ -139,7 +139,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
 
 
 def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[str, t.Any]:
-    """Return the CRDs of a chart that only this collection made and no object uses, and what stays, with the reason.
+    """Return the CRDs of a chart that only this collection made and no object uses, and those that stay, with reasons.
 
     `foreign`: the SR-IOV operator's CRD where it is not ours; the chart's own hook would delete it with the release.
     """
@@ -260,9 +260,9 @@ class ComponentDiscovery:
 
 
 def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
-    """Return how each part comes to the cluster.
+    """Return whether each component is managed or adopted.
 
-    :raises RdmaError: something is in the way; all of it is named at once.
+    :raises RdmaError: with all conflicts at once.
     """
     release = replace(noted, ours=noted.ours or params["take_ownership"])
     survey = ComponentDiscovery(cluster, params, release)

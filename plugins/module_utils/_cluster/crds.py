@@ -55,7 +55,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
         name = crd["metadata"]["name"]
         part = PART_OF.get(crd["spec"]["group"], SPIDERPOOL)
         have = live.get(name)
-        # Spiderpool makes NetworkAttachmentDefinitions whoever brings Multus.
+        # Spiderpool makes NetworkAttachmentDefinitions, whichever chart installs Multus.
         if part not in managed and (part != MULTUS or have is not None):
             continue
         owner = owner_of((have or crd)["metadata"])

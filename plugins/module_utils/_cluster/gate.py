@@ -4,9 +4,9 @@
 
 """Decides which nodes jobs may use, from verdicts: hysteresis, a cap over the fleet, never the last nodes of a zone.
 
-Pure. What was seen before lies on the node itself, in an annotation: whoever runs next goes on from there, wherever it
-runs. The patches are for a server as kube-apiserver 1.36 has it: a strategic merge of /status merges conditions by
-their type; taints are one list, which is replaced whole and only over the version that was read.
+Pure. An annotation of the node keeps the history, so the next run continues from there on any controller. The patches
+are for a server such as kube-apiserver 1.36: a strategic merge of /status merges conditions by their type. Taints are
+one list, which a patch replaces completely, and only in the version that was read.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class GatedNode:
     condition: Json = field(default_factory=dict)
     taints: tuple[Json, ...] = ()
     usable: bool = True
-    """Whether its kubelet is up and nobody has cordoned it."""
+    """Whether its kubelet is up and the node is not cordoned."""
 
     @classmethod
     def of(cls, node: Json) -> GatedNode:
@@ -140,7 +140,7 @@ def _shown(status: str | None, message: str | None, out: bool, note: str) -> str
 
 
 def judgments(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, str]:
-    """Return what a verdict has against each node, empty where that is nothing; nobody who was not verified is in it.
+    """Return a verdict's problems of each verified node, empty for a healthy node.
 
     :param ignored: ids of checks that keep no job off a node.
     """
@@ -313,5 +313,5 @@ def taint_patch(live: GatedNode, out: bool) -> Json | None:
 
 
 def _versioned(live: GatedNode, meta: Json, rest: Json) -> Json:
-    """Return a patch that the server refuses when somebody has changed the node since it was read."""
+    """Return a patch that the server refuses when another client changed the node after it was read."""
     return {"metadata": {"resourceVersion": live.version, **meta}, **rest}

@@ -4,8 +4,9 @@
 
 """On the controller: one run at a time on a fabric, by a Lease that a process of the run renews and releases.
 
-The process ends with the run, however that ends; a lease that nobody renewed for 60 s is free. Without a cluster that
-answers, hosts keep other runs away (`_host_lock`), and the process shows later runs of this controller which runs live.
+The process ends with the run, however that ends. A lease without a renewal for 60 s is free. Without a reachable
+cluster, host locks exclude other runs (`_host_lock`), and the process shows later runs of this controller which runs
+live.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Lease:
         self._holder = holder
 
     def take(self, report: t.Callable[[str], None]) -> bool:
-        """Take it; one that another run has is waited out. Return whether it was another's, or nobody's, before.
+        """Acquire the lease; wait until another run's lease expires. Return whether this run did not hold it before.
 
         :raises RdmaError: the other run renewed it meanwhile.
         """
@@ -133,7 +134,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             alone |= _take(params, place, reporter(params["progress_file"]))
             result["lease"] = True
     except RdmaError as exc:
-        # Hosts are mended also while the API is away, or does not let this identity have leases.
+        # The playbook repairs hosts also while the API is down, or denies leases to this user.
         if "code" not in exc.facts:
             raise
         result["warnings"] += [f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}"]

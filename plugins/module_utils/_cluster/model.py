@@ -92,7 +92,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ApplyStep:
-    """One thing to do. `force` takes fields back that others edited on an object of ours: `mended` says whose."""
+    """One step. `force` restores edited fields of an object of ours; `mended` lists them with their field managers."""
 
     action: str  # create, apply, replace, delete
     ref: Ref
@@ -145,7 +145,7 @@ class ClusterPlan:
             yield from steps
 
     def phases(self) -> list[tuple[str, list[ApplyStep]]]:
-        """Return what may be done at once, in order: strays in the way, what is made, then what is removed."""
+        """Return the steps that may run at once, in order: conflicting strays, changes, then removals."""
         made: dict[int, list[ApplyStep]] = {}
         gone: dict[int, list[ApplyStep]] = {}
         for step in self.steps:

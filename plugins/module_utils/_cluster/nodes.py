@@ -38,7 +38,7 @@ class NodesRequest:
     tainted: frozenset[str] = frozenset()
     """The nodes with a rail out of service that no new pod shall come to."""
     known: frozenset[str] = frozenset()
-    """Every node that the plan ever had: nobody else's labels of zone and leaves are touched."""
+    """Every node that the plan ever had: only their labels of zone and leaves are changed."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Node:
         taints = [*others, OUT_TAINT] if wanted else others
         if taints == [*self.taints]:
             return None
-        # Taints are one list: over another version than the one that was read, somebody's would be lost.
+        # Taints are one list: a patch of a version that was not read would remove another client's taint.
         return {"metadata": {"resourceVersion": self.version}, "spec": {"taints": taints or None}}
 
 
@@ -139,7 +139,7 @@ def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -
             patches[name] = {"metadata": {"annotations": {note: before}}, "spec": {"unschedulable": True}}
         elif drain == "end" and node.note:
             patches[name] = {"metadata": {"annotations": {note: None}}}
-            # Whoever cordoned it before us has a reason to.
+            # A node that was cordoned before stays cordoned.
             if node.note == SCHEDULABLE:
                 patches[name]["spec"] = {"unschedulable": None}
     return patches

@@ -5,12 +5,12 @@
 """Decide what to do to the objects of a cluster: compare what is wanted with what is there, object by object.
 
 Pure: objects come in one at a time (`ClusterPlanner.see`), so a list is never held as a whole; out comes a
-`ClusterPlan`. Ownership follows the server's own record (managedFields), so that what the plan foretells is what the
-server will answer.
+`ClusterPlan`. Ownership follows the server's own record (managedFields), so that the plan predicts the server's
+answers.
 
 Source of the pool rules: Spiderpool's webhook (`subnet` and `ipVersion` never change; two pools share addresses only
 by mistake) and one rule more: a pool with allocated addresses is never deleted, narrowed or replaced. A CIDRPool, which
-nobody guards, gives no node another prefix or gateway under pods.
+has no admission check, gives no node another prefix or gateway under pods.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class ClusterPlanner:
     def _ownership(
         self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool
     ) -> tuple[tuple[str, ...], list[Conflict]]:
-        """Tell edits of ours that get mended from fields that another controller declares."""
+        """Separate edits of our fields, which are repaired, from fields that another controller declares."""
         mended = []
         clashes = []
         for difference in found:
@@ -176,7 +176,7 @@ class ClusterPlanner:
         return "replace" if replaced else "apply"
 
     def finish(self) -> ClusterPlan:
-        """Return the plan, with what is missing and with strays that are in the way put first."""
+        """Return the plan. Missing objects and conflicting strays come first."""
         news = []
         if self.options.absent:
             self._unchanged += len(set(self.wanted) - self._seen)

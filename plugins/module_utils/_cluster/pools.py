@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which addresses a pool lends, and to whom.
+"""The allocations of a pool: each address and its pod.
 
-A SpiderIPPool's status says it, as Spiderpool's agents write it. Of a CIDRPool no object says it: the pods themselves
-have their addresses in the annotation that Multus writes.
+Spiderpool's agents write them to a SpiderIPPool's status. No object lists those of a CIDRPool: each pod has its
+addresses in the annotation that Multus writes.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def network_problems(
         name, place = row["metadata"]["name"], row["metadata"].get("namespace", "kube-system")
         status = row.get("status") or {}
         wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady", 0)
-        # Somebody who plays a cluster sets no status.
+        # A simulated cluster sets no status.
         if wanted and ready < wanted - len(down):
             beside = f" ({listed(down)} down)" if down else ""
             text = f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}."

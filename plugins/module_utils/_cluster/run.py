@@ -89,7 +89,7 @@ class ApplyRun(Preflight):
 
     def _listed(self, resource: t.Any, refs: list[Ref]) -> t.Iterable[list[Json]]:
         namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
-        # Without prune only the namespaces in question are looked at: fewer permissions are needed.
+        # Without prune it reads only the namespaces of its objects, which needs fewer permissions.
         scopes = namespaces if namespaces and not self._options.prune else [""]
         # Nothing of our own is wanted of this kind: only strays can matter.
         selector = "" if refs else selector_of(labels_of(self._options.fabric))
@@ -193,7 +193,7 @@ class ApplyRun(Preflight):
         self._cluster.apply(step.body or {}, force=step.force, dry_run=check)
 
     def _delete(self, step: ApplyStep, *, dry_run: bool) -> bool:
-        """Delete what was looked at; look again when it changed meanwhile: a pod may just have got an address."""
+        """Delete the object that was read; read it again when it changed meanwhile: a pod may just have an address."""
         uid, version = step.uid, step.version
         for _try in range(10):
             try:

@@ -18,14 +18,14 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    # Before 41 it can neither check an issuer nor compare keys: each certificate would be made anew in each run.
+    # Before 41 it can neither check an issuer nor compare keys: each run would renew each certificate.
     if int(__version__.partition(".")[0]) < 41:
         CRYPTOGRAPHY_ERROR = f"cryptography {__version__} is older than 41"
 except ImportError:
     CRYPTOGRAPHY_ERROR = traceback.format_exc()
 
 DAYS = 3650
-# A certificate that ends sooner than this is made anew, in days.
+# A certificate that expires within so many days is renewed.
 RENEW_DAYS = 60
 KEYS = ("ca.crt", "tls.crt", "tls.key")
 
@@ -66,7 +66,7 @@ def make(service: str, namespace: str) -> dict[str, str]:
 
 
 def fault(have: dict[str, str], service: str, namespace: str) -> str:
-    """Return why a certificate must be made anew, or nothing."""
+    """Return why a certificate must be renewed, or nothing."""
     if missing := [key for key in KEYS if not have.get(key)]:
         return f"{', '.join(missing)} missing"
     try:

@@ -32,7 +32,7 @@ class Network:
     kind: str
     subnets: tuple[str, ...]
     gateways: tuple[str, ...]
-    """By which each family leaves the rail's subnet, in a table of the rail's own; empty where nobody tunes routes."""
+    """The next hop of each family in the rail's own table; empty where no plugin tunes routes."""
     mtu: int
 
 

@@ -18,7 +18,7 @@ LOG_BYTES = 65536
 
 
 class PodCluster(Cluster):
-    """A cluster whose pods are looked at."""
+    """A cluster whose pods are checked."""
 
     def nodes(self) -> dict[str, Json]:
         """Return the nodes by name; none when this identity may not list them."""

@@ -5,8 +5,8 @@
 """An MPI program over pods with rails, as an Indexed Job that needs nothing installed. Pure.
 
 Index 0 of the Job starts the program, the others run sshd. One key, made for the run, is host key and user key of all
-of them; its Secret and the headless Service that gives the pods names belong to the Job and go with it. Kubernetes ends
-and removes all of it by itself, whatever becomes of the controller.
+of them. The Job owns its Secret and the headless Service that names the pods. Kubernetes ends and removes all of them
+automatically, whatever happens to the controller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTAINER = "main"
 SSH_PORT = 2222
 # The script's first line: a log without it has lost its beginning.
 BEGIN = "railops: begin"
-# Seconds for pods to start, and seconds that Kubernetes keeps what nobody removed.
+# Seconds for pods to start, and seconds that Kubernetes keeps a finished Job.
 START_SECONDS = 300
 KEPT = 300
 KEY, PUBLIC = "id", "id.pub"

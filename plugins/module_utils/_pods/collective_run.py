@@ -75,7 +75,7 @@ class Collective:
     def _refuse_nodes(self, spec: Json) -> None:
         """Refuse nodes that take no pods: it takes one on each."""
         live = self._cluster.nodes()
-        # All nodes that it names together are its affinity, so each is looked at by its taints alone.
+        # The Job's affinity lists all its nodes, so only the taints of each node matter.
         placed = {"tolerations": spec["tolerations"]}
         found = {name: why for name in nodes_named(spec) if live and (why := kept_off(live.get(name), placed))}
         if found:
@@ -108,7 +108,7 @@ class Collective:
             time.sleep(POLL_SECONDS)
 
     def _whole_log(self, pod: Json) -> str:
-        """Return the log of the first pod; half of one is no measurement, as it begins with the way that was taken."""
+        """Return the launcher's log. Fail if its beginning is lost: a partial log is not a measurement."""
         log = self._cluster.log(pod, limit=LOG_BYTES)
         if collective.BEGIN in log:
             return log

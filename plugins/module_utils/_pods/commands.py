@@ -72,7 +72,7 @@ class Command:
         return self
 
     def __exit__(self, *dummy: object) -> None:
-        """Let go of it: what still runs ends by itself."""
+        """Close the stream: a command that still runs ends automatically."""
         self._opened.close(timeout=0)
 
     def over(self) -> bool:

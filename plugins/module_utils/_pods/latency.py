@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read latency between pods: who tests with whom, what runs in their pods, and what that prints means. Pure.
+"""Read latency between pods: pairs of pods, the commands in them, and the results from their output. Pure.
 
 A test is over one rail, by two commands in pods of the test application: the server's, then the client's. Each ends
-with `timeout`, whatever becomes of the controller.
+with `timeout`, whatever happens to the controller.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def read(pair: HostPair, client: CommandResult, server: CommandResult, max_laten
         slow = judge(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], *((slow.cause, slow.fix) if slow else ()))
     for text, cause, fix in _MESSAGES:
-        # A port that is taken has somebody who listens: that a client does not reach it is the rail's fault.
+        # Another process listens on a port in use: if the client does not reach it, the rail is at fault.
         unreached = text == _TAKEN and too_early(client)
         if not unreached and (text in client.output or text in server.output):
             return LatencyOutcome(pair, None, cause, fix, skipped=text in (_TAKEN, _NO_TIMEOUT))

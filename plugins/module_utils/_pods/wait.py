@@ -88,10 +88,10 @@ def look(
     lost: frozenset[str] = frozenset(),
     revision: str = "",
 ) -> RolloutState:
-    """Return how far a part is.
+    """Return the rollout state of a part.
 
-    :param obj: the part as the API has it, None when it is not there.
-    :param pods: its pods; None when nobody looked. Without them a node that is down is not known to be.
+    :param obj: the part's object in the API, None when it does not exist.
+    :param pods: its pods; None when they were not read. Without them the state of nodes that are down is unknown.
     :param lost: the nodes that are down.
     :param revision: of a DaemonSet's present template, where nodes are down.
     """
@@ -140,7 +140,7 @@ def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], node
     live = {node["metadata"]["name"]: node for node in nodes}
     spec = obj["spec"]["template"].get("spec") or {}
     off = {name: kept_off(live.get(name), spec, daemon=True) for name in part.nodes}
-    # Whom the user's own selector leaves out is not counted, unless that is everybody.
+    # Nodes that the user's selector excludes do not count, unless it excludes all nodes.
     wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
     down = {name for name in wanted if off[name] == DOWN}
     have = pod_state.newest(pods)
@@ -230,7 +230,7 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodT
 
 
 def _job(part: RolloutPart, obj: Json, pods: t.Sequence[Json] | None) -> RolloutState:
-    # A pod in place of one that has failed is no step forward.
+    # A replacement of a failed pod is no progress.
     living = [pod for pod in pods or () if (pod.get("status") or {}).get("phase") != "Failed"]
     steps: dict[t.Hashable, int] = {(part, "begun"): sum(map(pod_state.begun, living))}
     if pod_state.condition(obj, "Complete"):

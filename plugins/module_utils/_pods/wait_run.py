@@ -28,7 +28,7 @@ from .client import PodCluster
 from .wait import KINDS, RolloutPart, RolloutState, headline, look, newest_revision, selector, sentence, with_every_node
 
 POLL_SECONDS = 1.0
-# Pods and nodes are many: they are looked at this often, and as often a line says how far it is.
+# Interval of reading pods and nodes, which are many, and of printing the progress.
 DETAIL_SECONDS = 10.0
 LOG_LINES = 20
 # What Go's HTTP client, and so helm, says of a server that is not there or goes away (net, net/http, x/net/http2).
@@ -169,7 +169,7 @@ class Waiting:
 
 
 class Command:
-    """A command that works while the parts are looked at, such as helm."""
+    """A command that runs while the module watches the parts, such as helm."""
 
     def __init__(self, argv: t.Sequence[str], stdin: str) -> None:
         self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
