@@ -55,7 +55,7 @@ def has_color() -> bool:
 
 
 def kept(value: t.Any, omitted: t.Any) -> t.Any:
-    """Return a value without what is omitted in it: before 2.19 a text stands there."""
+    """Return a value without its omitted items, which are placeholder strings before ansible-core 2.19."""
     if isinstance(value, dict):
         return {key: kept(item, omitted) for key, item in value.items() if item != omitted}
     if isinstance(value, list):

@@ -102,7 +102,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
 
 
 def leaves_of(plan_dir: str) -> list[Leaf]:
-    """Return the leaves of all zones: each of a zone and rail once, without those that nobody named.
+    """Return the leaves of all zones: each of a zone and rail once, without unnamed ones.
 
     :raises Refusal: the plan has no facts.
     """
@@ -140,8 +140,8 @@ def planned_hosts(plan_dir: str) -> list[str]:
 def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]:
     """Return the hosts that paths are proven to: the next one of the same zone, and one of another zone with its name.
 
-    Next is by slot, and the last one's next is the first: every host is somebody's neighbor. From three hosts on a
-    second one of the same zone follows, so that each host has two witnesses.
+    The order is by slot, and the first host follows the last one: every host is a neighbor of another. From three hosts
+    on a second host of the same zone follows, so that two hosts test each host.
 
     :param turn: rotates the second one.
     """

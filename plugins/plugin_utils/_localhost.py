@@ -121,9 +121,9 @@ class FabricAction(ActionBase):
     """The action in front of every module of the collection."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        """Refuse a host that decides, and do what the task asks.
+        """Reject variables that a host sets in localhost's place, and run the task.
 
-        :raises Refusal: naming each; or with what is in the way, where that has a sentence of ours.
+        :raises Refusal: with each of these variables; or with the task's own error.
         """
         super().run(tmp, task_vars)
         mine = task_vars or {}
@@ -143,10 +143,10 @@ class FabricAction(ActionBase):
             raise HostUnreachable(str(exc)) from None
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Do what the task asks, and return its result.
+        """Run the task, and return its result.
 
-        :param args: the task's arguments. They stay as they are: Ansible renders them once for all attempts of a task.
-        :raises RdmaError: with what is in the way.
+        :param args: the task's arguments. They stay unchanged: Ansible renders them once for all attempts of a task.
+        :raises RdmaError: with all conflicts.
         """
         raise NotImplementedError
 
@@ -159,7 +159,7 @@ class FabricAction(ActionBase):
             result["ansible_facts"] = kept
         host = (more.get("task_vars") or {}).get("inventory_hostname")
         if host != "localhost" and constants.config.get_config_value("INJECT_FACTS_AS_VARS"):
-            # Not shown here: a worker of core 2.16 does not know what others have shown.
+            # Not displayed here: a worker of core 2.16 does not know the warnings of other workers.
             result["warnings"] = [*(result.get("warnings") or ()), INJECTED]
         return result
 

@@ -30,7 +30,7 @@ class Follower(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        """Look until told to stop."""
+        """Display new lines until `_over` is set."""
         shown: t.Any = display
         with open(self._path, encoding="utf-8") as stream:
             over = False

@@ -36,7 +36,7 @@ class Refusal(AnsibleActionFail):
 
 
 class HostUnreachable(AnsibleConnectionFailure):
-    """A host that cannot be reached; why is what ssh printed, and so what the host says: a template for nobody."""
+    """An unreachable host; the cause is ssh's output, which the host controls: Ansible must not template it."""
 
     def __str__(self) -> str:
         return str(wrap_var(super().__str__()))
@@ -49,9 +49,9 @@ def show(text: str, *, error: bool = False) -> None:
 
 
 def refuse(task: t.Any, message: str, result: dict[str, t.Any] | None = None) -> t.NoReturn:
-    """Fail the task. Several lines are shown as lines, and its result says no more than their first.
+    """Fail the task. A message of several lines is displayed line by line, and the result has only the first.
 
-    :raises Refusal: always; with the whole message where somebody judges the failure, or it is one line.
+    :raises Refusal: always; with the complete message where the play handles the failure, or where it is one line.
     """
     first, _newline, more = message.partition("\n")
     if not more or judged(task):

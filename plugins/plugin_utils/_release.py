@@ -41,7 +41,7 @@ def workloads(objects: t.Iterable[Json]) -> list[Json]:
 
 
 def custom_kinds(objects: t.Iterable[Json]) -> list[str]:
-    """Return the kinds of a release that no Kubernetes has by itself, as kind.group."""
+    """Return the kinds of a release that Kubernetes does not define, as kind.group."""
     found = set()
     for obj in objects:
         group, slash, _version = str(obj.get("apiVersion")).partition("/")

@@ -44,7 +44,7 @@ HOST_KEYS = {
     "slot": "fabric_slot",
 }
 """Which variable of a host gives which key of its node."""
-# Neither null, which is as good as unset, nor what stands for an undefined or omitted value.
+# Neither null, which means unset, nor the placeholder of an undefined or omitted value.
 PLAIN = (str, bool, int, float, list, dict)
 BATCH = re.compile(r"[1-9]\d*|[1-9]\d?%|100%")
 PERCENT = re.compile(r"\d{1,2}(\.\d+)?|100")

@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Narrows what does not pass to node and rail, by runs of fewer nodes and rails. Pure.
+"""Narrows a failure to node and rail, by runs with fewer nodes and rails. Pure.
 
-A run passes or not, and nothing else is asked of it. The whole procedure is a straight line that asks for runs: where
-one was not made yet, `Need` leaves it, the runs are made, and it is gone through again with their results. So it is
-resumed by its results alone.
+A run passes or fails; the procedure uses nothing else of it. The procedure is linear and requests runs: `Need` leaves
+it where a run is missing, the caller makes the runs, and the procedure starts again with their results. The results
+are therefore its only state.
 
-First each rail by itself, then halves of the nodes, until a few suspects are left. A suspect is named only if it fails
-with a node that passed elsewhere, and with a second one where there is one; so a fault of a path is no fault of a node.
-What fails while both its halves pass is between them (the same rule as that of NVIDIA's cluster-readiness-engine, its
-ADRs 029, 055 and 056).
+It tests each rail separately, then halves of the nodes, until a few suspects are left. It accuses a suspect only if the
+suspect fails with a node that passed elsewhere, and with a second such node where there is one. A fault of a path is
+therefore no fault of a node. A group that fails while both its halves pass has its fault between them (the same rule as
+in NVIDIA's cluster-readiness-engine, its ADRs 029, 055 and 056).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 Names = tuple[str, ...]
 
 SMALL = 3
-"""A group of so many nodes is not halved any more: its halves would be single nodes, which have nobody to send to."""
+"""The largest group that is not halved: one half would be a single node, which has no peer."""
 SHIFTS = 8
-"""Rounds in which suspects are paired with each other while nobody is known to be sound."""
+"""Rounds in which suspects are paired with each other while no node is known to be healthy."""
 
 NODE, BETWEEN, TOGETHER, UNCLEAR = "node", "between", "together", "unclear"
 
@@ -45,11 +45,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the runs say.
+    """A conclusion from the runs.
 
-    :param what: NODE (each of `hosts` is at fault), BETWEEN (each is sound, and what lies between `hosts` and `others`
-        is not), TOGETHER (its parts pass and the whole does not), UNCLEAR (one or several of `hosts`: nobody was sound
-        to compare with).
+    :param what: NODE (each of `hosts` is at fault), BETWEEN (each is healthy, and the path between `hosts` and `others`
+        is not), TOGETHER (the parts pass and the complete group does not), UNCLEAR (one or several of `hosts`: no
+        healthy node was available for a comparison).
     :param rails: the rail; several where it fails only with all of them at once.
     :param run: the run that shows it best.
     """
@@ -176,7 +176,7 @@ class Narrow:
         return list({finding.run: finding for finding in [*findings, *paths]}.values())
 
     def _look_for_sound(self, failed: list[Run]) -> None:
-        """Pair suspects with each other where nobody is known to be sound."""
+        """Pair suspects with each other where no node is known to be healthy."""
         for rails in dict.fromkeys(bad.rails for bad in failed):
             hosts = tuple(dict.fromkeys(host for bad in failed if bad.rails == rails for host in bad.hosts))
             for shift in range(1, min(SHIFTS, len(hosts) // 2) + 1):
@@ -205,7 +205,7 @@ class Narrow:
             if beside or len({self._leaves[other] for other in partners}) > 1:
                 accused[one] = Finding(NODE, one[:1], one[1], self._run((one[0], partners[0]), one[1]))
             else:
-                # Nobody of its own leaf could be asked: it may be the way between two leaves.
+                # No partner on its own leaf was available: the fault may be the path between two leaves.
                 paths.append(self._apart(one, partners[0]))
         return accused, paths
 

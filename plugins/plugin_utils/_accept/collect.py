@@ -72,11 +72,11 @@ def _measured(
         failure = judge(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
-        # Nobody keeps the output: the line that shows it goes along.
+        # The output is not kept: the cause includes the line that shows it.
         return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
     if test["status"] == "ok" and test["test"] and (value := test[TOOLS[test["test"]].metric]) is not None:
         return float(value), "", ""
-    # A server that did not start knows why; its client knows only that nobody answers.
+    # A server that did not start reports why; its client reports only a missing answer.
     failed = other if other.get("status") == "deviation" else test
     return None, str(failed["cause"]), str(failed["fix"])
 

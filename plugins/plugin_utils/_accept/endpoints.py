@@ -31,7 +31,7 @@ class Test(t.TypedDict):
     gpu: t.NotRequired[int]
     """Of the memory that is sent from, by its number."""
     argv: t.NotRequired[list[str]]
-    """A command in place of perftest."""
+    """A command instead of perftest."""
 
 
 def address_of(rail: HostPlanRail) -> str | None:

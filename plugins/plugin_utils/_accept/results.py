@@ -34,7 +34,7 @@ _RANK_0 = re.compile(r"^#\s+Rank\s+0 ", re.MULTILINE)
 _AVERAGE = re.compile(r"^# Avg bus bandwidth\s*:\s*([-+.\deE]+|nan)", re.MULTILINE)
 
 LINE, OUTPUT = 2000, 32 * 2**20
-"""Letters of a line, and of an output, that are looked at."""
+"""The largest parsed size of a line, and of an output, in characters."""
 
 LOST = "the ranks lost each other while they ran, or could not reach each other over the rails"
 _PATH_FIX = "Run the playbook railops.rdma.verify: a rail that carries perftest carries NCCL."
@@ -107,7 +107,7 @@ class CollectiveResult:
 
 
 def cut(text: str | None) -> str | None:
-    """Return what is looked at of an output: a host or a pod prints what it likes."""
+    """Return the parsed part of an output: hosts and pods print unlimited text."""
     return text and "\n".join(line[:LINE] for line in text[:OUTPUT].split("\n"))
 
 
@@ -131,7 +131,7 @@ def _rows(text: str) -> tuple[dict[int, float], int | None]:
         elif columns and len(cells) > 2 and _SIZE.fullmatch(cells[0]) and not _number(cells[2]):
             rows.append(cells)
         elif rows and all(_number(cell) or cell == "N/A" for cell in cells):
-            # The other part of a row that was split by what somebody else printed.
+            # The rest of a row that another process's output split.
             rows[-1] += cells
     found: dict[int, float] = {}
     wrong: list[float] = []

@@ -73,7 +73,7 @@ class ProposedRail:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What could go into the inventory, and what has to be looked at."""
+    """Proposed inventory values, and the hosts to check."""
 
     network: str
     rails: tuple[ProposedRail, ...]
@@ -100,7 +100,7 @@ def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tup
 
     Physical functions next to a GPU, in the GPUs' order. Without such a NIC (no GPU, or a guest that does not show
     the switches) all RDMA ports in PCI order. Never an interface with a default route, nor a function that serves the
-    NVSwitches: it has the PCI ID of a NIC and stands next to GPUs too.
+    NVSwitches: it has the PCI ID of a NIC and is next to GPUs too.
     """
     gpus = {gpu["pci"]: gpu["index"] for gpu in info["gpus"]}
     lldp = info.get("lldp") or {}
@@ -316,8 +316,8 @@ def _port_findings(
 def _owners(placed: t.Mapping[str, t.Sequence[Nic | None]]) -> dict[str, int]:
     """Return the rail that each switch serves: the one that more than half of its cables come from.
 
-    A switch that serves several rails alike (a leaf in the rack, say) has none. Scalable units need not be known: each
-    has switches of its own.
+    A switch that serves several rails equally (such as a leaf in the rack) has none. The result does not depend on
+    scalable units: each has switches of its own.
     """
     served: dict[str, Counter[int]] = {}
     for nics in placed.values():

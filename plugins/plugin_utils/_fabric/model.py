@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a fabric and its plan are: frozen values, plain integers inside, text only at the edges.
-
-Longer than other files: its values hold each other, and nobody carries only some of them.
+"""The data model of a fabric and its plan: frozen values, plain integers inside, text only at the edges.
 
 An address is an int, a prefix an int and a length. Text is made by `address_text` and `str(Prefix)` when a file is
 written. Nothing here reads a file or checks input: `_plan.input` does the checking, `_plan.blocks` the arithmetic.
@@ -137,7 +135,7 @@ class Zone:
     """Names of the leaf switches, one per rail, or one for all, or none: as LLDP names them, or patterns of that."""
 
     def leaf(self, rail: int) -> str:
-        """Return the name of a rail's leaf (index from 0), empty where nobody named one."""
+        """Return the name of a rail's leaf (index from 0), empty where the inventory has none."""
         if len(self.leaves) == 1:
             return self.leaves[0]
         return self.leaves[rail] if rail < len(self.leaves) else ""
@@ -174,7 +172,7 @@ class Node(t.NamedTuple):
 
 @dataclass(frozen=True)
 class Retired:
-    """A slot that nobody gets until it is released on purpose."""
+    """A slot that no node gets until you release it."""
 
     name: str
     zone: int
@@ -231,7 +229,7 @@ class Fabric:
     inject: tuple[str, str] | None = None
     """(annotation key, value) of pod resource injection."""
     pod_default_rail: str = ""
-    """The rail that job pods have in place of the cluster's network; empty: none."""
+    """The rail that job pods have instead of the cluster's network; empty: none."""
     lossless: Lossless | None = None
     """None: not declared."""
     rails_reachable: bool | None = None

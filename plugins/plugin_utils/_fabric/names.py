@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The names of everything that a plan puts into a cluster. One place, so that nobody spells them twice.
+"""The names of everything that a plan puts into a cluster, defined once.
 
 Pools `<fabric>-<rail>-v4[-<node or zone>]` (v6 likewise), configs and policies `<fabric>-<rail>[-<profile>]`. A name
 has at most 63 characters and no dots (injection takes DNS-1123 labels only); a longer one, or one with dots, is its

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The slots: who has which, and that nobody is renumbered unless that is allowed."""
+"""Allocates slots to nodes, and renumbers a node only where that is allowed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Allocation:
 
 
 def allocate(fabric: Fabric, candidates: t.Sequence[Node], lock: Lock | None, options: Options) -> Allocation:
-    """Give every node its slot: the locked one, the pinned one, or the lowest free, first come in natural order.
+    """Allocate every node's slot: the locked one, the pinned one, or the lowest free, first come in natural order.
 
-    :raises InputError: a node that vanished, a slot taken twice, no slot left, or somebody who would move.
+    :raises InputError: a node that vanished, a slot taken twice, no slot left, or a node that would move.
     """
     return _Allocator(fabric, candidates, lock, options).allocate()
 

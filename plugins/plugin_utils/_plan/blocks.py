@@ -54,8 +54,8 @@ def lay_out(
 ) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """Deal the offsets of `span` to `hosts` nodes and the pods (at most `limit`); all but the gateway's.
 
-    `window` is how much of the subnet is used: its first and last address go to nobody (IPv4: network and broadcast;
-    IPv6: the subnet-router anycast address, and the same offsets as IPv4's).
+    `window` is the used part of the subnet: its first and last address stay unused (IPv4: network and broadcast; IPv6:
+    the subnet-router anycast address, and the same offsets as IPv4's).
 
     :param gateway: its offset.
     :param at_end: nodes have the last addresses instead of the first.

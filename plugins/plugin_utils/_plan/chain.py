@@ -48,7 +48,7 @@ _SYSCTLS: dict[int, dict[str, str]] = {
     # A leaf's advertisement would bring a second address, and a default route beside the pod's own.
     6: {"net.ipv6.conf.IFNAME.accept_ra": "0"},
 }
-"""What `tuning` sets, by family; it puts the interface's name in place of IFNAME."""
+"""What `tuning` sets, by family; it replaces IFNAME with the interface's name."""
 
 
 def network_config(fabric: Fabric, rail: Rail, name: str, interface: str, pools: t.Sequence[str]) -> str:

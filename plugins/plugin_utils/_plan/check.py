@@ -93,9 +93,9 @@ class Checker:
         self.problems.append(Problem(place, problem, fix))
 
     def add_counted(self, kind: str, place: str, problem: str, fix: str) -> None:
-        """Note a problem of a kind that may befall every node: the first SHOWN are listed, the rest counted.
+        """Record a problem that every node may have: the first SHOWN of a kind are listed, the rest counted.
 
-        :param kind: what is alike is counted together.
+        :param kind: problems of the same kind are counted together.
         """
         self._kinds[kind] = self._kinds.get(kind, 0) + 1
         if self._kinds[kind] <= SHOWN:
@@ -115,11 +115,11 @@ class Checker:
             raise InputError(self.problems)
 
     def integer(self, place: str, value: object, low: int, high: int, *, default: int = 0) -> int:
-        """Take a whole number from low to high; digits in a string count (extra variables are strings).
+        """Validate an integer from low to high; digits in a string count (extra variables are strings).
 
-        :param value: what was given.
-        :param low: the least, and `high` the most.
-        :param default: stands in for what is wrong.
+        :param value: the input.
+        :param low: the minimum; `high` is the maximum.
+        :param default: replaces an invalid value.
         """
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value.strip()):
             value = int(value)
@@ -150,11 +150,11 @@ class Checker:
         return choices[0]
 
     def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
-        """Take a string that matches the whole pattern; `what` says what that means.
+        """Validate a string that matches the complete pattern, which `what` describes.
 
-        :param value: what was given.
-        :param pattern: that the whole of it has.
-        :param default: stands in for what is wrong.
+        :param value: the input.
+        :param pattern: of the complete string.
+        :param default: replaces an invalid value.
         """
         if isinstance(value, str) and pattern.fullmatch(value):
             return str(value)
@@ -302,9 +302,9 @@ NEAR, ALIKE = 0.8, 0.65
 def unknown_variables(
     places: t.Mapping[str, str], known: t.Mapping[str, t.Iterable[str]]
 ) -> tuple[list[Problem], list[str]]:
-    """Return what is wrong with variables that no option knows, and warnings of those that may be somebody's own.
+    """Return problems of variables that match no option, and warnings of those that may be the user's own.
 
-    :param places: where each variable stands, by its name.
+    :param places: where each variable is set, by its name.
     :param known: the options by their prefix, such as `fabric_`.
     """
     problems: list[Problem] = []

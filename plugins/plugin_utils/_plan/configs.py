@@ -75,7 +75,7 @@ def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
         key, value = fabric.inject
         notes[key] = inject_value(value, profile)
     if not fabric.attached.names_resource:
-        # The block has no field for the resource, and Spiderpool injects none: whoever makes pods reads it here.
+        # The block has no field for the resource, and Spiderpool injects none: authors of pods read it here.
         notes[RESOURCE] = resource
     block = fabric.attached.block
     spec = {

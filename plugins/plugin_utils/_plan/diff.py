@@ -52,7 +52,7 @@ class View:
         """Write one line per node, and one per node and rail, of the host plans that are given."""
         found: dict[str, list[str]] = {}
         for data in host_plans:
-            # A host plan that was broken by hand has nothing to show; it is written again.
+            # An invalid host plan (edited manually) has nothing to show; it is written again.
             with contextlib.suppress(KeyError, TypeError):
                 found[data["node"]] = self._node_lines(data)
         return {name: found[name] for name in sorted(found, key=natural)}

@@ -160,10 +160,10 @@ def _lines(start: str, rows: t.Iterable[str], end: str) -> str:
 
 
 def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
-    """Return what does not follow from the lock in host plans: somebody changed an address by hand. One each at most.
+    """Return deviations of host plans from the lock file: manually changed addresses. At most one per host plan.
 
     :param lock: the fabric's.
-    :param pieces: host plans that are of that lock.
+    :param pieces: host plans of that lock file.
     """
     blocks = named_blocks(lock.fabric)
     found = []

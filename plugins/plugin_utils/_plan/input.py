@@ -4,8 +4,8 @@
 
 """From raw fabric_* values to a validated Fabric, or to all problems at once, each with its place and its fix.
 
-What the API would refuse, and what nobody would refuse but would not work (Spiderpool's admission code checks no
-reserved, host or switch address), is refused here, before anything is written.
+It rejects, before anything is written, input that the API would reject, and input that the API would accept but that
+would not work (Spiderpool's admission code checks no reserved, host or switch address).
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
 
 
 def _check_backend(check: Checker, fabric: Fabric) -> None:
-    """Refuse what the giver of addresses cannot say."""
+    """Reject options that the IPAM backend does not support."""
     backend = fabric.backend
     for key, value, can in (
         ("mode", fabric.mode, backend.modes),
@@ -406,5 +406,5 @@ def _foreign(check: Checker, value: object) -> tuple[Prefix, ...]:
         check.prefix(f"fabric_existing_networks[{index}]", item, rail=False)
         for index, item in enumerate(check.listing("fabric_existing_networks", value, "networks"))
     ]
-    # Places of later problems are indexes: a foreign network that is wrong stops the run before they are used.
+    # Places of later problems are indexes: an invalid existing network stops the run before they are used.
     return tuple(prefix for prefix in found if prefix)

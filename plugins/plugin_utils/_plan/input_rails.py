@@ -31,10 +31,10 @@ def read_group(check: Checker, place: str, value: object) -> str:
 
 
 def read_optional(check: Checker, place: str, value: object, low: int, high: int) -> int | None:
-    """Return a whole number from `low` to `high`, None where none is given.
+    """Return an integer from `low` to `high`, None where none is given.
 
-    :param value: what was given.
-    :param place: where it stands, for a problem that goes to `check`.
+    :param value: the input.
+    :param place: its place in the input, for a problem that goes to `check`.
     """
     return None if value is None else check.integer(place, value, low, high, default=low)
 

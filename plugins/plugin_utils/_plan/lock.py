@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""plan.json, the lock: what is frozen, which node has which slot, the digests of the rest of the folder.
+"""plan.json, the lock file: frozen values, each node's slot, the digests of the rest of the folder.
 
 `format`; `digest`, sha256 of the canonical JSON of all its other keys, empty while a run is writing; `files`, a sha256
 for each part of the folder; `frozen`, what decides addresses; `nodes`, each with zone, slot, retired.
 Canonical JSON: sorted keys, no blanks, as json.dumps(value, sort_keys=True, separators=(",", ":")).
 
-What is frozen decides addresses for the whole life of a fabric. So whoever does not know a key of it, or a value,
-refuses the lock (docs/concepts/slots.md).
+Frozen values decide addresses for the complete life of a fabric. A reader that does not know a frozen key or value
+therefore rejects the lock file (docs/concepts/slots.md).
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def _thaw(check: Checker, frozen: t.Mapping[str, t.Any]) -> Fabric:
 def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     """Read plan.json.
 
-    :param place: how problems name the file.
-    :param accept: take a lock whose digest does not match (fabric_accept_lock), after a merge that was looked at.
+    :param place: the file's name in problems.
+    :param accept: accept a lock file whose digest does not match (fabric_accept_lock), after a reviewed merge.
     :raises InputError: truncated, of another format, tampered with, or two nodes on one slot.
     """
     data = parsed_lock(text, place)
@@ -230,7 +230,7 @@ def write_lock(
 
 
 def unfinished_lock(lock: Lock) -> str:
-    """Write the plan.json that stands while a run is writing: every reader refuses it, the next run continues it."""
+    """Render the plan.json that is in place while a run writes: every reader rejects it, the next run continues it."""
     return _lock_text({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}, "")
 
 

@@ -128,10 +128,10 @@ class LockCopy:
         return found
 
     def start(self, here: Lock | None, path: str) -> Lock:
-        """Return the lock to plan from, in place of the one that is here.
+        """Return the lock file to plan from, instead of the local one.
 
-        :param path: of the plan.json that is here.
-        :raises RdmaError: no copy, or one that is older than what is here.
+        :param path: of the local plan.json.
+        :raises RdmaError: no copy, or one that is older than the local file.
         """
         copied = self.lock()
         if copied is None:

@@ -113,7 +113,7 @@ class Moves:
         return [f"fabric_{key} from {old} to {new}" for key, old, new in pairs if old != new]
 
     def _other_pods(self) -> list[str]:
-        """Find pods' addresses that another giver of addresses would change: pods have them."""
+        """Report pod ranges that a change of the IPAM backend would move while pods may hold them."""
         if self.old.ipam == self.new.ipam:
             return []
         return [

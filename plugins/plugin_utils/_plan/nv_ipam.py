@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the plan to NVIDIA's address manager: a CIDRPool a rail and family, a NetworkAttachmentDefinition a rail.
+"""From the plan to nv-ipam: a CIDRPool per rail and family, a NetworkAttachmentDefinition per rail.
 
-Nobody else checks a CIDRPool: a spec with a mistake is stored and takes the whole rail's addresses away. So all that
-its controller and the nodes' daemon ask for holds here (Mellanox/nvidia-k8s-ipam v0.4.0, api/v1alpha1, pkg/ipam-node):
+The API server checks no CIDRPool: it stores an invalid spec, which removes all addresses of the rail. This file
+therefore meets the requirements of nv-ipam's controller and daemon (Mellanox/nvidia-k8s-ipam v0.4.0, api/v1alpha1,
+pkg/ipam-node):
 
-- each node's prefix is given to it by name, a retired one is held back; other nodes are kept out by a selector;
+- each node has its prefix by name, a retired one stays reserved; a selector excludes other nodes;
 - exclusions do not overlap, for a daemon refuses the pool then; each lies inside of one node's prefix, for a longer one
   counts for nothing;
 - no index is above 31 bits, and no more than a million addresses of a node are excluded, for its daemon passes them
@@ -46,7 +47,7 @@ def _covering(prefixes: list[Prefix]) -> Prefix:
 
 
 def _given(block: Block) -> tuple[Range, ...]:
-    """Return the offsets that a daemon would hand out by itself."""
+    """Return the offsets that a daemon would allocate by default."""
     last = block.subnet_size - 1
     if last == 1:
         return ((0, 1),)
@@ -78,7 +79,7 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     }
     if one.gateway_offset is not None:
         spec["gatewayIndex"] = one.gateway_offset
-    # What no pod may have, of every node alike.
+    # Offsets that no pod may have, the same on every node.
     if kept := intervals.subtract(_given(one), one.pod_offsets):
         spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in kept]
     used = {(node.zone, node.slot) for node in plan.nodes}

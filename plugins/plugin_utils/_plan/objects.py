@@ -30,13 +30,13 @@ DEVICE_PLUGIN_INTERVAL = 300
 
 
 class Addressing(t.NamedTuple):
-    """What gives pods their addresses."""
+    """The functions of an IPAM backend."""
 
     problems: t.Callable[[FabricPlan], t.Iterator[Problem]]
-    """What stands in its way."""
+    """Yields conflicts with the plan."""
     warnings: t.Callable[[FabricPlan], list[str]]
     files: t.Callable[[FabricPlan], dict[str, str]]
-    """Its files in the plan's folder `cluster/`: those of `Backend.objects`, and what its device plugin is told."""
+    """Its files in the plan's folder `cluster/`: those of `Backend.objects`, and its device plugin's configuration."""
 
 
 def _spiderpool(plan: FabricPlan) -> dict[str, str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check that a fabric fits its networks and gets into nobody's way. The fabric's single values are valid already."""
+"""Checks that a fabric fits its networks and overlaps no other. The fabric's single values are valid already."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _check_policy(check: Checker, fabric: Fabric) -> None:
 
 
 def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign]) -> None:
-    """Refuse networks that overlap each other, a foreign network or another cluster's plan."""
+    """Reject networks that overlap each other, an existing network or another cluster's plan."""
     blocks = arithmetic.build_blocks(fabric)
     _check_own(check, fabric, blocks)
     others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.foreign)]

@@ -4,8 +4,8 @@
 
 """From the plan to the schedulers: labels of nodes, Slurm's topology and Kueue's.
 
-In Slurm a node may be under one leaf switch only (slurmctld warns of a second one), and here it hangs on one leaf a
-rail: nodes that share all leaves are one switch, which stands for these. Formats: topology.conf(5) of Slurm 22.05;
+In Slurm a node may be under one leaf switch only (slurmctld warns of a second one), and here it is on one leaf per
+rail: nodes that share all leaves form one switch, which represents these. Formats: topology.conf(5) of Slurm 22.05;
 Kueue's Topology v1beta2.
 """
 

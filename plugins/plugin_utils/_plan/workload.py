@@ -6,7 +6,7 @@
 
 The environment files are KEY=VALUE lines and comments before them, with no quote and no blank in a value and no equals
 sign in a comment: `set -a; . FILE`, `docker run --env-file`, `kubectl create configmap --from-env-file`, systemd's
-EnvironmentFile and NCCL's own /etc/nccl.conf all read them alike. Variables and their meaning: NCCL user guide,
+EnvironmentFile and NCCL's own /etc/nccl.conf read them identically. Variables and their meaning: NCCL user guide,
 "Environment Variables" (2.32), and the source of 2.29.7; UCX 1.13.1 `ucx_info -cf` and the NEWS of 1.18 to 1.20.
 """
 
@@ -28,7 +28,7 @@ POD_INTERFACE = "eth0"
 """What Kubernetes calls a pod's first interface, the one of the cluster's own network."""
 
 NO_MANAGEMENT = ("lo", "docker0", "virbr0")
-"""Interfaces that no other host reaches: NCCL leaves them out by itself only while nothing is set."""
+"""Interfaces that no other host reaches: NCCL excludes them automatically only while nothing is set."""
 
 WIDE = 118
 

@@ -16,7 +16,7 @@ from ...module_utils._fabric.shapes import Section, Verdict
 from ...module_utils._formatting import count, natural, shortened
 from ...module_utils._intervals import merge
 
-# IPv4, IPv6 and hardware addresses, with their prefix lengths: each host has its own.
+# IPv4, IPv6 and MAC addresses, with their prefix lengths: each host has its own.
 ADDRESS = re.compile(
     r"\b\d+(?:\.\d+){3}(?:/\d+)?\b|(?<![\w:])[0-9a-f]*(?::[0-9a-f]*){2,}(?:/\d+)?(?![\w:])", re.IGNORECASE
 )
@@ -174,7 +174,7 @@ def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
 
 
 def unseen_section(reason: str) -> dict[str, t.Any]:
-    """Return the verdict's section about something that was not looked at."""
+    """Return the verdict's section of checks that did not run."""
     return {"status": SKIPPED, "checks": [], "reason": reason}
 
 

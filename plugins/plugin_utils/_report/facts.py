@@ -76,7 +76,7 @@ class PlanReport:
 
     @property
     def retired(self) -> int:
-        """Slots that nobody gets until they are released."""
+        """Slots that no node gets until they are released."""
         return sum(zone.retired for zone in self.zones)
 
 
@@ -188,7 +188,7 @@ CODE_TITLES = ("Interface", "Resource", "Network", "First gateway", "Gateway")
 
 
 def used_columns(titles: t.Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Drop the columns in which nobody has anything."""
+    """Drop empty columns."""
     kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
     return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
 

@@ -55,7 +55,7 @@ def render_html(report: PlanReport) -> str:
 
 
 def with_verdict(page: str, verdict: Verdict, *more: t.Any) -> str:
-    """Return report.html with a verdict in it, in place of the one that is there.
+    """Return report.html with its verdict replaced.
 
     :param more: history and commands, see `verdict_data`.
     :raises RdmaError: when the text is no report of this collection.

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdict as data for the page: causes, how each rail of each node stands, and what did not run. Pure.
+"""The verdict as data for the page: causes, the state of each rail of each node, and skipped checks. Pure.
 
-Texts come from hosts and may be long: each is cut here, and shown as text there.
+Texts come from hosts and may be long: this file truncates each, and the page shows it as text.
 """
 
 from __future__ import annotations

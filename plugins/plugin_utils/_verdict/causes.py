@@ -18,7 +18,7 @@ from .repairs import COMPLETE, Repair, repair_of
 
 HOST_RESULT = "host_result"
 UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
-"""The check that stands for a section without a result."""
+"""The check that represents a section without a result."""
 
 # The beginnings of IDs, the first cause first: link, address, rules and routes, device, then pings and rates.
 NAMES = """

@@ -37,14 +37,14 @@ EVERYWHERE = "all nodes"
 
 @dataclass(frozen=True)
 class HostPlace:
-    """Where a host stands as the plan has it: its zone, empty in a fabric without, and the leaf of each rail."""
+    """A host's planned place: its zone, empty in a fabric without zones, and the leaf of each rail."""
 
     zone: str = ""
     leaves: t.Mapping[str, str] = field(default_factory=dict)
 
 
 class _Results:
-    """How many results each scope has: on rails that were looked at, and on hosts, apart."""
+    """The number of results of each scope, separately for checked rails and for hosts."""
 
     def __init__(self, verdict: Verdict, places: t.Mapping[str, HostPlace]) -> None:
         self._places = places
@@ -132,7 +132,7 @@ def scopes_of(
 
 
 def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostPlace:
-    """Return where a host stands.
+    """Return a host's planned place.
 
     :param piece: its host plan.
     :param plan: plan.json.

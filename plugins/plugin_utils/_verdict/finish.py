@@ -74,16 +74,16 @@ def _name(args: t.Mapping[str, t.Any]) -> str:
 
 
 def written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]) -> dict[str, t.Any]:
-    """Write a verdict's files, and return what the task has to say; by itself what a run that breaks off leaves behind.
+    """Write a verdict's files, and return the task's result. An interrupted run calls it directly.
 
     :param args: `plan_dir` and `verify_dir`.
-    :param texts: what else is written, by the file's name.
+    :param texts: the other files to write, by name.
     """
     texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():
         files.write_text(paths[name], content)
-    # Last, as plan.json is: whoever reads it finds the others.
+    # Last, as with plan.json: a reader of this file finds the others.
     files.write_json(paths[files.VERDICT], verdict)
     return {
         "changed": False,

@@ -69,10 +69,10 @@ def host_result(
     error: str | None = None,
     facts: t.Mapping[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
-    """Return what one host found, as it is written to its file.
+    """Return one host's result, as its file has it.
 
-    :param error: why it was not looked at; None where it was.
-    :param facts: what else the host reported of itself (counters, versions), which the verdict passes on.
+    :param error: why the host was not checked; None where it was.
+    :param facts: other values that the host reported (counters, versions), which the verdict passes on.
     """
     made: dict[str, t.Any] = {
         "schema": SCHEMA,
@@ -149,10 +149,10 @@ def merge(
     """Return the verdict.
 
     :param digest: the digest of the plan that everything is compared with.
-    :param results: what the hosts wrote, not yet taken in; read one by one.
+    :param results: the hosts' results; read one by one.
     :param expected: the hosts that should have one: inventory name to node name.
     :param rails: the plan's rails, in order.
-    :param cluster: {status, checks, ...} of the cluster, or None when it was not looked at.
+    :param cluster: {status, checks, ...} of the cluster, or None when it was not checked.
     :param plan: the same of the plan itself, against the inventory.
     :param nodes: the cluster's checks of nodes, each with its `node`; its section has those of nodes without a result.
     :param require: the beginnings of ids that may not be skipped.
@@ -263,7 +263,7 @@ def deviations(verdict: Verdict, status: str = DEVIATION) -> list[tuple[str, Che
 
 
 def untested(verdict: Verdict) -> dict[str, tuple[list[str], list[str]]]:
-    """Return what was not looked at: the reason to ids and names of hosts, each once and in order."""
+    """Return the skipped checks: reasons with ids and names of hosts, each once and in order."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for name, check in deviations(verdict, SKIPPED):
         ids, hosts = found.setdefault(str(check["cause"] or "no reason given"), ({}, {}))

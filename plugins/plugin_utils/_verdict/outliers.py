@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only the fleet knows of a host: a card unlike its peers, and who has which hardware address. Pure.
+"""Compares a host with the fleet: a card that differs from its peers, and duplicate MAC addresses. Pure.
 
-Peers are ports of the same card model (PCI vendor, device and the card maker's numbers; else the same driver). What
-most of them have is taken for what is meant.
+Peers are ports of the same card model (PCI vendor, device and the card maker's numbers; else the same driver). The
+value of most peers counts as the intended one.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FleetPorts:
                     yield host, _check(aspect, rail, usual, value, f"{counts[usual]} of {total} ports of {peers}")
 
     def holder(self, mac: str, of: str) -> str:
-        """Return the holder of a hardware address, for people; empty when it is none of the fleet."""
+        """Return the holder of a MAC address, for messages; empty when it is none of the fleet."""
         first = self._macs.get(mac.lower())
         places = self._shared.get(mac.lower(), {first: None}) if first else {}
         return _named(list(islice(places, NAMED)), len(places), of)

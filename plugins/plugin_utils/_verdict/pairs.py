@@ -5,8 +5,8 @@
 """Attributes deviations to the end at fault, and makes each host's counts and status follow from that. Pure.
 
 The host that began a ping or an RDMA test reports its failure. It is attributed to the other end where that end has no
-result or a deviation of its own that explains it, or fails with more ends, and this host does not. Where neither is so
-and the two ends fail only with each other, nothing is decided: `attributed_to` is None, and neither end is at fault.
+result or a deviation of its own that explains it, or fails with more ends, and this host does not. Otherwise, where the
+two ends fail only with each other, the cause stays open: `attributed_to` is None, and neither end is at fault.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def with_attribution(verdict: Verdict) -> Verdict:
         """Return whether a host has a deviation that explains the failure of a test."""
         return any(explains(one, check) for rail in (check["rail"], None) for one in own.get((name, rail), ()))
 
-    # With whom each rail fails, by both ends' word. A MAC address that a host reports decides on no other test.
+    # The peers that each rail fails with, by both ends' reports. A MAC address that a host reports attributes no other
+    # test.
     others: dict[tuple[str, str | None, bool], set[str]] = {}
     for name in pairs:
         for check in hosts[name]["checks"]:

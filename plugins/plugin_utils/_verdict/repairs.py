@@ -67,7 +67,7 @@ _LISTED = 10
 
 
 class Repair(t.NamedTuple):
-    """How a deviation is repaired: by a playbook with its tags, or, without one, by hand."""
+    """The repair of a deviation: a playbook with its tags; manual without a playbook."""
 
     playbook: str
     tags: str

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a verdict may not leave out: a required group that nobody looked at is a deviation. Pure.
+"""Required groups of checks: one that did not run is a deviation. Pure.
 
 A group is the beginning of ids in whole words: `traffic` is all of `traffic_...`, `pod_read_lat` is that one check.
 """
@@ -38,7 +38,7 @@ class Required:
     def __init__(self, required: t.Sequence[str]) -> None:
         self._required = required
         self._hosts: list[str] = []
-        # By group: the hosts that were looked at, and all places that were or that say why not.
+        # By group: the checked hosts, and all places that were checked or have a reason.
         self._made: dict[str, set[str]] = {group: set() for group in required}
         self._named: dict[str, set[str]] = {group: set() for group in required}
 
@@ -72,7 +72,7 @@ class Required:
                 yield _lacking(group, reason, rail)
 
     def forgotten(self) -> t.Iterator[tuple[str, Check]]:
-        """Yield the hosts that were not looked at, without a word, where others were."""
+        """Yield the hosts without a required check and without a reason, where other hosts have the check."""
         for group in self._required:
             for host in self._hosts if self._made[group] else ():
                 if host not in self._named[group]:
@@ -80,7 +80,7 @@ class Required:
                     yield host, {**_lacking(group, reason), "unconfirmed": True}
 
     def nowhere(self) -> list[Check]:
-        """Return what was not looked at anywhere, and no reason is given."""
+        """Return the required groups that ran nowhere and have no reason."""
         return [_lacking(group, "no such check was made") for group in self._required if not self._named[group]]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-# The groups of rail_audit that compare what a role sets, and the check that stands for a role that is not looked at.
+# The groups of rail_audit that compare what a role sets, and the check that represents a skipped role.
 ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "rdma_driver": (("driver",), ""),
     "nic_link_type": (("link_type",), "nic_role"),
@@ -30,10 +30,10 @@ QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 
 def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the groups to look at, and the checks that are left out with their reasons.
+    """Return the groups to check, and the skipped checks with their reasons.
 
     :param roles: the roles whose state is compared.
-    :param devices: whether RDMA devices and counters are looked at.
+    :param devices: whether RDMA devices and counters are checked.
     :param traffic: C(rdma), C(ping), or C(none) for no packet at all.
     :param persist: whether the role rail_network keeps files for the next boot.
     """

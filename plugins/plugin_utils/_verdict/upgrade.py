@@ -26,12 +26,12 @@ _MOST = 3
 
 @dataclass(frozen=True)
 class UpgradeStand:
-    """Where one host stands before the run.
+    """The state of one host before the run.
 
-    :param zone: its zone, and `slot` its place there.
-    :param due: what would be done to it, one sentence each; empty when it has the wanted versions.
-    :param status: what looking at it gave: pass, deviation or error.
-    :param begun: whether an earlier run has left it in the middle.
+    :param zone: its zone; `slot` is its place there.
+    :param due: the pending changes, one sentence each; empty when it has the wanted versions.
+    :param status: the result of its audit: pass, deviation or error.
+    :param begun: whether an earlier run has left its upgrade unfinished.
     """
 
     zone: str
@@ -98,7 +98,7 @@ def lines(
 
 
 def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
-    """Return the worst check of each thing that was looked at."""
+    """Return the worst check of each object that was checked."""
     found: dict[tuple[t.Any, ...], Check] = {}
     for check in checks:
         key = (check["id"], check.get("rail"), check.get("family"), check.get("object"))
@@ -107,9 +107,9 @@ def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
 
 
 def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """Return what is worse on a host than before: new deviations, then what was sound and cannot be seen any more.
+    """Return what is worse on a host than before: new deviations, then healthy checks that cannot run any more.
 
-    What grew since the last look (counters of ports) is not compared: a boot starts it anew.
+    It does not compare counters of ports: a boot resets them.
 
     :param before: the host's result as merge.host_result makes it, and `after`.
     """
@@ -128,7 +128,7 @@ def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[d
 
 
 def _in_order(rows: t.Iterable[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """Return rows by rail; what both families have to say alike is one."""
+    """Return rows by rail; equal rows of both families count once."""
     alone = {tuple(row.values()): row for row in rows}
     return sorted(alone.values(), key=lambda row: (natural(row["rail"] or ""), row["id"]))
 
