@@ -59,7 +59,7 @@ def library_sent():
             return answers[len(environments) - 1]
 
         action._execute_module = execute
-        action._transfer_file = lambda *ends: sent.append(endpoints)
+        action._transfer_file = lambda *paths: sent.append(paths)
         action._fixup_perms2 = lambda paths: None
         result = action.run(task_vars=dict(HOST))
         assert action._task.environment == [{"A": "b"}]
