@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What every module of the collection says about itself."""
+    """Attributes of every module of the collection."""
 
     DOCUMENTATION = r"""
 options: {}

@@ -60,7 +60,7 @@ options:
         default: []
         suboptions:
           family:
-            description: The address family. The address itself tells it.
+            description: The address family. The address determines it.
             type: int
             choices: [4, 6]
           address:
@@ -81,7 +81,7 @@ options:
     type: list
     elements: dict
   rdma_prefixes:
-    description: The networks of the whole fabric in CIDR notation.
+    description: The networks of the complete fabric in CIDR notation.
     type: list
     elements: str
   policy:

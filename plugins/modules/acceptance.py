@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: acceptance
-short_description: Run one phase of a fabric's acceptance, from pairs of hosts to the whole fleet
+short_description: Run one phase of a fabric's acceptance, from pairs of hosts to the complete fleet
 version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.
-  - Tests from small to large, stops at the stage that fails, and narrows what fails to node and rail by runs of fewer
+  - Tests from small to large, stops at the stage that fails, and narrows a failure to node and rail by runs with fewer
     nodes and rails. The role P(railops.rdma.accept#role) calls it, phase by phase.
-  - What was measured lies in C(accept.json) in O(verify_dir), so that a run that was cut off goes on.
+  - Keeps the measurements in C(accept.json) in O(verify_dir), so that an interrupted run can continue.
 options:
   phase:
     description:
-      - V(begin) reads the verdict and decides on the first step. V(next) reads what the hosts returned and decides on
-        the next one. V(finish) adds the checks to the hosts' results. These three run on the controller alone.
+      - V(begin) reads the verdict and selects the first step. V(next) reads the hosts' results and selects the next
+        one. V(finish) adds the checks to the hosts' results. These three run on the controller only.
       - V(serve), V(send) and V(end) are a host's part of a step; hosts that are not in it do nothing.
     type: str
     choices: [begin, next, finish, serve, send, end]
@@ -37,7 +37,7 @@ options:
     elements: str
     default: []
   stages:
-    description: What is run; the order is always this one.
+    description: The stages to run; the order is always this one.
     type: list
     elements: str
     choices: [hosts, latency, bandwidth, gpu, node, leaf, zone, fabric, collective]
@@ -65,7 +65,7 @@ options:
     type: int
     default: 18515
   max_latency_us:
-    description: A typical read latency above this many microseconds fails. V(0) asks for nothing, here and below.
+    description: A typical read latency above this many microseconds fails. V(0) sets no limit, here and below.
     type: float
     default: 0
   min_gbits:
@@ -78,7 +78,7 @@ options:
     type: float
     default: 0
   min_relative_percent:
-    description: What each pair must reach at least, in percent of what the best quarter of pairs reach.
+    description: The minimum of each pair, in percent of the result of the best quarter of pairs.
     type: float
     default: 80
   min_gbytes:
@@ -117,7 +117,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: partial
-    details: Hosts send nothing; only V(begin) says something then.
+    details: Hosts send nothing; only V(begin) has a result then.
   diff_mode:
     support: none
   idempotent:
@@ -150,7 +150,7 @@ more:
   type: bool
   sample: true
 groups:
-  description: What the next step runs in pods, each with its C(nodes) and C(words).
+  description: The commands that the next step runs in pods, each with its C(nodes) and C(words).
   returned: when O(phase=begin) or O(phase=next), and there is a step
   type: list
   elements: dict
@@ -161,13 +161,13 @@ failed_stage:
   type: str
   sample: bandwidth
 checks:
-  description: What is no single host's fault.
+  description: Failures without a single faulty host.
   returned: when O(phase=finish)
   type: list
   elements: dict
   sample: []
 tests:
-  description: What the programs of this host printed, as M(railops.rdma.rdma_probe) returns it.
+  description: The results of the programs of this host, as M(railops.rdma.rdma_probe) returns them.
   returned: when O(phase=serve) or O(phase=send), on a host of the step
   type: list
   elements: dict

@@ -3,13 +3,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at what a cluster has already, and refuse what would work against it."""
+"""Find a cluster's existing components, and reject conflicts with them."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_components_info
-short_description: Find the parts that a cluster has already, and say which are managed and which adopted
+short_description: Find a cluster's existing components, and return which are managed and which adopted
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
@@ -118,7 +118,7 @@ requirements:
 
 EXAMPLES = r"""
 ---
-- name: See what the cluster has already
+- name: Find the cluster's existing components
   railops.rdma.cluster_components_info:
     components:
       multus: adopt
@@ -144,7 +144,7 @@ crds:
   elements: str
   sample: []
 left:
-  description: CRDs that stay as they are, and why.
+  description: CRDs that stay, and why.
   returned: success
   type: list
   elements: str
@@ -158,7 +158,7 @@ foreign:
   elements: str
   sample: []
 notes:
-  description: One line for each part of others, whether adopted or not needed.
+  description: One line for each existing component, whether adopted or not needed.
   returned: success
   type: list
   elements: str
@@ -170,8 +170,8 @@ calico:
   sample: kube-system
 calico_set:
   description:
-    - What is to be changed of Calico where it may choose a rail's address for a node's; empty where it cannot.
-    - C(new) is the change, C(back) what undoes it.
+    - The change of Calico's settings where it may choose a rail's address for a node's; empty where it cannot.
+    - C(new) is the change, C(back) reverts it.
   returned: success
   type: dict
   sample: {}

@@ -3,13 +3,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Label the nodes of a fabric, and compare what they offer with the plan."""
+"""Label the nodes of a fabric, and compare their resources with the plan."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_nodes
-short_description: Label a fabric's nodes in a Kubernetes cluster and compare what they offer with the plan
+short_description: Label a fabric's nodes in a Kubernetes cluster and compare their resources with the plan
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
@@ -55,8 +55,8 @@ options:
     default: sriov
   hosts:
     description:
-      - The hosts that say who they are, as M(railops.rdma.host_work_info) returns it. Refused is a host with a kubelet
-        whose node of that name is another machine or is missing, and one that is a node of another name.
+      - The hosts with their identity, as M(railops.rdma.host_work_info) returns it. The module rejects a host with a
+        kubelet whose node is another machine or is missing, and a host that is a node of another name.
       - With O(drain), the module leaves out hosts that have not joined the cluster yet. Without O(drain) and without
         O(plan_dir), it only checks them.
     type: list
@@ -106,7 +106,7 @@ requirements:
 
 EXAMPLES = r"""
 ---
-- name: Label the nodes and wait until they offer what is planned
+- name: Label the nodes and wait for the planned resources
   railops.rdma.cluster_nodes:
     plan_dir: plan/fabric
     wait_seconds: 600
@@ -136,15 +136,15 @@ unlabeled:
   sample: [node2]
 unfinished:
   description:
-    - Nodes with the note of O(drain=begin), from this run or one that ended in the middle. With O(drain), those of
-      O(nodes) with the note of O(purpose), and with O(hosts) alone those of the cluster.
+    - Nodes with the note of O(drain=begin), from this run or an interrupted one. With O(drain), those of O(nodes) with
+      the note of O(purpose), and with only O(hosts) those of the cluster.
   returned: always
   type: list
   elements: str
   sample: [node1]
 joined:
   description: The nodes of O(hosts) that are in the cluster.
-  returned: with O(hosts) alone
+  returned: with only O(hosts)
   type: list
   elements: str
   sample: [node1]
@@ -167,8 +167,8 @@ checks:
       fix: ""
 prefixes:
   description:
-    - Of a fabric with nv-ipam one entry for each node whose prefix or gateway is not the one that its CIDRPool says,
-      and one for all that have theirs. With O(wait_seconds) they are waited for, up to a minute.
+    - For a fabric with nv-ipam, one entry for each node whose prefix or gateway differs from its CIDRPool, and one for
+      all other nodes. With O(wait_seconds) the module waits for them, up to a minute.
   returned: always
   type: list
   elements: dict

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bring the objects of a cluster to what a plan or a list says."""
+"""Apply the objects of a plan or a list to a cluster."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ description:
   - Applies a list or folder of manifests by server-side apply with the field manager C(railops.rdma), eight at a time.
     Fewer writes, down to one, are under way while the API takes more than two seconds to answer. It gives Spiderpool's
     webhook, which lists all pools at every write, ten seconds.
-  - Only what differs is sent. What is there is read as pages of one list a kind and compared field by field, fields
-    included that this collection set before and that are no longer wanted.
+  - Sends only differences. Reads the existing objects as pages of one list per kind and compares each field, including
+    fields that this collection set before and that are no longer wanted.
   - Pools come before the configs that name them, and configs are removed before pools.
   - A C(SpiderIPPool) with allocated addresses is never deleted, narrowed or replaced, it is returned in RV(kept).
-  - An object counts as owned when its labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) say
-    so. What others edited on an owned object is taken back. An object of the same name that is not owned, and a field
-    that another controller declares by server-side apply, are left alone and returned in RV(conflicts), and the module
-    fails after it did the rest.
-  - Answers 429, 409 (stale), 5xx and dropped connections are tried again for O(retry_seconds). A run that ends halfway
-    loses nothing, the next one goes on.
+  - The labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) mark an owned object. The module
+    reverts edits of an owned object. It does not change an object of the same name without these labels, nor a field
+    that another controller declares by server-side apply. It returns them in RV(conflicts), and fails after all other
+    changes.
+  - Retries answers 429, 409 (stale), 5xx and dropped connections for O(retry_seconds). An interrupted run loses
+    nothing; the next one continues.
 options:
   definitions:
-    description: The objects, whole.
+    description: The complete objects.
     type: list
     elements: dict
     default: []
@@ -47,7 +47,7 @@ options:
     default: []
   state:
     description:
-      - V(present) makes the objects what they are declared to be.
+      - V(present) brings the objects to their declared state.
       - V(absent) removes them, and with O(prune=true) everything that is labeled with O(fabric).
     type: str
     choices: [present, absent]
@@ -55,11 +55,11 @@ options:
   prune:
     description:
       - Remove pools, reserved addresses, multus configs and SR-IOV policies that carry the label of O(fabric) and are
-        not declared. What is declared and left out by O(kinds) stays.
+        not declared. Declared objects that O(kinds) leaves out stay.
     type: bool
     default: false
   fabric:
-    description: Name of the fabric. Without it, what the label C(railops.io/fabric) of all objects says.
+    description: Name of the fabric. The default is the label C(railops.io/fabric) of all objects.
     type: str
     default: ""
   force:
@@ -98,12 +98,12 @@ requirements:
 
 EXAMPLES = r"""
 ---
-- name: Apply the plan and remove what it no longer has
+- name: Apply the plan and remove objects that it no longer has
   railops.rdma.cluster_objects:
     src: plan/fabric/cluster
     prune: true
 
-- name: See what a run would change
+- name: Show the changes of a run
   railops.rdma.cluster_objects:
     src: plan/fabric/cluster
     prune: true
@@ -136,7 +136,7 @@ summary:
   type: dict
   sample: {"created": 8, "applied": 1, "replaced": 0, "deleted": 0, "unchanged": 640, "kept": 0, "conflicts": 0}
 changes:
-  description: What was done, at most 1,000 entries.
+  description: The changes, at most 1,000 entries.
   returned: always
   type: list
   elements: dict
@@ -165,7 +165,7 @@ kept:
       reason: 1 address is in use (172.17.0.3 by ml/train-0); move those pods away and run again.
       users: " (172.17.0.3 by ml/train-0)"
 conflicts:
-  description: Objects and fields that belong to others and were left alone.
+  description: Unmanaged objects and fields that the module did not change.
   returned: always
   type: list
   elements: dict

@@ -3,25 +3,25 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait until parts of a cluster are ready, and say in one sentence why they are not."""
+"""Wait until parts of a cluster are ready, and report in one sentence why they are not."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_wait
-short_description: Wait until parts of a Kubernetes cluster are ready, and say which pod keeps them
+short_description: Wait until parts of a Kubernetes cluster are ready, and report the pod that blocks them
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
   - Follows rollouts. There is no time for all of it, which on a large fleet takes hours. O(timeout) is for how long
     nothing may move.
-  - Pods on nodes that are down are not waited for; these nodes are named. Where so many are down that a rollout cannot
-    go on, that is reported.
-  - Every ten seconds a line says how far it is and what keeps it.
+  - Does not wait for pods on nodes that are down, and lists these nodes. Reports when so many are down that a rollout
+    cannot continue.
+  - Prints the progress and the blocking pod every ten seconds.
   - A failure is one sentence with the pod, its container, the reason, the exit code and the end of its log.
 options:
   parts:
-    description: What is waited for.
+    description: The parts to wait for.
     type: list
     elements: dict
     required: true
@@ -52,15 +52,14 @@ options:
     default: 300
   argv:
     description:
-      - A command that is run meanwhile, such as helm. The module then ends with the command, however far the parts are.
-        When nothing moves for O(timeout) the command is ended.
-      - When it ends with an error, RV(rc) is not zero, by which Ansible takes the task for failed; RV(problem) says
-        which part kept it.
+      - A command that runs meanwhile, such as helm. The module then ends with the command, ready or not. It ends the
+        command after O(timeout) without progress.
+      - When the command fails, RV(rc) is not zero, so the task fails; RV(problem) names the blocking part.
     type: list
     elements: str
     default: []
   stdin:
-    description: What the command reads.
+    description: The command's standard input.
     type: str
     default: ""
   progress_file:
@@ -91,7 +90,7 @@ EXAMPLES = r"""
         name: spiderpool-agent
         namespace: spiderpool
 
-- name: Install a release and see meanwhile what it waits for
+- name: Install a release and show its progress
   railops.rdma.cluster_wait:
     argv: [helm, upgrade, --install, spiderpool, ./spiderpool-1.2.1.tgz, --namespace, spiderpool, --timeout, 24h]
     parts:
@@ -134,12 +133,12 @@ rc:
   type: int
   sample: 0
 stdout:
-  description: What the command printed.
+  description: The command's standard output.
   returned: with O(argv)
   type: str
   sample: ""
 stderr:
-  description: What the command printed on its second output.
+  description: The command's standard error.
   returned: with O(argv)
   type: str
   sample: ""

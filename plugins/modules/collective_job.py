@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: collective_job
-short_description: Run an MPI program over pods with the rails, and return what it printed
+short_description: Run an MPI program over pods with the rails, and return its output
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
@@ -102,7 +102,7 @@ code:
   type: int
   sample: 0
 output:
-  description: What the first pod printed.
+  description: The output of the first pod.
   returned: when it ran
   type: str
   sample: "# Avg bus bandwidth    : 47.9"

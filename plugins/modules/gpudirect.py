@@ -10,8 +10,8 @@ module: gpudirect
 short_description: Check and prepare GPUDirect RDMA on a host
 version_added: 1.0.0
 description:
-  - Tells by which way GPU memory reaches the NICs, DMA-BUF or nvidia-peermem, and what is missing when neither is
-    open. A host is not wrong merely because nvidia-peermem is not loaded.
+  - Returns how GPU memory reaches the NICs, DMA-BUF or nvidia-peermem, and what is missing when neither works. A host
+    without nvidia-peermem can still be as planned.
   - On request relaxes access control (ACS), only on the bridges above NICs and GPUs that share a PCIe switch; never
     in a virtual machine, on a host that passes devices through, or on a Direct-NIC platform, where C(rdma_topo) of
     rdma-core knows what is needed.
@@ -44,7 +44,7 @@ options:
     description:
       - Access control is read and written by C(setpci) of pciutils.
       - V(relax) lets traffic between a GPU and a NIC of one PCIe switch pass through the switch.
-      - V(keep) leaves the bridges alone, and puts back what an earlier run changed.
+      - V(keep) does not change the bridges, and restores the values from before an earlier run.
     type: str
     choices:
       - keep
@@ -79,19 +79,19 @@ path:
   type: str
   sample: dmabuf
 changes:
-  description: What the task wrote, in its order.
+  description: The values that the task wrote, in order.
   returned: success
   type: list
   elements: str
   sample: []
 notes:
-  description: What was left alone, and why.
+  description: What the module did not change, and why.
   returned: success
   type: list
   elements: str
   sample: []
 checks:
-  description: The comparison with what was asked for, before the task.
+  description: The comparison with the wanted state, before the task.
   returned: success
   type: list
   elements: dict

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_work_info
-short_description: Say who works on a host, and which node of a cluster it is
+short_description: Return the workloads of a host, and its node in a cluster
 version_added: 1.0.0
 description:
-  - Names running jobs of Slurm, and the processes that hold RDMA or GPU devices. Services that hold them and have no
+  - Lists running jobs of Slurm, and the processes that hold RDMA or GPU devices. Services that hold them and have no
     job, such as nvidia-persistenced, nv-fabricmanager, dcgm-exporter, device plugins and ibacm, do not count.
-  - Returns by what a kubelet tells the host from others. Reads C(/proc) and C(/etc/machine-id) and changes nothing.
+  - Returns the IDs by which a kubelet identifies the host. Reads C(/proc) and C(/etc/machine-id) and changes nothing.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -29,7 +29,7 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: See who works on the host
+- name: List the workloads of the host
   railops.rdma.host_work_info:
   become: true
   register: __example_work

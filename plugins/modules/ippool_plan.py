@@ -76,7 +76,7 @@ options:
         description: DNS-1123 label; by default V(rail1) and so on, with leading zeros above nine rails.
         type: str
       interface:
-        description: The rail's interface on every node that says nothing else.
+        description: The rail's interface on every node without its own value.
         type: str
         required: true
       subnets:
@@ -94,7 +94,7 @@ options:
           several rails can share one resource, of which a pod asks for 1.
         type: str
       pci:
-        description: PCI address of the NIC on every node that says nothing else.
+        description: PCI address of the NIC on every node without its own value.
         type: str
       vlan:
         description: The rail's VLAN, instead of O(vlan).
@@ -159,7 +159,7 @@ options:
         description: Number of addresses up to the last one.
         type: int
   existing_networks:
-    description: Networks of others (pods, services, nodes, storage); any overlap is refused.
+    description: Existing networks (pods, services, nodes, storage). The planner rejects any overlap.
     type: list
     elements: str
     default: []
@@ -190,7 +190,7 @@ options:
         type: int
       leaves:
         description:
-          - Names of its leaf switches as LLDP says them, or patterns such as V(su1-leaf1*); one per rail, or one for
+          - Names of its leaf switches as LLDP reports them, or patterns such as V(su1-leaf1*); one per rail, or one for
             all.
         type: list
         elements: str
@@ -278,14 +278,14 @@ options:
     type: str
   ipam:
     description:
-      - Who gives pods their addresses. V(nv-ipam) is that of NVIDIA's network operator; it takes O(mode=exclusive) and
-        Ethernet only, and one pool for each rail names all nodes.
+      - The IPAM backend of pods. V(nv-ipam) is that of NVIDIA's network operator; it supports O(mode=exclusive) and
+        Ethernet only, and one pool for each rail lists all nodes.
     type: str
     choices: [spiderpool, nv-ipam]
     default: spiderpool
   lossless:
     description:
-      - What the site's switches have for lossless RoCE. The role lossless_roce sets it on the hosts, and the
+      - The settings of the site's switches for lossless RoCE. The role lossless_roce sets it on the hosts, and the
         environment of NCCL and UCX gets its traffic class from it; without it none is written.
     type: dict
     suboptions:
@@ -303,8 +303,8 @@ options:
         default: 48
   rails_reachable:
     description:
-      - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. Without it they do where the rails
-        have a gateway; of InfiniBand nothing is said.
+      - Whether the NIC of one rail reaches those of other rails, for NCCL and UCX. By default it does where the rails
+        have a gateway; for InfiniBand there is no default.
     type: bool
   retire:
     description:
@@ -329,7 +329,7 @@ options:
   rename:
     description:
       - New names of nodes by their old ones. Slots and addresses stay; only names of objects change.
-      - A line that was done already does nothing, and may stay until the cluster was brought to that plan.
+      - An entry that is already applied has no effect, and may stay until that plan is applied to the cluster.
     type: dict
     default: {}
   allow_renumber:
@@ -343,8 +343,9 @@ options:
     default: false
   plan_locked:
     description:
-      - Fail when the plan would change, and say whether numbers do or only files; for pull requests. The playbook
-        C(railops.rdma.site) sets it where a C(plan.json) exists, so that only C(railops.rdma.plan) gives slots.
+      - Whether to fail when the plan would change, and report whether numbers change or only files; for pull requests.
+        The playbook C(railops.rdma.site) sets it where a C(plan.json) exists, so that only C(railops.rdma.plan)
+        allocates slots.
     type: bool
     default: false
   plan_from_cluster:
@@ -417,7 +418,7 @@ EXAMPLES = r"""
       - host: node2
         interfaces: {rail1: enp26s0np0}
 
-- name: Fail when the committed plan is not what the inventory says
+- name: Fail when the committed plan differs from the inventory
   railops.rdma.ippool_plan:
     mode: exclusive
     supernets: [172.17.0.0/16]
@@ -453,12 +454,12 @@ digest:
   type: str
   sample: b75900b18f09651f8b722413d60d37c53caa603bb72a5af297685a792c457aa7
 summary:
-  description: What the plan is and what the run changed, as data.
+  description: The plan and the run's changes, as data.
   returned: success
   type: dict
   contains:
     text:
-      description: What the plan is and what the run changed, in sentences.
+      description: The plan and the run's changes, in sentences.
       type: list
       elements: str
       sample: ["Fabric fabric: 8 nodes, 8 rails, exclusive, roce by macvlan."]
@@ -483,7 +484,7 @@ summary:
       elements: str
       sample: [node1 to gpu-a01]
     moved:
-      description: Who was renumbered, from where to where.
+      description: The renumbered nodes, with old and new slot.
       type: list
       elements: str
       sample: []

@@ -3,13 +3,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell a cluster's nodes what the verdict says of them, and keep jobs off broken ones."""
+"""Write the verdict to a cluster's nodes, and keep jobs off broken ones."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: kubernetes_gate
-short_description: Tell a Kubernetes cluster which nodes' rails are as planned, and keep jobs off the others
+short_description: Write the verdict to a Kubernetes cluster's nodes, and keep jobs off broken ones
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
@@ -17,8 +17,8 @@ description:
     C(fabric.railops.io/rails=broken:NoSchedule) on broken nodes. Running pods stay.
   - A node is broken after O(failure_threshold) bad verdicts in a row and healthy again after O(success_threshold) good
     ones. The counts are kept on the node, in the annotation C(fabric.railops.io/gate). A verdict never counts twice.
-  - Every write names the version that was read, so changes of others are never overwritten, and no other taint is
-    touched.
+  - Every write includes the version that was read, so it never overwrites another client's change and changes no other
+    taint.
   - Hosts that did not answer are not judged. A node whose last judgment is older than O(max_age) has the status
     V(Unknown), and stays in or out as it was.
 options:

@@ -31,7 +31,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: A card that cannot be asked or changed is a failure; in check mode it is a deviation in RV(checks).
+    details: A card that cannot be queried or changed is a failure; in check mode it is a deviation in RV(checks).
   diff_mode:
     support: full
   idempotent:
@@ -120,7 +120,7 @@ EXAMPLES = r"""
         link_type: ib
   become: true
 
-- name: See what is pending, and change nothing
+- name: Show pending values, and change nothing
   railops.rdma.nic_link_type:
     plan_dir: plan/fabric
     cards:
@@ -150,7 +150,7 @@ cards:
       description: Domain, bus and device of the card's PCI address.
       type: str
     model:
-      description: The model, as its firmware says.
+      description: The model, as its firmware reports it.
       type: str
     status:
       description:
@@ -158,7 +158,7 @@ cards:
           V(failed).
       type: str
     parameters:
-      description: Each parameter with its default, current, next and wanted value; null where the firmware tells none.
+      description: Each parameter's default, current, next and wanted value; null where the firmware reports none.
       type: dict
     note:
       description: The reason.
@@ -184,14 +184,14 @@ left_alone:
       type: list
       elements: str
     why:
-      description: What else it does, or that no rail lies on it.
+      description: Its other role, or that it carries no rail.
       type: str
   sample:
     - card: "0000:05:00"
       devices: [mlx5_8]
       why: serves the NVSwitches (VPD SMDL=SW_MNG)
 notes:
-  description: What else is worth knowing, for example which cards are left alone and why.
+  description: Other information, for example which cards the module does not change and why.
   returned: success
   type: list
   elements: str
@@ -219,7 +219,7 @@ power_cycle_required:
   type: bool
   sample: false
 problems:
-  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  description: Problems that the module refuses without check mode, each with C(place), C(problem) and C(fix).
   returned: success
   type: list
   elements: dict

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: notice
-short_description: Show lines to the person who runs a playbook, or refuse the run with them
+short_description: Show lines to the user of a playbook, or fail the run with them
 version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.

@@ -35,8 +35,8 @@ options:
     default: default
   depth:
     description:
-      - V(none) looks at nothing, and reports that as a check that is V(skipped).
-      - V(status) reads what the API says of the pods. V(look) runs commands inside of them too, and needs C(pods/exec).
+      - V(none) checks nothing, and reports that as a check that is V(skipped).
+      - V(status) reads the pods' state from the API. V(look) also runs commands in the pods, and needs C(pods/exec).
       - V(ping) also pings, and V(latency) measures the read latency, over each rail of pairs of nodes.
     type: str
     choices: [none, status, look, ping, latency]
@@ -92,12 +92,12 @@ requirements:
 
 EXAMPLES = r"""
 ---
-- name: Look into the pods and measure the latency of every rail
+- name: Check the pods and measure the latency of every rail
   railops.rdma.pod_probe:
     plan_dir: plan/fabric
     max_latency_us: 8
 
-- name: Read only what the API says of the pods
+- name: Read only the pods' state from the API
   railops.rdma.pod_probe:
     plan_dir: plan/fabric
     depth: status

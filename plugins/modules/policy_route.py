@@ -11,10 +11,10 @@ short_description: Set addresses, policy routes and sysctls of all rails of a ho
 version_added: 1.0.0
 description:
   - Brings every rail of a host to its planned state in one call, for both address families. That is the link up with
-    its MTU, the address, a routing table of the rail's own, the rule that sends what comes from the address by that
+    its MTU, the address, a routing table of the rail's own, the rule that routes packets from the address by that
     table, the routes to the RDMA prefixes in the main table with a metric per rail, and the sysctls.
-  - All or nothing. When anything fails, what was done is undone, and the host is as it was before.
-  - With O(confirm_timeout), a rollback timer on the host takes the change back unless a new connection confirms it.
+  - All or nothing. After any failure the module reverts its changes, and the host is as it was before.
+  - With O(confirm_timeout), a rollback timer on the host rolls the change back unless a new connection confirms it.
   - This collection owns entries with routing protocol 143, and entries that the plan or its own files for the next
     boot list. Any other entry that uses a table or a rule priority of these rails, or their metric in the main table on
     a rail's interface, is an error. It stays when the rails are removed. The module changes no other entry.
@@ -40,7 +40,7 @@ requirements:
   - iproute2 on the managed node
 options:
   state:
-    description: Whether the rails are to be set up, or what is this collection's is to be taken away.
+    description: Whether to set up the rails, or to remove this collection's entries.
     type: str
     choices: [present, absent]
     default: present
@@ -83,14 +83,14 @@ options:
     type: str
   rollback_token:
     description:
-      - The token of the last change of the host, confirmed before. What was before it is put back, under a rollback
-        timer of its own (O(confirm_timeout), 60 seconds without), and nothing else is done.
+      - The token of the host's last confirmed change. The module only restores the earlier state, under a separate
+        rollback timer (O(confirm_timeout), 60 seconds by default).
     type: str
   gateways:
     description:
-      - What to do about the rails' gateways with O(confirm). V(report) confirms, then asks all of them for an echo from
-        the rails' addresses, bound to their interfaces, and returns the answers in RV(checks). With V(require) it asks
-        before it confirms, and does not confirm unless all answer; the rollback timer takes the change back then.
+      - How O(confirm) uses the rails' gateways. V(report) confirms, then pings all of them from the rails' addresses,
+        bound to their interfaces, and returns the answers in RV(checks). V(require) pings before it confirms, and
+        confirms only if all answer; otherwise the rollback timer rolls the change back.
     type: str
     choices: [ignore, report, require]
     default: ignore
@@ -137,7 +137,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: What is managed, as it was, written as C(ip) writes it.
+  description: The managed entries before the change, in the format of C(ip).
   returned: success, without a token in O(confirm)
   type: dict
   sample:
@@ -147,7 +147,7 @@ before:
     rules: []
     sysctls: []
 after:
-  description: What is managed, as it is now, or would be in check mode.
+  description: The managed entries after the change, in check mode the expected ones.
   returned: success, without a token in O(confirm)
   type: dict
   sample:
