@@ -7,14 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_audit
-short_description: Look at everything of a host in one call, and prove where its rails' packets go
+short_description: Audit a host in one call, and prove the paths of its rails' packets
 version_added: 1.0.0
 description:
   - Compares a host with its host plan, by the same code as the modules of the roles in check mode, in one
     process.
-  - Proves paths - asks the kernel, from every rail's address to its gateway and to neighbors on the same rail, on the
-    next one and in another zone, by which interface, gateway and table RoCE's packets leave; and names the rule and
-    the route that lead elsewhere, with their makers.
+  - Proves paths. Queries the kernel for the interface, gateway and table of RoCE's packets, from every rail's address
+    to its gateway and to neighbors on the same rail, on the next one and in another zone. Reports each rule and route
+    that leads elsewhere, with its creator.
   - Changes nothing. A difference is a deviation in RV(checks), not a failure. RV(errors) lists what the module could
     not check.
 author:
@@ -92,8 +92,8 @@ options:
     elements: dict
   addresses:
     description:
-      - Addresses of other hosts by rail, for which the kernel is asked too. By default at most 64 a rail of the hosts
-        of O(plan_dir), drawn with C(seed) of C(ping) in O(settings), by each host differently.
+      - Addresses of other hosts by rail, for further path queries. The default is at most 64 addresses per rail of the
+        hosts of O(plan_dir). Each host selects a different random sample, by C(seed) of C(ping) in O(settings).
     type: dict
   since:
     description:
@@ -113,7 +113,7 @@ options:
     type: list
     elements: str
   devices:
-    description: With O(roles), whether to look at RDMA devices and counters.
+    description: With O(roles), whether to check RDMA devices and counters.
     type: bool
     default: true
   traffic:
@@ -132,13 +132,13 @@ seealso:
 
 EXAMPLES = r"""
 ---
-- name: Look at everything, and keep the result for the verdict
+- name: Audit the host, and keep the result for the verdict
   railops.rdma.rail_audit:
     plan_dir: plan/fabric
     verify_dir: verify/fabric
   become: true
 
-- name: Prove where the rails' packets go
+- name: Prove the paths of the rails' packets
   railops.rdma.rail_audit:
     plan_dir: plan/fabric
     checks: [paths]
@@ -147,7 +147,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 checks:
-  description: What was compared with the plan.
+  description: The comparison with the plan.
   returned: without O(verify_dir)
   type: list
   elements: dict
@@ -164,7 +164,7 @@ checks:
         route `default via 198.51.100.254 dev eth0 table 77` (made by boot)
       fix: "Move that rule behind 10001, or take it away: `ip rule del priority 5000`."
 facts:
-  description: What was learned of the host beside.
+  description: Other facts of the host.
   returned: without O(verify_dir)
   type: dict
   sample: {macs: {rail1: "02:00:00:00:00:01"}}

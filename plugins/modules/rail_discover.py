@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_discover
-short_description: Propose the rails of a fleet from what is wired
+short_description: Propose the rails of a fleet from its hardware and cables
 version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.
@@ -33,7 +33,7 @@ options:
     type: str
     required: true
   hosts:
-    description: The hosts that were asked; one without a result did not answer.
+    description: The queried hosts; one without a result did not answer.
     type: list
     elements: str
     required: true

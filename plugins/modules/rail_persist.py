@@ -58,9 +58,9 @@ options:
     default: []
   adopt_ports:
     description:
-      - Ports of rails on which settings of others give way. A file that outranks ours is moved to
-        C(/var/lib/railops-rdma/kept) and put back as it was when the rail or all rails go. A file that also is for an
-        interface outside of this list stays where it is, and is refused.
+      - Ports of rails whose existing settings the module may replace. It moves a file that takes precedence over ours
+        to C(/var/lib/railops-rdma/kept) and restores it when the rail or all rails are removed. It refuses, and does
+        not move, a file that also matches an interface outside of this list.
     type: list
     elements: str
     default: []
@@ -124,8 +124,8 @@ problems:
   sample: []
 checks:
   description:
-    - One entry per file, as it was found before any change; and for each interface of a rail whether ours is what the
-      next boot uses (C(persist_precedence)) and what else is for it (C(persist_existing)).
+    - One entry per file, in its state before any change. For each interface of a rail, whether the next boot uses our
+      file (C(persist_precedence)) and which other files match it (C(persist_existing)).
   returned: success
   type: list
   elements: dict

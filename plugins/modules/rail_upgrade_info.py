@@ -17,15 +17,15 @@ description:
 options:
   phase:
     description:
-      - V(order) returns whose turn it is, from O(stands) and what was found on each host.
-      - V(begin) keeps what was found on this host, unless an earlier run did.
-      - V(judge) compares what was found on this host since then with what it was before.
-      - V(end) forgets this host.
+      - V(order) returns the turns of the hosts, from O(stands) and the last audit of each host.
+      - V(begin) keeps the last audit of this host, unless an earlier run kept one.
+      - V(judge) compares the present audit of this host with the kept one.
+      - V(end) removes the record of this host.
     type: str
     choices: [order, begin, judge, end]
     required: true
   folder:
-    description: The folder on the controller with what the hosts' last look found (C(hosts/)) and who was begun.
+    description: The folder on the controller with the hosts' last audits (C(hosts/)) and unfinished upgrades.
     type: path
     required: true
   plan_dir:
@@ -36,15 +36,15 @@ options:
     type: dict
     default: {}
   by_zone:
-    description: Whether one host of each zone goes at once, instead of one host of the fleet.
+    description: Whether to upgrade one host of each zone at once, instead of one host of the fleet.
     type: bool
     default: false
   drain:
-    description: Whether nodes are drained before and uncordoned after, for what O(phase=order) and O(phase=judge) say.
+    description: Whether nodes are drained before and uncordoned after, for texts of O(phase=order) and O(phase=judge).
     type: bool
     default: true
   reboot:
-    description: Whether nodes are restarted, for what O(phase=order) says.
+    description: Whether nodes are restarted, for the text of O(phase=order).
     type: bool
     default: true
   turn:
@@ -53,7 +53,7 @@ options:
     elements: str
     default: []
   boot:
-    description: What tells this boot of the host from others. Kept by O(phase=begin).
+    description: The ID of the host's present boot. O(phase=begin) keeps it.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -74,7 +74,7 @@ author:
 
 EXAMPLES = r"""
 ---
-- name: Ask whether the node is worse than before
+- name: Check whether the node is worse than before
   railops.rdma.rail_upgrade_info:
     phase: judge
     folder: verify/fabric/upgrade
@@ -89,7 +89,7 @@ turns:
   elements: list
   sample: [[node1], [node2]]
 lines:
-  description: What a run does, for a person.
+  description: The run's steps, as text.
   returned: O(phase=order)
   type: list
   elements: str
@@ -105,7 +105,7 @@ resumed:
   type: bool
   sample: false
 worse:
-  description: What is worse than before.
+  description: Checks that are worse than before.
   returned: O(phase=judge)
   type: list
   elements: dict

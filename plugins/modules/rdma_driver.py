@@ -13,7 +13,7 @@ description:
   - Installs what RDMA needs, from the distribution (Debian, Ubuntu and the RHEL family) or as DOCA-OFED from one
     repository package that is pinned by its checksum.
   - Recognizes a containerised OFED driver, as the NVIDIA network operator runs it, and leaves the kernel half to it.
-  - Says whether a reboot is due. Nothing is loaded or unloaded.
+  - Returns whether a reboot is due. Loads and unloads no kernel module.
   - A package manager's failure becomes one error with its remedy.
 author:
   - railops.rdma contributors (@railops)
@@ -23,7 +23,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Repositories are not asked in check mode, so a package that is in none of them is found by the real run.
+    details: Check mode queries no repositories, so only a real run detects a package that is in none of them.
   diff_mode:
     support: full
   idempotent:
@@ -123,7 +123,7 @@ replaced:
   type: dict
   sample: {}
 driver:
-  description: What drives the NICs, C(inbox), C(ofed) or C(container), with its version when it tells one.
+  description: The driver of the NICs, C(inbox), C(ofed) or C(container), with its version when it reports one.
   returned: success
   type: dict
   sample:
@@ -131,13 +131,13 @@ driver:
     version:
     kernel: 6.1.0-38-amd64
 notes:
-  description: What was left alone, and why.
+  description: What the module did not change, and why.
   returned: success
   type: list
   elements: str
   sample: []
 reboot_required:
-  description: Whether the driver that was asked for runs only after a reboot.
+  description: Whether the wanted driver runs only after a reboot.
   returned: success
   type: bool
   sample: false
@@ -148,7 +148,7 @@ reboot_reasons:
   elements: str
   sample: []
 checks:
-  description: The comparison with what was asked for, before the task.
+  description: The comparison with the wanted state, before the task.
   returned: success
   type: list
   elements: dict

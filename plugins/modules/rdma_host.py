@@ -15,7 +15,7 @@ description:
     C(.link) file a rail. The fabric's objects then have one name on every node.
   - Reports problems that no run can repair before it changes anything. Set the namespace mode before, by
     M(railops.rdma.rdma_netns) - an C(ib_core) that is loaded afterwards starts in it.
-  - Says when an IPoIB interface cannot carry the MTU of the plan.
+  - Reports an IPoIB interface that cannot carry the MTU of the plan.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -101,7 +101,7 @@ options:
     type: list
     elements: str
   adopt_ports:
-    description: Interfaces that get their name although they have addresses of others, which are lost with the old one.
+    description: Interfaces that may be renamed although they have unmanaged addresses, which the renaming removes.
     type: list
     elements: str
     default: []
@@ -174,13 +174,13 @@ reboot_reasons:
   elements: str
   sample: ["the interface at 0000:1b:00.0 is ens27np0 and becomes ens1np0 when the host starts"]
 problems:
-  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  description: Problems that the module refuses without check mode, each with C(place), C(problem) and C(fix).
   returned: success
   type: list
   elements: dict
   sample: []
 checks:
-  description: What was compared with the plan. In check mode, what is observed before any change.
+  description: The comparison with the plan. In check mode, the state before any change.
   returned: success
   type: list
   elements: dict

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_info
-short_description: Tell what RDMA hardware a host has
+short_description: List the RDMA hardware of a host
 version_added: 1.0.0
 description:
   - Lists the RDMA devices of a host with their ports, link layers, states, interfaces, PCI and NUMA places,
     virtual functions, GID tables, firmware and part numbers, and their distance from every GPU.
-  - The distance is computed from the PCI tree, with the words of C(nvidia-smi topo -m); no vendor tool is needed,
-    and GPUs of any vendor count.
-  - Reads sysfs, and asks the devices themselves where pyverbs is installed. RV(info.missing) says what could not be
-    asked.
+  - Computes the distance from the PCI tree, in the terms of C(nvidia-smi topo -m), without a vendor tool, for GPUs of
+    any vendor.
+  - Reads sysfs, and queries the devices themselves where pyverbs is installed. RV(info.missing) lists missing sources.
   - Changes nothing. With a plan it also compares the rails with what is there.
 author:
   - railops.rdma contributors (@railops)
@@ -95,7 +94,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 info:
-  description: What the host has.
+  description: The hardware of the host.
   returned: success
   type: dict
   contains:
@@ -197,7 +196,7 @@ info:
         neighbors, this is the most likely leaf, and C(others) has the rest. Null without lldpd.
       type: dict
     missing:
-      description: What could not be asked, and what would be needed.
+      description: Sources that were not available, and what they need.
       type: list
       elements: str
   sample:

@@ -15,7 +15,7 @@ description:
   - Persistent in one owned file of modprobe.d, and in the initramfs images that hold ib_core. Live by RDMA netlink,
     where the kernel allows it.
   - The kernel refuses to change the mode while any other network namespace exists, that is, on every node with running
-    pods. That is no failure here - RV(live=busy) and RV(reboot_required=true) say that the next boot has the mode.
+    pods. This is no failure - RV(live=busy) and RV(reboot_required=true) mean that the next boot has the mode.
   - Other files, or the kernel command line, that set the same option are reported. One that would override the owned
     file is a failure, because no reboot would help.
 author:
@@ -48,7 +48,7 @@ options:
       - shared
       - exclusive
   live:
-    description: Whether to change the running kernel too. With V(false) the mode is written and a reboot asked for.
+    description: Whether to change the running kernel too. With V(false) the module only writes the mode for a reboot.
     type: bool
     default: true
   state:
@@ -69,7 +69,7 @@ EXAMPLES = r"""
     mode: exclusive
   become: true
 
-- name: Write the mode for the next boot and leave the running kernel alone
+- name: Write the mode for the next boot only
   railops.rdma.rdma_netns:
     mode: exclusive
     live: false
@@ -107,14 +107,14 @@ wanted:
   sample: exclusive
 support:
   description:
-    - What the running kernel has - V(loaded), V(not_loaded), V(too_old) (no namespace mode), V(absent) (no RDMA).
+    - The support of the running kernel - V(loaded), V(not_loaded), V(too_old) (no namespace mode), V(absent) (no RDMA).
   returned: success
   type: str
   sample: loaded
 live:
   description:
-    - What became of the running kernel - V(set), V(unchanged), V(busy) (other network namespaces exist), V(off) (not
-      asked for), or as RV(support) when ib_core is not loaded, too old or absent.
+    - The result on the running kernel - V(set), V(unchanged), V(busy) (other network namespaces exist), V(off) (not
+      wanted), or as RV(support) when ib_core is not loaded, too old or absent.
   returned: success
   type: str
   sample: busy
@@ -163,13 +163,13 @@ reboot_reasons:
       RDMA namespace mode is shared, wanted exclusive: the kernel refuses the change while 12 other network namespaces
       exist (EBUSY); it is written for the next boot
 problems:
-  description: What the module would refuse without check mode, each with C(place), C(problem) and C(fix).
+  description: Problems that the module refuses without check mode, each with C(place), C(problem) and C(fix).
   returned: success, in check mode
   type: list
   elements: dict
   sample: []
 checks:
-  description: What was compared with the plan. In check mode, what is observed before any change.
+  description: The comparison with the plan. In check mode, the state before any change.
   returned: success
   type: list
   elements: dict

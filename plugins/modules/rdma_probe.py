@@ -10,8 +10,8 @@ module: rdma_probe
 short_description: Run one end of bounded RDMA tests over the rails of a host
 version_added: 1.0.0
 description:
-  - Runs C(ib_read_lat) and C(ib_write_bw) of perftest over the rails of a host, and returns what they measured as data.
-  - One call handles one end of all tests of a host. Servers start in the background and end by themselves after
+  - Runs C(ib_read_lat) and C(ib_write_bw) of perftest over the rails of a host, and returns the measurements as data.
+  - One call handles one end of all tests of a host. Servers start in the background and end automatically after
     O(lifetime); a client call runs its tests one after the other, each at most O(timeout) seconds.
   - The RDMA device, its port and the GID index are those of the rail's address (RoCE v2), read from sysfs at every run,
     since the index of an address changes. The TCP connection of a test is bound to the rail's address too.
@@ -166,7 +166,7 @@ options:
   max_errors:
     description:
       - A growth of an error counter during the client's tests above this is a deviation. V(-1) never is.
-      - Counters that grow on sound fabrics with adaptive routing (C(out_of_sequence), C(packet_seq_err),
+      - Counters that grow on healthy fabrics with adaptive routing (C(out_of_sequence), C(packet_seq_err),
         C(port_xmit_discards)) give a warning instead.
     type: int
     default: 0

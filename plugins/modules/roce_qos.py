@@ -16,7 +16,7 @@ description:
     where not.
   - Reads back what it wrote. RV(switch) holds the same values for the switches.
   - The settings last by one systemd unit for each interface, bound to its device; nothing rewrites them in a loop.
-  - On mlx5 a change of flow control takes the link down for a moment; RV(disruptions) says so before, in check mode.
+  - On mlx5 a change of flow control takes the link down for a moment; RV(disruptions) reports this in check mode.
   - An InfiniBand fabric needs none of this; the module then does nothing.
 author:
   - railops.rdma contributors (@railops)
@@ -64,7 +64,7 @@ options:
     default: roce
   state:
     description:
-      - V(absent) puts back what the interfaces had before the first run, and removes the files.
+      - V(absent) restores the interfaces' settings from before the first run, and removes the files.
     type: str
     choices:
       - present
@@ -148,7 +148,7 @@ EXAMPLES = r"""
     ets_bandwidth: 50
   become: true
 
-- name: Put back what was there before
+- name: Restore the earlier settings
   railops.rdma.roce_qos:
     plan_dir: plan/fabric
     state: absent
@@ -165,7 +165,7 @@ after:
   returned: success
   type: dict
 interfaces:
-  description: What each interface had and has, the back end, and what it does not offer.
+  description: The earlier and present settings of each interface, the back end, and settings that it does not support.
   returned: success
   type: dict
   sample:
@@ -192,7 +192,7 @@ switch:
     pfc_priorities:
       - 5
 changes:
-  description: What the task wrote, in its order.
+  description: The values that the task wrote, in order.
   returned: success
   type: list
   elements: str
@@ -200,14 +200,14 @@ changes:
     - "ens1np0: dscp [40, 5]"
     - "ens1np0: pfc [5]"
 disruptions:
-  description: What the changes interrupt, by interface.
+  description: Interruptions by the changes, by interface.
   returned: success
   type: dict
   sample:
     ens1np0:
       - the link goes down for a moment when flow control changes
 notes:
-  description: What is missing in the inventory, and what is left alone until it is there.
+  description: Missing inventory values, and the settings that stay unchanged without them.
   returned: success
   type: list
   elements: str

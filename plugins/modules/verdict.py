@@ -42,14 +42,14 @@ options:
     elements: str
   phase:
     description:
-      - V(begin) forgets the results of O(present) and writes a verdict that says V(incomplete), so that a run that
-        breaks off leaves no old verdict behind.
+      - V(begin) removes the results of O(present) and writes a verdict with the status V(incomplete), so that an
+        interrupted run leaves no old verdict.
       - V(finish) merges.
     type: str
     choices: [begin, finish]
     default: finish
   present:
-    description: The hosts whose older results are forgotten with O(phase=begin). All of O(hosts) when it is absent.
+    description: The hosts whose older results O(phase=begin) removes. All of O(hosts) when it is absent.
     type: list
     elements: str
   planned:
@@ -63,8 +63,8 @@ options:
     type: raw
   nodes:
     description:
-      - Results of modules that asked the cluster about nodes. Each check in them names its C(node) and is put to that
-        node's host. What is of no such host is put to the cluster.
+      - Results of modules that queried the cluster about nodes. Each check in them has its C(node) and belongs to that
+        node's host. A check without such a host belongs to the cluster.
     type: raw
   cluster_reason:
     description: Why no module checked the cluster.
@@ -76,8 +76,8 @@ options:
     default: ""
   require:
     description:
-      - What may not be skipped, as beginnings of the ids of checks in whole words, such as V(traffic), V(pod) or
-        V(pod_read_lat). Where all checks of one were skipped, or none was made, the verdict is V(deviation).
+      - Checks that must run, as prefixes of their IDs in complete words, such as V(traffic), V(pod) or V(pod_read_lat).
+        Where all checks of a prefix were skipped, or none ran, the verdict is V(deviation).
     type: list
     elements: str
     default: []
@@ -90,8 +90,8 @@ options:
     default: ""
   keep:
     description:
-      - Whether to take the parts of plan and cluster over from the verdict that is there, and to add what O(cluster)
-        has. For what looks at hosts again, as M(railops.rdma.acceptance) does.
+      - Whether to keep the sections of plan and cluster of the existing verdict, and to add O(cluster). For modules
+        that check hosts again, such as M(railops.rdma.acceptance).
     type: bool
     default: false
   plan_error:
@@ -132,14 +132,14 @@ author:
 
 EXAMPLES = r"""
 ---
-- name: Merge what was found into one verdict
+- name: Merge the results into one verdict
   railops.rdma.verdict:
     plan_dir: plan/fabric
     verify_dir: verify/fabric
     hosts: "{{ groups['gpu_nodes'] }}"
   run_once: true
 
-- name: Make one verdict of the runs of four job slices
+- name: Merge the runs of four job slices into one verdict
   railops.rdma.verdict:
     plan_dir: plan/fabric
     verify_dir: verify/fabric

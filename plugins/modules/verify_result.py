@@ -32,7 +32,7 @@ options:
     type: str
     default: ""
   add:
-    description: Whether to add to what was written for this host in the same verification, instead of replacing it.
+    description: Whether to add to this host's results of the same verification, instead of replacing them.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -51,7 +51,7 @@ author:
 
 EXAMPLES = r"""
 ---
-- name: Write what was found on the host
+- name: Write the host's results
   railops.rdma.verify_result:
     plan_dir: plan/fabric
     verify_dir: verify/fabric
