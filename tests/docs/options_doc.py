@@ -33,7 +33,7 @@ TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs
 WIDTH = 120
 # The playbook site sets it where nobody else does.
 BY_SITE = """\
-# The playbook site sets the second: locked where a plan.json exists.
+# The playbook site sets the second option: locked where a plan.json exists.
 fabric_plan_locked: "{{ __site_locked | default(false) }}"
 """
 Docs = dict[str, dict[str, t.Any]]
