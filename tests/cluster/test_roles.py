@@ -156,7 +156,7 @@ def test_a_release_that_was_cut_off_is_left_to_others_and_then_repaired(
     assert made_by(live) == "true"
 
     rewrite_release(double, 2, "pending-upgrade", now + hour, source=1)
-    assert "Somebody may be at work" in " ".join(playbook.role("spiderpool", ok=False).text.split())
+    assert "Another helm run may be active" in " ".join(playbook.role("spiderpool", ok=False).text.split())
     assert releases(live) == ["deployed", "pending-upgrade"]
     rewrite_release(double, 2, "pending-upgrade", now - hour)
     playbook.role("spiderpool")
@@ -363,7 +363,7 @@ def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_tou
     sriov_operator(double)
     double.controllers.sync = "Failed"
     failed = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
-    assert "Node node1 did not get its functions and stays cordoned" in failed
+    assert "Node node1 did not get its virtual functions and stays cordoned" in failed
     nodes = double.objects("Node")
     assert nodes["node1"]["spec"]["unschedulable"] is True
     assert not nodes["node2"]["spec"].get("unschedulable")
