@@ -17,7 +17,7 @@ import typing as t
 import unicodedata
 
 DEPTH, VALUES, LETTERS = 16, 200_000, 8_000_000
-"""How deep one answer may be nested, how many values and how many letters it may have."""
+"""The limits of one answer: nesting, number of values and of characters."""
 FILE = 2**29
 """Characters that a verdict of a large fleet may have."""
 EXCERPT, LONG = 40, 4000

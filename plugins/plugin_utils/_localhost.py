@@ -48,7 +48,7 @@ ODD = re.compile(
         "X", "[0-9A-Fa-f]"
     )
 )
-"""In JSON's spelling: plain letters, what makes lines and what it escapes anyway; as a group, all odd letters."""
+"""JSON strings: plain characters, line breaks and usual escapes; the group matches other characters and escapes."""
 
 DECIDING: dict[str, tuple[t.Any, ...]] = {
     **dict.fromkeys(("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"), ()),
@@ -107,7 +107,7 @@ def answered(mine: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def _spelled(found: re.Match[str]) -> str:
-    """Return odd letters of a module's text as `shown` has them, in JSON's spelling."""
+    """Replace unusual characters of a module's JSON text, as `shown` does."""
     return found[0] if found[1] is None else _replaced(found[1])
 
 

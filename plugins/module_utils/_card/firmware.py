@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks the cards of a host, and carries out what was decided. Each card on its own: one cannot stop the rest."""
+"""Queries the cards of a host, and applies their plans. Each card separately: a failed one does not stop the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LinkTypeHost:
         self._boot = machine.boot_id
 
     def plan(self, cards: t.Sequence[Card], wishes: dict[str, CardOptions]) -> t.Iterator[CardPlan]:
-        """Ask each selected card and decide."""
+        """Query each selected card and plan its changes."""
         markers = self._markers()
         for card in (card for card in cards if card.name in wishes):
             wish = wishes[card.name]
@@ -50,7 +50,7 @@ class LinkTypeHost:
             return replace(plan, step=CardStep.FAILED, note=exc.problem, fix=exc.fix)
 
     def remember(self, plans: t.Sequence[CardPlan]) -> None:
-        """Note which cards wait for a reboot, and since which boot. One that is as wanted is forgotten."""
+        """Record the cards that wait for a reboot, and since which boot. Drop the records of all cards as wanted."""
         before = self._markers()
         answered = {plan.card.name for plan in plans if plan.step is not CardStep.FAILED}
         # Of the others nothing new is known: they may be selected by another call, or answer next time.
@@ -84,7 +84,7 @@ class LinkTypeHost:
         return replace(after, step=CardStep.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
     def _ask(self, card: Card, wish: CardOptions, marker: Marker | None) -> CardPlan:
-        """Ask a card for default, current and next boot, as far as its firmware tells them, and decide."""
+        """Query a card's default, current and next values, where its firmware reports them, and plan its changes."""
         configuration = mlxconfig.parse_text(self._call(card.address, "-e", "q"))
         return planning.decide(card, wish, configuration, marker, self._boot)
 

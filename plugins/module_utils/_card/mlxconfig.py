@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What mstconfig and mlxconfig print, as data. One code base, two names; reads text only.
+"""Parses the output of mstconfig and mlxconfig. One code base, two names; reads text only.
 
 Source of the formats: mstflint (mlxconfig/mlxcfg_ui.cpp); docs/guides/link-type.md names them.
 """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a card is, and what each card and each of its ports shall be: by the rails of the plan, or named by address."""
+"""Cards, and the wanted state of each card and each of its ports: selected by the plan's rails, or by address."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Card:
 
 @dataclass(frozen=True)
 class CardOptions:
-    """What one card shall be: the link type of ports by their number from 1, and the virtual functions of each."""
+    """The wanted state of one card: the link type of ports by number from 1, and the virtual functions of each."""
 
     links: tuple[tuple[int, str], ...] = ()
     vfs: int | None = None

@@ -27,7 +27,7 @@ SRIOV, VFS, OWN_VFS = "SRIOV_EN", "NUM_OF_VFS", "PF_NUM_OF_VF_VALID"
 
 @dataclass(frozen=True)
 class Marker:
-    """What was written to a card, and in which boot of the host: what tells a reboot that did not help."""
+    """The values written to a card, and the host's boot at that time, to detect a reboot without effect."""
 
     boot: str
     values: dict[str, int]
@@ -35,7 +35,7 @@ class Marker:
 
 
 class CardStep(enum.Enum):
-    """What one card needs."""
+    """The changes that one card needs."""
 
     DONE = "done"
     WRITE = "write"
@@ -65,7 +65,7 @@ class Value(Parameter):
 
 @dataclass(frozen=True)
 class CardPlan:
-    """What becomes of one card."""
+    """The result of one card."""
 
     card: Card
     wish: CardOptions

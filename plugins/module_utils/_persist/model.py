@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a network manager has to know and do, so that the rails come back at the next boot: each in its own file."""
+"""The interface of network managers, which restore the rails at the next boot: each in its own file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class File:
 
 @dataclass(frozen=True)
 class Port:
-    """What files match an interface by. `lease` is an address that it has by DHCP, or empty."""
+    """The properties by which files match an interface. `lease` is an address that it has by DHCP, or empty."""
 
     name: str
     others: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class Manager:
     beside: tuple[File, ...] = ()
     """Files that it needs beside those of the rails."""
     folders: tuple[str, ...] = ()
-    """Where the files are that have a say in what it does at boot."""
+    """Folders of the files that configure it at boot."""
     yields = ""
     """What makes another's file come after ours; `keeps` is what keeps another's settings beside ours."""
     keeps = ""
@@ -120,7 +120,7 @@ class Manager:
         return texts
 
     def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
-        """Say to it, where it runs, that files came and went."""
+        """Notify it, where it runs, of written and removed files."""
 
 
 def anywhere(route: Route) -> str:

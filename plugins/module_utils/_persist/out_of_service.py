@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
 
 
 class OutOfServiceFiles:
-    """What of a host's files belongs to rails that are out of service."""
+    """The parts of a host's files that belong to rails out of service."""
 
     def __init__(self, want: RouteOptions, host: PersistHost) -> None:
         """Find the names of their interfaces, and the paths of their own files.

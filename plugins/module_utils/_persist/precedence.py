@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else configures a rail's port: whether ours is what the next boot uses, and what others would lose by that."""
+"""Other configuration of a rail's port: whether the next boot uses our file, and which settings that would remove."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which file of sysctl.d has the last word about a setting. Pure; sysctl.d(5)."""
+"""Precedence of sysctl.d files. Pure; sysctl.d(5)."""
 
 from __future__ import annotations
 

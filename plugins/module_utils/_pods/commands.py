@@ -28,7 +28,7 @@ NEEDS = [("kubernetes >= 31", requirements.KUBERNETES_ERROR or STREAM_ERROR)]
 
 from .._cluster.model import Json
 
-# Seconds that one command in a pod may take, and letters that it may print.
+# Limits of one command in a pod: seconds, and characters of its output.
 EXEC_SECONDS = 15
 PRINTED = 2**23
 

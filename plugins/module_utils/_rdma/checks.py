@@ -88,7 +88,7 @@ VIRTUAL = (
 def _check_functions(
     rail: str, device: t.Mapping[str, t.Any], devices: t.Sequence[t.Mapping[str, t.Any]]
 ) -> t.Iterator[Check]:
-    """Look at an InfiniBand rail's virtual functions, as far as they are not in pods."""
+    """Check an InfiniBand rail's virtual functions that are not in pods."""
     here = [item for item in devices if item["vf"] and item["physfn"] == device["pci"]]
     count = device["num_vfs"]
     if not here:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What rdma_host wants of a host, and what it reads there. Pure."""
+"""The wanted and the present state of a host for rdma_host. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Netdev:
 
 @dataclass(frozen=True)
 class RdmaOptions:
-    """What the host shall be. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
+    """The wanted state. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
 
     network: str = "roce"
     rdma_mode: str | None = None
@@ -71,7 +71,7 @@ class RdmaOptions:
 
 @dataclass(frozen=True)
 class RdmaState:
-    """What is there.
+    """The present state.
 
     `available` are the modules that the kernel has, `builtin` those without a file of their own; `files` are ours
     by their paths, `others` everybody else's .link files, `rules` people's of udev; `roles` is what interfaces that get

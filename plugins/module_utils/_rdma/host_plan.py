@@ -40,7 +40,7 @@ SHARED_DEVICE_MODULE = "ib_umad"
 
 @dataclass
 class RdmaPlan:
-    """What will be done; files and names as they are before and after. `problems` are what no run can solve."""
+    """The planned changes; files and names before and after. No run can repair the `problems`."""
 
     want: RdmaOptions
     have: RdmaState
@@ -248,7 +248,7 @@ def _obstacles(
 
 
 def _ipoib(plan: RdmaPlan, rail: RdmaRail) -> None:
-    """Look whether the interface can carry the rail's MTU."""
+    """Check whether the interface can carry the rail's MTU."""
     device = next((one for one in plan.have.netdevs if rail.interface in one.names or one.pci == rail.pci), None)
     if device is None or not device.infiniband or rail.mtu is None:
         return

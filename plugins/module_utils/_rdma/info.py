@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What RDMA hardware a host has, read from its /sys and /proc alone.
+"""Reads the RDMA hardware of a host, only from its /sys and /proc.
 
 File formats: Documentation/ABI/stable/sysfs-class-infiniband and testing/sysfs-class-net of the Linux sources.
 """

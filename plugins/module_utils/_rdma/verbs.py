@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What RDMA devices say of their ports, by pyverbs, and sysfs does not; an optional source."""
+"""Reads port attributes that sysfs does not have from RDMA devices, by pyverbs; an optional source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING = (
 
 
 def read() -> tuple[dict[str, dict[str, t.Any]], list[str]]:
-    """Ask every device once; return the answers by device name, and what kept devices from answering."""
+    """Query every device once; return the answers by device name, and the reasons of missing answers."""
     answers: dict[str, dict[str, t.Any]] = {}
     if PYVERBS_ERROR:
         return answers, [MISSING]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who works on a host, and which node of a cluster it is. Read of /proc and /etc alone: a new host has no tools yet."""
+"""Workloads of a host, and its node in a cluster. Reads only /proc and /etc: a new host has no tools yet."""
 
 from __future__ import annotations
 

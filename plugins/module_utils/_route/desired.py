@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wanted of a host's network: links, addresses, routes and rules of its rails. Pure.
+"""The wanted network of a host: links, addresses, routes and rules of its rails. Pure.
 
 What is set and why: docs/concepts/host-network.md.
 """
@@ -62,7 +62,7 @@ def rail_rule(rail: RailOptions, item: AddressOptions) -> model.Rule:
 
 
 def exclusion_rules(want: RouteOptions) -> t.Iterator[model.Rule]:
-    """Return the exclusion rules of default_route: what is not RDMA is routed by main, whatever its source."""
+    """Yield the exclusion rules of default_route: main routes packets that are not RDMA, whatever their source."""
     if want.policy != "default_route":
         return
     for family in (4, 6):

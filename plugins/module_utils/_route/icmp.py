@@ -64,7 +64,7 @@ class EchoTarget:
 
 @dataclass
 class EchoOutcome:
-    """What came of a target: whether anything was answered; of the requests that count, how many; seconds; an error."""
+    """A target's result: whether it answered at all; the counted requests and their answers; seconds; an error."""
 
     answered: bool = False
     knocks: int = 0

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What our own files for the next boot name, and which addresses stood on the rails before us.
+"""Entries in our own files for the next boot, and addresses that the rails had before us.
 
 After a reboot the network manager makes rules and routes with a protocol number of its own, so that these files are
 the proof of what is ours, with every manager.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host's network is made of, as values: links, addresses, routes, rules, sysctls, and how people write them.
+"""The objects of a host's network as values: links, addresses, routes, rules, sysctls, and their text form.
 
 No sockets, no files, no AnsibleModule. Addresses and prefixes are canonical text (as the standard library's
 ipaddress prints them), so that equal things compare equal.
@@ -101,7 +101,7 @@ class Address:
 
 
 class Hop(t.NamedTuple):
-    """Where a route leads: an interface, and the gateway there (empty: on link)."""
+    """A next hop of a route: an interface, and the gateway there (empty: on link)."""
 
     interface: str
     gateway: str = ""
@@ -134,12 +134,12 @@ class Route:
 
     @property
     def next_hops(self) -> tuple[Hop, ...]:
-        """All next hops; none where the route names a next hop object alone."""
+        """All next hops; none where the route has only a next hop object."""
         return self.hops or ((Hop(self.interface, self.gateway),) if self.interface else ())
 
     @property
     def key(self) -> tuple[int, int, str, int]:
-        """What the kernel replaces by: family, table, destination, metric."""
+        """The kernel's key of a route for replacements: family, table, destination, metric."""
         return (self.family, self.table, self.dst, self.metric)
 
     def __str__(self) -> str:
@@ -202,7 +202,7 @@ T = t.TypeVar("T")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was read of a host, or what it shall become: everything that a change here could touch."""
+    """The present or the wanted network of a host: everything that a change here could touch."""
 
     links: dict[str, Link]
     addresses: frozenset[Address]

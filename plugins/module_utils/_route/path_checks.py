@@ -58,7 +58,7 @@ Answers = dict[PathTarget, list[LookupResult]]
 
 
 class Finding(t.NamedTuple):
-    """What is wrong with a way (`bad`), or remarkable: its cause and its fix."""
+    """A problem of a route (`bad`), or a remark on it: its cause and its fix."""
 
     bad: bool
     cause: str

@@ -73,7 +73,7 @@ class LookupResult:
 
 @dataclass(frozen=True)
 class PathState:
-    """What was read of a host for the proof; `local` is what other users put into the table local."""
+    """The state of a host for the proof; `local` are unmanaged routes of the table local."""
 
     host: RouteHost
     asked: tuple[LookupResult, ...]

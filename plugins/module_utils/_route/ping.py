@@ -23,7 +23,7 @@ if t.TYPE_CHECKING:
 SILENT = 3
 OWN_ECHO = "network_echo"
 NO_ECHO = "no echo"
-"""What is observed of a gateway that is there and answers no echo requests: no sign of a fault of the rail."""
+"""The observed value of a gateway that is up and answers no echo requests: no sign of a fault of the rail."""
 
 SPEC = {
     **host_plan_spec(),

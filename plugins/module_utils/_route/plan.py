@@ -29,7 +29,7 @@ if t.TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RoutePlan:
-    """What to do: host and `target` hold all that was read, `before` and `after` only what is managed."""
+    """A planned change: host and `target` hold all that was read, `before` and `after` only managed entries."""
 
     host: RouteHost
     target: Snapshot
@@ -55,7 +55,7 @@ class RoutePlan:
 
     @property
     def diff(self) -> dict[str, str]:
-        """What goes and what comes as text, for Ansible's diff."""
+        """Removed and added entries as text, for Ansible's diff."""
         sides = {"before": as_text(self.before, self.after), "after": as_text(self.after, self.before)}
         return {"before_header": "host network", "after_header": "host network", **sides}
 

@@ -174,7 +174,7 @@ class Reader(Decoder):
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
 
     def _lookups(self, addresses: t.Sequence[str]) -> list[model.Route | None]:
-        """Ask by which route of the tables the host reaches each address."""
+        """Query the route of the tables by which the host reaches each address."""
         messages = [
             packed(
                 "RTM_GETROUTE",

@@ -51,7 +51,7 @@ class RailOptions:
 
     @property
     def asked(self) -> str:
-        """What the rail's port is asked for by: its name, an alternative name, or a PCI address."""
+        """The identifier of the rail's port: its name, an alternative name, or a PCI address."""
         return self.interface or self.pci
 
     @property
@@ -61,7 +61,7 @@ class RailOptions:
 
     @property
     def device(self) -> str:
-        """What the rail's addresses are on: the port, or the interface of its VLAN."""
+        """The interface of the rail's addresses: the port, or the interface of its VLAN."""
         return vlan_interface(self.interface, self.vlan) if self.vlan else self.asked
 
 
