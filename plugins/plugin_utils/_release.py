@@ -71,7 +71,7 @@ def checksums(objects: t.Iterable[Json]) -> Json:
 
 
 def _mounted(spec: Json) -> t.Iterator[str]:
-    """Give the names of the ConfigMaps that a pod reads."""
+    """Yield the names of the ConfigMaps that a pod reads."""
     for volume in spec.get("volumes") or ():
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
             if "configMap" in source:

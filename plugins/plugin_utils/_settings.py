@@ -182,7 +182,7 @@ def group_problem(groups: Groups, group: str, sources: object) -> Problem | None
 
 
 def repeated_hosts(group: str, sources: object) -> t.Iterator[Problem]:
-    """Give the hosts that an INI inventory lists twice in a group: Ansible makes one host of them.
+    """Yield the hosts that an INI inventory lists twice in a group: Ansible makes one host of them.
 
     :param sources: the inventories that Ansible read. It warns itself where YAML repeats a key.
     """

@@ -186,7 +186,7 @@ REQUIREMENTS = (
 
 
 def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterator[Problem]:
-    """Give what of an adopted part does not serve the plan, row by row."""
+    """Yield what of an adopted part does not serve the plan, row by row."""
     for row in REQUIREMENTS:
         if row.part != part:
             continue

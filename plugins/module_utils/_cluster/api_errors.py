@@ -74,7 +74,7 @@ def conflict_fields(status: Json) -> list[tuple[str, str]]:
 
 
 def worth_another(code: int, status: Json) -> bool:
-    """Say whether the same request may succeed a moment later."""
+    """Return whether the same request may succeed a moment later."""
     if code == 500:
         # The server's way to say that the schema does not know a field.
         return "failed to create typed patch object" not in str(status.get("message"))

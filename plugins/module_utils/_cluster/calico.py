@@ -30,7 +30,7 @@ CHOICES = {
 
 
 def may_be_a_rail(method: str, interfaces: t.Collection[str], prefixes: t.Iterable[str]) -> bool:
-    """Say whether a method of calico-node may choose a rail's address.
+    """Return whether a method of calico-node may choose a rail's address.
 
     :param interfaces: the rails' names on the nodes.
     :param prefixes: the rails' networks.

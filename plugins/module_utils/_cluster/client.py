@@ -90,7 +90,7 @@ class Cluster:
         return found
 
     def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> t.Iterator[list[Json]]:
-        """Give the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
+        """Yield the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
 
         :raises RdmaError: also when this identity may not list the kind.
         """
@@ -115,7 +115,7 @@ class Cluster:
                 return
 
     def each(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> t.Iterator[Json]:
-        """Give the objects of a kind, of which a page is held at a time; none when the API does not serve it.
+        """Yield the objects of a kind, of which a page is held at a time; none when the API does not serve it.
 
         :param api_version: group and version.
         :param kind: of the objects.
@@ -168,7 +168,7 @@ class Cluster:
         return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
 
     def may(self, resource: t.Any, verb: str, namespace: str) -> bool:
-        """Say whether this identity may do that; yes when the API does not tell."""
+        """Return whether this identity may do that; yes when the API does not tell."""
         attributes = {"group": resource.group, "resource": resource.name, "verb": verb}
         if namespace and resource.namespaced:
             attributes["namespace"] = namespace

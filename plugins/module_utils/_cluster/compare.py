@@ -121,7 +121,7 @@ def labels_of(obj: Json) -> dict[str, str]:
 
 
 def is_ours(obj: Json, fabric: str) -> bool:
-    """Say whether an object's labels say that it is this collection's, and of this fabric."""
+    """Return whether an object's labels say that it is this collection's, and of this fabric."""
     labels = labels_of(obj)
     return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
 

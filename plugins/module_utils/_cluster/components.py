@@ -130,7 +130,7 @@ def part_of(obj: Json) -> str:
 
 
 def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[FoundPart]:
-    """Give the parts among the Deployments and DaemonSets of a cluster."""
+    """Yield the parts among the Deployments and DaemonSets of a cluster."""
     for obj in objects:
         if not (part := part_of(obj)):
             continue
@@ -146,7 +146,7 @@ def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[F
 
 
 def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
-    """Give the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
+    """Yield the parts that NVIDIA's network-operator brings, by its NicClusterPolicy and NicNodePolicies."""
     for obj in policies:
         for part, kind in KINDS.items():
             if found := kind.operated and below(obj, kind.operated):
@@ -156,7 +156,7 @@ def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
 
 
 def networks_found(networks: t.Iterable[Json]) -> t.Iterator[FoundPart]:
-    """Give Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
+    """Yield Multus where a user has NetworkAttachmentDefinitions that Spiderpool did not make."""
     for obj in networks:
         if not made_by_spiderpool(obj):
             meta = obj["metadata"]
@@ -166,12 +166,12 @@ def networks_found(networks: t.Iterable[Json]) -> t.Iterator[FoundPart]:
 
 
 def made_by_spiderpool(network: Json) -> bool:
-    """Say whether a NetworkAttachmentDefinition follows a SpiderMultusConfig."""
+    """Return whether a NetworkAttachmentDefinition follows a SpiderMultusConfig."""
     return any(row.get("kind") == CONFIG for row in network["metadata"].get("ownerReferences") or ())
 
 
 def taken_networks(networks: t.Iterable[Json], planned: t.Collection[str]) -> t.Iterator[Problem]:
-    """Give a user's NetworkAttachmentDefinitions that Spiderpool would overwrite for a config of the plan.
+    """Yield a user's NetworkAttachmentDefinitions that Spiderpool would overwrite for a config of the plan.
 
     :param planned: the plan's configs, as namespace/name.
     """
@@ -242,7 +242,7 @@ def states(
 
 
 def value_changes(now: t.Any, then: t.Any, place: str = "") -> t.Iterator[str]:
-    """Give the paths of the Helm values that would change, also back to the chart's own. Values may be secrets."""
+    """Yield the paths of the Helm values that would change, also back to the chart's own. Values may be secrets."""
     if isinstance(now, dict) and isinstance(then, dict):
         for name in sorted({*now, *then}):
             yield from value_changes(now.get(name), then.get(name), f"{place}.{name}" if place else name)

@@ -42,7 +42,7 @@ class SortedCrds:
 
 
 def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
-    """Say which CRDs of a chart are to be applied: those of the parts that this collection manages.
+    """Return which CRDs of a chart are to be applied: those of the parts that this collection manages.
 
     What belongs to another stays as it is when it serves what the chart's own would, and is refused otherwise.
 
@@ -82,7 +82,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
 
 
 def lacks(wanted: Json, have: Json) -> t.Iterator[str]:
-    """Give what a CRD does not have that another one has: versions, fields."""
+    """Yield what a CRD does not have that another one has: versions, fields."""
     if wanted["spec"]["scope"] != have["spec"]["scope"]:
         yield f"the scope {wanted['spec']['scope']}"
     served = {row["name"]: row for row in have["spec"]["versions"] if row.get("served", True)}
@@ -123,7 +123,7 @@ def _missing(wanted: Json, have: Json, place: str) -> t.Iterator[str]:
 
 
 def undeclared(value: t.Any, schema: Json, place: str = "") -> t.Iterator[str]:
-    """Give the fields of an object that a schema does not know."""
+    """Yield the fields of an object that a schema does not know."""
     if isinstance(value, dict):
         for name, item in value.items():
             path = f"{place}.{name}" if place else name

@@ -143,6 +143,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 
 def differs(live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> bool:
-    """Say whether a node is not what was decided."""
+    """Return whether a node is not what was decided."""
     out = target is not None and target.memory.out
     return gate.status_patch(live, target, now) is not None or gate.taint_patch(live, out) is not None

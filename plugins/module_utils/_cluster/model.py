@@ -136,11 +136,11 @@ class ClusterPlan:
 
     @property
     def changed(self) -> bool:
-        """Say whether there is anything to do."""
+        """Return whether there is anything to do."""
         return bool(self.steps or self.early)
 
     def all_steps(self) -> t.Iterator[ApplyStep]:
-        """Give every step, in the order of doing."""
+        """Yield every step, in the order of doing."""
         for _name, steps in self.phases():
             yield from steps
 

@@ -39,21 +39,21 @@ def parsed(value: t.Any) -> list[Network]:
 
 
 def of_kubeadm(config: Json) -> Found:
-    """Give the networks of kubeadm's ConfigMap."""
+    """Return the networks of kubeadm's ConfigMap."""
     text = str(below(config, "data.ClusterConfiguration") or "")
     for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
         yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
 
 
 def of_cilium(config: Json) -> Found:
-    """Give the networks of Cilium's ConfigMap."""
+    """Return the networks of Cilium's ConfigMap."""
     meta, data = config["metadata"], config.get("data") or {}
     for key in ("cluster-pool-ipv4-cidr", "cluster-pool-ipv6-cidr"):
         yield f"ConfigMap {meta['namespace']}/{meta['name']}, {key}", parsed(data.get(key))
 
 
 def of_nodes(nodes: t.Iterable[Json]) -> Found:
-    """Give what the nodes have of the pods' network."""
+    """Return what the nodes have of the pods' network."""
     for spec in (node.get("spec") or {} for node in nodes):
         yield "nodes, spec.podCIDRs", parsed(spec.get("podCIDRs") or spec.get("podCIDR"))
 
@@ -94,7 +94,7 @@ class Overlap(t.NamedTuple):
 
 
 def overlaps(found: Found, rails: Networks, supernets: Networks, declared: Networks) -> t.Iterator[Overlap]:
-    """Give the cluster's networks that overlap the fabric's, each place once.
+    """Yield the cluster's networks that overlap the fabric's, each place once.
 
     :param found: the cluster's networks, by place.
     :param rails: networks of the fabric's rails; `supernets` those that it may grow in.

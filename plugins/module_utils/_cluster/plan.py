@@ -100,7 +100,7 @@ class ClusterPlanner:
             self._go[ref] = self._place(live)
 
     def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
-        """Say whether an object has to stay as it is, and note why."""
+        """Return whether an object has to stay as it is, and note why."""
         if kept := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
             self._kept.append(kept)
         return bool(kept)

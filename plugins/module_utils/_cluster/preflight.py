@@ -95,7 +95,7 @@ class Preflight:
             )
 
     def can_try(self, plan: ClusterPlan, step: ApplyStep) -> bool:
-        """Say whether a dry run of this step tells the truth before the others are done."""
+        """Return whether a dry run of this step tells the truth before the others are done."""
         return (
             step.action in ("create", "apply")
             and not (plan.early and step.ref.kind == POOL)

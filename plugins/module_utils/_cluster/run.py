@@ -74,7 +74,7 @@ class ApplyRun(Preflight):
         return planner.finish()
 
     def _live(self, key: tuple[str, str], refs: list[Ref]) -> t.Iterable[list[Json]]:
-        """Give the objects of a kind that may matter, some at a time."""
+        """Yield the objects of a kind that may matter, some at a time."""
         resource = self._cluster.resource(*key)
         if resource is None:
             if refs:

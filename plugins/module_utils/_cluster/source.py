@@ -49,12 +49,12 @@ def files(source: str) -> list[str]:
 
 
 def load_all(stream: t.IO[bytes] | str) -> t.Iterable[t.Any]:
-    """Give the documents of a stream or text."""
+    """Yield the documents of a stream or text."""
     return t.cast("t.Iterable[t.Any]", yaml.load_all(stream, LOADER))
 
 
 def documents(path: str) -> t.Iterable[t.Any]:
-    """Give the documents of a file; lists are unrolled."""
+    """Yield the documents of a file; lists are unrolled."""
     try:
         with open(path, "rb") as stream:
             for document in load_all(stream):

@@ -89,7 +89,7 @@ def part_digests(files: t.Mapping[str, str]) -> dict[str, str]:
 
 
 def paths_of(folder: str, part: str) -> t.Iterator[str]:
-    """Give the paths, relative to the folder, that files of a part have."""
+    """Yield the paths, relative to the folder, that files of a part have."""
     if part == "hosts":
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(os.path.join(folder, part)):

@@ -145,7 +145,7 @@ def tests(nodes: t.Mapping[str, PodNode], chosen: t.Sequence[str], mode: str, pe
 
 
 def rounds(todo: t.Iterable[HostPair], most: int) -> t.Iterator[list[list[HostPair]]]:
-    """Give the tests in rounds, those of two nodes together, which come one after the other.
+    """Yield the tests in rounds, those of two nodes together, which come one after the other.
 
     No node is twice in a round, so no rail has two tests at once.
 

@@ -93,7 +93,7 @@ def _tolerated(taint: t.Mapping[str, t.Any], tolerations: t.Iterable[t.Mapping[s
 
 
 def _selected(node: t.Mapping[str, t.Any], spec: t.Mapping[str, t.Any]) -> bool:
-    """Say whether the pods' own choice has the node: by labels, or by its name as `by_name` writes it."""
+    """Return whether the pods' own choice has the node: by labels, or by its name as `by_name` writes it."""
     labels, name = node["metadata"].get("labels") or {}, node["metadata"]["name"]
     named = nodes_named(spec)
     return (spec.get("nodeSelector") or {}).items() <= labels.items() and (not named or name in named)

@@ -201,7 +201,7 @@ class Reader(Decoder):
     def _dump_routes(
         self, family: int, table: int, interface: str, protocol: int, marks: t.Sequence[bytes] = (b"",)
     ) -> t.Iterator[model.Route]:
-        """Give the routes of the kernel's filters, of which only those that have one of the marks are decoded."""
+        """Yield the routes of the kernel's filters, of which only those that have one of the marks are decoded."""
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
         for answer in self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol)):
             # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own

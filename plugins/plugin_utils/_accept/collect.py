@@ -183,7 +183,7 @@ def _stage_checks(
 
 
 def fabric_checks(report: AcceptReport, judged: AcceptEvaluator) -> t.Iterator[Check]:
-    """Give the checks of what is no single host's fault."""
+    """Yield the checks of what is no single host's fault."""
     for finding in others(report.findings):
         where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]

@@ -182,7 +182,7 @@ class AcceptState:
         files.write_json(os.path.join(verify_dir, FILE), made)
 
     def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
-        """Say whether this one goes on: of the same plan and hosts, and left before its end."""
+        """Return whether this one goes on: of the same plan and hosts, and left before its end."""
         same = (self.digest, self.fleet) == (digest, fleet)
         return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
 
@@ -205,7 +205,7 @@ class AcceptState:
                 self.results[run.key] = outcome(run.kind, entry, unit, found, self.fleet.gpus)
 
     def narrowing(self, report: AcceptReport) -> bool:
-        """Say whether a step narrows down what failed, and is not one of its stage's own runs."""
+        """Return whether a step narrows down what failed, and is not one of its stage's own runs."""
         return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
 
 

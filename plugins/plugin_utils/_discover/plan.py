@@ -287,7 +287,7 @@ def _differing(
 def _port_findings(
     placed: t.Mapping[str, t.Sequence[Nic | None]], rails: t.Sequence[str], network: str
 ) -> t.Iterator[HostFinding]:
-    """Give ports with another link layer, no link, a neighbor without a name, a cable on another rail's switch."""
+    """Yield ports with another link layer, no link, a neighbor without a name, a cable on another rail's switch."""
     layer = {kind: name for name, kind in NETWORKS.items()}[network]
     owner = _owners(placed)
     for host, nics in placed.items():

@@ -89,7 +89,7 @@ class Checker:
         self._kinds: dict[str, int] = {}
 
     def add(self, place: str, problem: str, fix: str) -> None:
-        """Note a problem."""
+        """Record a problem."""
         self.problems.append(Problem(place, problem, fix))
 
     def add_counted(self, kind: str, place: str, problem: str, fix: str) -> None:
@@ -190,7 +190,7 @@ class Checker:
         return {key: item for key, item in value.items() if key in names and item is not None}
 
     def unique(self, place: t.Callable[[int], str], values: t.Sequence[str | None], what: str) -> None:
-        """Note every value that an earlier entry has already."""
+        """Record every value that an earlier entry has already."""
         first: dict[str, int] = {}
         for index, value in enumerate(values):
             if not value:

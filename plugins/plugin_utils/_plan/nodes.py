@@ -166,7 +166,7 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
 def _by_rail(
     check: Checker, fabric: Fabric, host: str, variable: str, given: object, form: str
 ) -> t.Iterator[tuple[int, str, t.Any]]:
-    """Give the rail's position, the place and the value of each thing that a host says of its rails.
+    """Yield the rail's position, the place and the value of each thing that a host says of its rails.
 
     :param variable: of the host.
     :param given: its value.

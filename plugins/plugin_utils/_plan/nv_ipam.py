@@ -55,7 +55,7 @@ def _given(block: Block) -> tuple[Range, ...]:
 
 
 def _cut(block: Block, slot: int) -> t.Iterator[Range]:
-    """Give the addresses that the pods of one node do not have beside."""
+    """Yield the addresses that the pods of one node do not have beside."""
     first = block.subnet_first(slot)
     usual = [(first + low, first + high) for low, high in block.pod_offsets]
     yield from intervals.subtract(usual, block.pods(slot))
@@ -101,7 +101,7 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
 
 
 def _networks(plan: FabricPlan) -> t.Iterator[Json]:
-    """Give each NetworkAttachmentDefinition."""
+    """Yield each NetworkAttachmentDefinition."""
     fabric = plan.fabric
     for profile, nodes in parents(plan).items():
         for rail in fabric.rails:
@@ -120,7 +120,7 @@ def files(plan: FabricPlan) -> dict[str, str]:
 
 
 def problems(plan: FabricPlan) -> t.Iterator[Problem]:
-    """Give pools that the API would not take, or not with the status that they will have."""
+    """Yield pools that the API would not take, or not with the status that they will have."""
     last = (plan.fabric.reserved_per_subnet or {"last": 0})["last"]
     if last and (lengths := _lengths_without_end(plan)):
         text = f"nv-ipam cannot keep the last {last} addresses of IPv6 subnets of /{lengths[0]} from pods."

@@ -114,7 +114,7 @@ def reserved_ips(fabric: Fabric) -> list[Body]:
 
 
 def name_problems(plan: FabricPlan) -> t.Iterator[Problem]:
-    """Give names that would make two objects one, or let a wildcard catch another rail's pools."""
+    """Yield names that would make two objects one, or let a wildcard catch another rail's pools."""
     fabric = plan.fabric
     stems = {
         f"{pool_stem(fabric, rail, family)}-": f"fabric_rails[{rail.index - 1}].name"

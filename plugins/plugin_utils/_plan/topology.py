@@ -89,7 +89,7 @@ def hostlist(names: t.Iterable[str]) -> str:
 
 
 def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:
-    """Give the switches as (name, nodes, children), from the leaves to the top.
+    """Yield the switches as (name, nodes, children), from the leaves to the top.
 
     Where the rails' groups of nodes coincide, a switch is such a group and has the name of its first rail's leaf; over
     the groups are the zones, over several zones the fabric. Elsewhere the zones are the lowest switches.

@@ -74,7 +74,7 @@ class FleetPorts:
                     self._values.setdefault((aspect, peers), {}).setdefault(value, []).append(place)
 
     def outliers(self) -> t.Iterator[tuple[str, Check]]:
-        """Give the hosts that differ, each with its check; those that are like their peers have none."""
+        """Yield the hosts that differ, each with its check; those that are like their peers have none."""
         for mac, places in sorted(self._shared.items()):
             ordered = sorted(places)
             for place in ordered:
