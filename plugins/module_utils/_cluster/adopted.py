@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an adopted part must be to serve the plan: one table, REQUIREMENTS, compared row by row. Pure."""
+"""Requirements on adopted components: one table, REQUIREMENTS, compared row by row. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class PlannedParts:
-    """What the plan needs of parts of others."""
+    """The plan's needs of adopted components."""
 
     values: Json = field(default_factory=dict)
     policies: t.Sequence[Json] = ()
@@ -32,7 +32,7 @@ class PlannedParts:
 
 @dataclass(frozen=True)
 class AdoptedPart:
-    """What an adopted part says of itself. What it does not tell is None."""
+    """The state of an adopted component. An unknown value is None."""
 
     found: t.Sequence[FoundPart] = ()
     config: Json = field(default_factory=dict)
@@ -71,7 +71,7 @@ def _among(planned: t.Any, seen: t.Any) -> bool:
 
 
 def _between(planned: tuple[tuple[int, int], tuple[int, int]], seen: t.Any) -> bool:
-    """Say whether a version is from the first to before the second; a text that is none, as operators have, passes."""
+    """Whether a version is from the first to before the second; text without a version, as of operators, passes."""
     told = _VERSION.match(str(seen))
     return told is None or planned[0] <= (int(told[1]), int(told[2])) < planned[1]
 
@@ -186,7 +186,7 @@ REQUIREMENTS = (
 
 
 def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterator[Problem]:
-    """Yield what of an adopted part does not serve the plan, row by row."""
+    """Yield the unmet requirements of an adopted component, row by row."""
     for row in REQUIREMENTS:
         if row.part != part:
             continue

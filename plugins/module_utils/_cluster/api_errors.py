@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API's refusals mean: whether to try again, and what to do about them. Pure."""
+"""Interprets the API's errors: whether to try again, and what to do about them. Pure."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _CLUSTER = "Run the playbook railops.rdma.cluster: it writes the configuration a
 
 @dataclass(frozen=True)
 class DevicePlugin:
-    """What runs of the device plugin: interface names by resource (None: it has no configuration), its pods by node."""
+    """The running device plugin: interface names by resource (None: it has no configuration), its pods by node."""
 
     names: dict[str, frozenset[str]] | None
     pods: dict[str, Json]

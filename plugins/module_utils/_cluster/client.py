@@ -168,7 +168,7 @@ class Cluster:
         return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
 
     def may(self, resource: t.Any, verb: str, namespace: str) -> bool:
-        """Return whether this identity may do that; yes when the API does not tell."""
+        """Return whether this user has the permission; yes when the API does not answer that."""
         attributes = {"group": resource.group, "resource": resource.name, "verb": verb}
         if namespace and resource.namespaced:
             attributes["namespace"] = namespace

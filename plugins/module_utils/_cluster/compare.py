@@ -37,7 +37,7 @@ def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Diffe
 
 
 def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
-    """Tell how an object differs, fields included that we set before and no longer want."""
+    """Return an object's differences, including fields that we set before and no longer want."""
     found: list[Difference] = []
     for name, value in wanted.items():
         if name == "metadata":
@@ -121,7 +121,7 @@ def labels_of(obj: Json) -> dict[str, str]:
 
 
 def is_ours(obj: Json, fabric: str) -> bool:
-    """Return whether an object's labels say that it is this collection's, and of this fabric."""
+    """Return whether an object's labels mark it as this collection's, and of this fabric."""
     labels = labels_of(obj)
     return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric
 

@@ -33,7 +33,7 @@ class Kind(t.NamedTuple):
     sign: str
     """A workload's name, its component label, or the last part of an image's name. The first kind that fits counts."""
     operated: str = ""
-    """Where NVIDIA's network-operator has it in its policies."""
+    """Its place in the policies of NVIDIA's network-operator."""
 
 
 KINDS = {
@@ -64,7 +64,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Owner:
-    """Who an object belongs to. `marked`: the release, operator or object that its marks name, empty without one."""
+    """The owner of an object. `marked`: the release, operator or object in its marks, empty without one."""
 
     name: str
     marked: str = ""

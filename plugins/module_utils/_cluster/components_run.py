@@ -83,7 +83,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 
 def cluster_networks(cluster: Cluster, config: str) -> t.Iterator[tuple[str, t.Callable[[], networks.Found]]]:
-    """Yield what names networks of the cluster, each with the reading of it.
+    """Yield the objects that list networks of the cluster, each with its reader.
 
     :param config: the name of Cilium's ConfigMap.
     """
@@ -212,7 +212,7 @@ class ComponentDiscovery:
         return {}
 
     def ground_problems(self, managed: set[str]) -> t.Iterator[Problem]:
-        """Yield what of the cluster itself the plan does not go with.
+        """Yield the conflicts between the plan and the cluster itself.
 
         :param managed: the parts that this collection installs.
         """
@@ -229,7 +229,7 @@ class ComponentDiscovery:
         yield from components.taken_networks(self.networks, {row["name"] for row in rows})
 
     def adopted_problems(self, parts: dict[str, str]) -> t.Iterator[Problem]:
-        """Yield what of the adopted parts does not serve the plan.
+        """Yield the adopted components' unmet requirements.
 
         :param parts: managed or adopt, by part.
         """

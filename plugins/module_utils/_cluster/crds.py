@@ -28,11 +28,11 @@ _MOST = 5
 
 @dataclass
 class SortedCrds:
-    """What becomes of a chart's CRDs."""
+    """The CRDs of a chart by their treatment."""
 
     apply: list[str] = field(default_factory=list)
     others: dict[str, list[str]] = field(default_factory=dict)
-    """What stays as it is, by its owner and version."""
+    """The CRDs that stay, with their owner and version."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -82,7 +82,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
 
 
 def lacks(wanted: Json, have: Json) -> t.Iterator[str]:
-    """Yield what a CRD does not have that another one has: versions, fields."""
+    """Yield the versions and fields that a CRD lacks and another one has."""
     if wanted["spec"]["scope"] != have["spec"]["scope"]:
         yield f"the scope {wanted['spec']['scope']}"
     served = {row["name"]: row for row in have["spec"]["versions"] if row.get("served", True)}

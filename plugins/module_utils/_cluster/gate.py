@@ -55,7 +55,7 @@ LATEST = 253402300799
 
 @dataclass(frozen=True)
 class GateMemory:
-    """What is kept on the node between two runs."""
+    """The record on the node between two runs."""
 
     fabric: str = ""
     bad: int = 0
@@ -85,7 +85,7 @@ class GateMemory:
 
 @dataclass(frozen=True)
 class GatedNode:
-    """What matters of a node of the cluster."""
+    """The state of a node of the cluster."""
 
     version: str = ""
     note: str = ""
@@ -113,13 +113,13 @@ class GatedNode:
 
     @property
     def memory(self) -> GateMemory | None:
-        """What was kept on it."""
+        """The record on the node."""
         return GateMemory.of(self.note) if self.note else None
 
 
 @dataclass(frozen=True)
 class GateTarget:
-    """What a node is to be."""
+    """The wanted state of a node."""
 
     memory: GateMemory
     status: str

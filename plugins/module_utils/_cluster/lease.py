@@ -119,7 +119,7 @@ class Lease:
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Take the lease, and leave a process behind that renews it as long as the run lives."""
+    """Acquire the lease, and start a process that renews it as long as the run lives."""
     params = module.params
     result: dict[str, t.Any] = {"changed": False, "lease": False, "run": "", "warnings": []}
     if module.check_mode:

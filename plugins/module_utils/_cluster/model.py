@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What can be done to the objects of a cluster: references, steps, what is kept, and the plan of it all. Pure."""
+"""The data model of a run on cluster objects: references, steps, retained objects, and the plan. Pure."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ApplyStep:
 
 @dataclass(frozen=True)
 class Retained:
-    """What stays although the plan says otherwise, and why; `users`: the pods that hold its addresses, in brackets."""
+    """An object that stays against the plan, and why; `users`: the pods that hold its addresses, in parentheses."""
 
     action: str  # delete, narrow, replace
     ref: Ref
@@ -116,7 +116,7 @@ class Retained:
 
 @dataclass(frozen=True)
 class Conflict:
-    """What is not ours to change: the field (empty: the whole object), its owner, and the reason."""
+    """An unmanaged field that stays (empty: the complete object), its owner, and the reason."""
 
     ref: Ref
     field: str
@@ -126,7 +126,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """What a run does, keeps and leaves to others."""
+    """The steps of a run, retained objects and conflicts."""
 
     steps: tuple[ApplyStep, ...] = ()
     early: tuple[ApplyStep, ...] = ()
@@ -140,7 +140,7 @@ class ClusterPlan:
         return bool(self.steps or self.early)
 
     def all_steps(self) -> t.Iterator[ApplyStep]:
-        """Yield every step, in the order of doing."""
+        """Yield every step, in the order of execution."""
         for _name, steps in self.phases():
             yield from steps
 

@@ -53,7 +53,7 @@ def of_cilium(config: Json) -> Found:
 
 
 def of_nodes(nodes: t.Iterable[Json]) -> Found:
-    """Return what the nodes have of the pods' network."""
+    """Return the nodes' parts of the pods' network."""
     for spec in (node.get("spec") or {} for node in nodes):
         yield "nodes, spec.podCIDRs", parsed(spec.get("podCIDRs") or spec.get("podCIDR"))
 

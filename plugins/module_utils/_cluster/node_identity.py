@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which node of a cluster a host is: by what both tell of themselves, not by the name alone. Pure."""
+"""Matches hosts to nodes of a cluster by IDs that both report, not only by name. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .model import Json, below
 from .nodes import lost_nodes
 
 HOST_KEYS = ("host", "node", "machine_id", "boot_id", "kubelet")
-"""What a host tells of itself."""
+"""The identity that a host reports."""
 
 
 def _is(live: Json, host: Json) -> bool:

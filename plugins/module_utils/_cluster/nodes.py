@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a plan says about the nodes of a cluster: their label, and the resources that they must offer. Pure."""
+"""The planned labels and resources of a cluster's nodes. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class NodesRequest:
-    """What nodes must be. `labels`: by node; `resources`: smallest amount by node and resource name."""
+    """The wanted state of nodes. `labels`: by node; `resources`: smallest amount by node and resource name."""
 
     nodes: tuple[str, ...] = ()
     label: str = ""
@@ -43,7 +43,7 @@ class NodesRequest:
 
 @dataclass(frozen=True)
 class Node:
-    """What matters of a node: our labels, what it offers, whether it takes pods and is up, and our note."""
+    """The state of a node: our labels, its resources, whether it takes pods and is up, and our note."""
 
     labels: dict[str, str] = field(default_factory=dict)
     allocatable: Json = field(default_factory=dict)

@@ -28,7 +28,7 @@ from .model import FIELD_MANAGER, ApplyStep, ClusterPlan, Conflict, Difference, 
 
 @dataclass(frozen=True)
 class ApplyOptions:
-    """How a run is done."""
+    """The options of a run."""
 
     fabric: str = ""
     """Whose strays are removed."""
@@ -62,7 +62,7 @@ class ClusterPlanner:
     _go: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
 
     def see(self, live: Json) -> None:
-        """Take in one object that is there."""
+        """Record one existing object."""
         ref = Ref.of(live)
         if ref in self._seen:
             return
@@ -100,7 +100,7 @@ class ClusterPlanner:
             self._go[ref] = self._place(live)
 
     def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
-        """Return whether an object has to stay as it is, and note why."""
+        """Return whether an object has to stay unchanged, and record why."""
         if kept := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
             self._kept.append(kept)
         return bool(kept)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says of one pod how far it is, and where it does not get on, why. Pure.
+"""Determines the progress of a pod, and why it makes none. Pure.
 
 The cause is the pod's last state: what its containers say comes before what its events say, and of the events counts
 the newest that nothing later has overtaken. Warnings that every pod of some clusters has are none.

@@ -18,7 +18,7 @@ from .plan import ApplyOptions
 
 @dataclass
 class ApplyOutcome:
-    """What came out of it beside the plan."""
+    """The results beside the plan."""
 
     conflicts: list[Conflict] = field(default_factory=list)
     kept: list[Retained] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Preflight:
             )
 
     def can_try(self, plan: ClusterPlan, step: ApplyStep) -> bool:
-        """Return whether a dry run of this step tells the truth before the others are done."""
+        """Return whether a dry run of this step is accurate before the others have run."""
         return (
             step.action in ("create", "apply")
             and not (plan.early and step.ref.kind == POOL)

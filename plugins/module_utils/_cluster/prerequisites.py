@@ -23,7 +23,7 @@ PROGRAMS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
 
 @dataclass(frozen=True)
 class Distribution:
-    """What differs in a distribution from a cluster that kubeadm made."""
+    """The differences between a distribution and a kubeadm cluster."""
 
     name: str
     sign: str
@@ -85,7 +85,7 @@ def distribution_of(nodes: t.Sequence[Json]) -> Distribution:
 
 
 def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -> t.Iterator[Problem]:
-    """Yield what of a distribution the plan does not go with.
+    """Yield the conflicts between the plan and a distribution.
 
     :param values: the Helm values; None when nothing is installed.
     :param multus: whether the chart's Multus would be installed.
@@ -118,7 +118,7 @@ def network_problems(
     cilium: t.Iterable[Json],
     distribution: Distribution = USUAL,
 ) -> t.Iterator[Problem]:
-    """Yield what of the cluster's own network would keep rails from working.
+    """Yield the problems of the cluster's own network that prevent rails from working.
 
     :param sets: the cluster's DaemonSets.
     :param networks: names of the DaemonSets of networks that rails go with.
@@ -157,7 +157,7 @@ def network_problems(
 
 
 def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[Aggregate]) -> t.Iterator[Problem]:
-    """Yield the nodes whose Kubernetes address lies on a rail.
+    """Yield the nodes whose Kubernetes address is on a rail.
 
     :param prefixes: the plan's; none without a plan.
     """

@@ -26,7 +26,7 @@ def reporter(path: str | None) -> t.Callable[[str], None]:
 
 
 class Progress:
-    """Tells now and then how far it is and how long it takes, from what was measured so far."""
+    """Reports progress and the estimated remaining time at intervals."""
 
     def __init__(self, report: t.Callable[[str], None], total: int) -> None:
         self._report = report

@@ -40,7 +40,7 @@ except ImportError as missing:
     yaml = None
 
 ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
-"""What every module takes; the doc fragment _cluster describes it."""
+"""The options of every module; the doc fragment _cluster describes them."""
 NEEDS = [("kubernetes >= 31", KUBERNETES_ERROR)]
 """The library behind it, for `run_module`."""
 # Seconds to connect, and to answer what is served.

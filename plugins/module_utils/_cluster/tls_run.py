@@ -21,7 +21,7 @@ NEEDS = [*requirements.NEEDS, ("cryptography >= 41", tls.CRYPTOGRAPHY_ERROR)]
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
-    """Look at the Secret, and make and store a certificate where there is no good one."""
+    """Check the Secret, and make and store a certificate where it has no valid one."""
     params = module.params
     with Cluster(params) as cluster:
         found = cluster.one("v1", "Secret", params["name"], params["namespace"])

@@ -24,7 +24,7 @@ from .._validation import line
 
 @dataclass(frozen=True)
 class Network:
-    """What a pod on one node gets of one rail. `subnets` is empty where pods have no address (LID only)."""
+    """The planned network of a pod on one node and rail. `subnets` is empty where pods have no address (LID only)."""
 
     rail: str
     name: str
@@ -89,7 +89,7 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
 
 
 class Attached(t.NamedTuple):
-    """What a pod has of a rail, as Multus wrote it. `default`: it is the pod's first network, for all that it sends."""
+    """A pod's network of a rail, as Multus wrote it. `default`: it is the pod's first network, for all its traffic."""
 
     network: Network
     interface: str

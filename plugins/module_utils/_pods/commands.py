@@ -43,7 +43,7 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command in a pod ended: what it printed, its exit code, and what is wrong with it, if anything.
+    """The result of a command in a pod: its output, its exit code, and its problem, if any.
 
     `code` is None where it did not end in its time.
     """

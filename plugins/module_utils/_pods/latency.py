@@ -113,7 +113,7 @@ _NOT_YET = re.compile("onnect to |onnection refused")
 
 @dataclass(frozen=True)
 class LatencyOutcome:
-    """What came of a test: the latency, or the cause that there is none, or not a good one.
+    """The result of a test: the latency, or the cause of a missing or bad one.
 
     `skipped`: that is no fault of the rail or of the other end, so nothing was measured.
     """

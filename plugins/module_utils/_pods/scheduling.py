@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says whether a node takes pods of a kind, and if not, why: as the scheduler and the DaemonSet controller judge. Pure.
+"""Decides whether a node takes pods of a kind, as the scheduler and the DaemonSet controller do, and why not. Pure.
 
 Without resources: the scheduler itself reports these, in the pod that waits.
 """
@@ -17,7 +17,7 @@ from .._cluster.pod_state import nodes_named
 from .._fabric.labels import GATE_TAINT
 
 GATE: Json = {"key": GATE_TAINT["key"], "operator": "Exists", "effect": GATE_TAINT["effect"]}
-"""What lets our own tests onto a node that our gate keeps jobs off: they are what shows that it is well again."""
+"""The toleration of our own tests on a node that our gate keeps jobs off: they show when it is healthy again."""
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 # What the DaemonSet controller adds to each of its pods.
 _DAEMON: tuple[Json, ...] = tuple(

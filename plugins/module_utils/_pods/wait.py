@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far parts of a cluster are: Deployments, DaemonSets, Jobs, Spiderpool's coordinator. Pure.
+"""The rollout state of parts of a cluster: Deployments, DaemonSets, Jobs, Spiderpool's coordinator. Pure.
 
 A rollout has no time of its own: on a thousand nodes, two at a time, it takes hours. What counts is that it moves
 (`Patience`). Nodes that are down are named and not waited for.
@@ -33,7 +33,7 @@ SYNCED = "Synced"
 
 @dataclass(frozen=True)
 class RolloutPart:
-    """What is waited for. `namespace` is empty for what lives in none; `nodes` must each have a pod of a DaemonSet."""
+    """A part to wait for. `namespace` is empty for cluster-scoped parts; `nodes` must each have a DaemonSet's pod."""
 
     kind: str
     name: str
@@ -46,7 +46,7 @@ class RolloutPart:
 
 @dataclass(frozen=True)
 class RolloutState:
-    """How far a part is.
+    """The rollout state of a part.
 
     `steps` are numbers that grow while it moves, each under a key of its own; `behind` are the pods that keep it;
     `down` the nodes that it is not waited for on; `own` what is wrong with the part itself; `final` says that waiting

@@ -52,7 +52,7 @@ def api_lost(stderr: str) -> RdmaError | None:
 
 @dataclass
 class WaitOutcome:
-    """What came of waiting."""
+    """The result of waiting."""
 
     looks: tuple[RolloutState, ...] = ()
     seconds: float = 0.0
@@ -185,7 +185,7 @@ class Command:
 
     @property
     def rc(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit status; None while it runs."""
         return self._process.returncode
 
     def over(self, seconds: float = 0.1) -> bool:
