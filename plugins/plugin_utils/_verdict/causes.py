@@ -137,9 +137,17 @@ def explains(cause: Check, check: Check) -> bool:
         return bool(check.get("peers"))
     if name == "network_link" and cause["observed"] == "missing":
         return rank(follows) > rank(name)
-    if name == "object_state" and not str(cause["observed"]).startswith(("not there", "another one")):
+    return follows.startswith(_explained(name)) and (name != "object_state" or _object_explains(cause, check))
+
+
+def _object_explains(cause: Check, check: Check) -> bool:
+    """Return whether a missing object explains a check: pods of its rail, and what nodes offer by an SR-IOV policy."""
+    if not str(cause["observed"]).startswith(("not there", "another one")):
         return False
-    return follows.startswith(_explained(name))
+    planned = str(cause["planned"])
+    if check["id"].startswith("node_"):
+        return planned.startswith("Sriov")
+    return check["rail"] is None or check["rail"] in planned.replace("/", "-").split("-")
 
 
 def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:

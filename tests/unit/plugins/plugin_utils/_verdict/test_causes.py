@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, deviation, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import explains
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
@@ -86,6 +87,20 @@ def test_equal_causes_are_one_card_with_one_command():
     assert (card["hosts"], card["checks"], card["impact"]) == (["node1", "node2", "node3"], 3, "none")
     (card,) = judged(total=3, **rows)["causes"]
     assert card["command"] == "ansible-playbook railops.rdma.hosts --tags rail_network"
+
+
+@pytest.mark.parametrize(
+    ("missing", "check", "expected"),
+    [
+        ("SpiderIPPool fabric-rail1-v4-node1", "pod_network", True),
+        ("SpiderIPPool fabric-rail2-v4-node1", "pod_network", False),
+        ("SpiderIPPool fabric-rail1-v4-node1", "node_resources", False),
+        ("SriovNetworkNodePolicy spiderpool/fabric-rail1", "node_resources", True),
+    ],
+)
+def test_a_missing_object_explains_pods_of_its_rail_and_what_its_policy_offers(missing, check, expected):
+    cause = deviation("object_state", missing, "not there", "the object was deleted", "")
+    assert explains(cause, bad(check)) is expected
 
 
 def test_a_host_without_a_result_is_a_cause():
