@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says whose run takes the lease, and shows what it waits for."""
+"""Sets the run that acquires the lease, and shows its progress."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ with contextlib.suppress(KeyError):
 
 
 class ActionModule(ModuleAction):
-    """Give rail_audit the host plan, and keep its result where the verdict reads it."""
+    """Pass rail_audit the host plan, and keep its result where the verdict reads it."""
 
     def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options that the host plan gives, with the neighbors, and the namespace mode in the settings."""

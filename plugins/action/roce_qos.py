@@ -15,7 +15,7 @@ from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse
 
 
 class ActionModule(ModuleAction):
-    """Give roce_qos the rails' interfaces, the kind of network, and what the plan says of the switches."""
+    """Pass roce_qos the rails' interfaces, the kind of network, and the plan's settings of the switches."""
 
     _declared: t.Mapping[str, t.Any]
 

@@ -40,7 +40,7 @@ GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "rdma_netns": (("rdma_mode",), ()),
     "roce_qos": (("network", "rails", OUT), ("name", "interface")),
 }
-"""What each module gets of the host plan, and of a rail; the plan_dir of others is theirs to read."""
+"""The parts of the host plan and of a rail that each module gets; other modules read their plan_dir themselves."""
 OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
 """The options that are called otherwise than in the host plan."""
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a rendered Helm release runs, and what its parts read at their start. Pure.
+"""The workloads of a rendered Helm release, and the configuration that they read at their start. Pure.
 
 Spiderpool's controller, agents and device plugin read their ConfigMaps once, and the chart restarts none of them. A
 digest of what a part mounts, as an annotation of its pods, makes Kubernetes roll it when that changes, in one write.

@@ -43,7 +43,7 @@ HOST_KEYS = {
     "cables": "fabric_cables",
     "slot": "fabric_slot",
 }
-"""Which variable of a host gives which key of its node."""
+"""The variable of a host for each key of its node."""
 # Neither null, which means unset, nor the placeholder of an undefined or omitted value.
 PLAIN = (str, bool, int, float, list, dict)
 BATCH = re.compile(r"[1-9]\d*|[1-9]\d?%|100%")

@@ -17,7 +17,7 @@ from .results import READERS, judge
 from .stages import LATENCY, PERFTEST, STAGES, AcceptEvaluator, AcceptFleet, AcceptReport, Outcome, StepGroup
 
 PREFIX = "accept_"
-"""What the ids of acceptance begin with."""
+"""The prefix of acceptance's check IDs."""
 
 PAIRED = "netpipe"
 """The collective that knows two processes only: each host runs it with the next one, rail by rail."""
@@ -183,7 +183,7 @@ def _stage_checks(
 
 
 def fabric_checks(report: AcceptReport, judged: AcceptEvaluator) -> t.Iterator[Check]:
-    """Yield the checks of what is no single host's fault."""
+    """Yield the checks of failures without a single faulty host."""
     for finding in others(report.findings):
         where, cause, fix = described(finding, judged)
         planned = STAGES[str(report.failed)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one host has to do for tests between hosts, as rdma_probe takes it: worked out from the plan's host plans."""
+"""Computes a host's part of tests between hosts, as rdma_probe's options, from the plan's host plans."""
 
 from __future__ import annotations
 

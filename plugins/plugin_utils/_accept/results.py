@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What nccl-tests and NetPIPE print, and the transport that was really used. Pure.
+"""Parses the output of nccl-tests and NetPIPE, and the transport that they used. Pure.
 
 nccl-tests: `src/common.cu` and `src/util.cu` (versions 2.0 to 2.17; the columns differ, so they are read by the names
 in the header row). The transport: NCCL's own lines with NCCL_DEBUG=INFO and the subsystems INIT and NET (source of
@@ -81,7 +81,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True)
 class CollectiveResult:
-    """What one run of a benchmark over several nodes showed.
+    """The result of one run of a benchmark over several nodes.
 
     :param by_size: bus bandwidth in GB/s (10**9 bytes per second) by message size in bytes, the median of out-of-place
         and in-place.

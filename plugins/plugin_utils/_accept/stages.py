@@ -51,11 +51,11 @@ class AcceptFleet:
 
 @dataclass(frozen=True)
 class AcceptSettings:
-    """What passes, and what is run.
+    """The stages to run, and the limits to pass.
 
     :param stages: names of STAGES.
     :param collectives: what the stage `collective` runs: keys of results.READERS.
-    :param max_latency_us: microseconds; 0 asks for nothing, as with the following.
+    :param max_latency_us: microseconds; 0 sets no limit, as with the following.
     :param min_gbits: Gb/s of one rail with nothing else at work; `min_gbits_loaded` where that is more.
     :param min_gbits_loaded: Gb/s of each rail with all rails, or more than two hosts, at work.
     :param min_gbytes: GB/s of bus bandwidth of a collective.
@@ -72,11 +72,11 @@ class AcceptSettings:
 
 
 Outcome = dict[str, t.Any]
-"""What came of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`; `expected` in Gb/s."""
+"""The result of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`; `expected` in Gb/s."""
 
 
 class AcceptEvaluator:
-    """Says whether runs pass."""
+    """Judges whether runs pass."""
 
     def __init__(self, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> None:
         self._settings = settings
@@ -84,7 +84,7 @@ class AcceptEvaluator:
         self._floors: dict[tuple[str, int], float] = {}
 
     def learn(self, runs: t.Sequence[Run]) -> None:
-        """Take what pairs reach as the measure for pairs, once all of them have run."""
+        """Derive the minimum for pairs from the results of all pairs, once all of them have run."""
         values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
         if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
             best = values[len(values) * 3 // 4]
@@ -221,7 +221,7 @@ def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[lis
 
 
 class StepGroup(t.NamedTuple):
-    """What a group of hosts does in one step: units of rails one after the other, the rails of a unit at once."""
+    """The work of a group of hosts in one step: units of rails one after the other, the rails of a unit at once."""
 
     hosts: Names
     units: tuple[Names, ...]
@@ -229,7 +229,7 @@ class StepGroup(t.NamedTuple):
 
 @dataclass(frozen=True)
 class AcceptStep:
-    """What is run at once: groups that share no host."""
+    """Groups that run at once and share no host."""
 
     stage: str
     kind: str

@@ -182,7 +182,7 @@ class AcceptState:
         files.write_json(os.path.join(verify_dir, FILE), made)
 
     def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
-        """Return whether this one goes on: of the same plan and hosts, and left before its end."""
+        """Return whether this acceptance can continue: same plan and hosts, and interrupted before its end."""
         same = (self.digest, self.fleet) == (digest, fleet)
         return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
 

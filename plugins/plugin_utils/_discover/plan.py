@@ -25,7 +25,7 @@ _DEVICE: dict[str, t.Any] = {"name": INTERFACE, "pci": (None, PCI), "vf": bool, 
 _DEVICE |= {"nearest_gpus": [str], "ports": [_PORT]}
 INFO: dict[str, t.Any] = {"gpus": [{"pci": str, "index": int}], "devices": [_DEVICE], "default_interfaces": [str]}
 INFO |= {"lldp": (None, {INTERFACE: (None, {"is_switch": bool, "others": (None, [{"is_switch": bool}])})})}
-"""What of rdma_info's answer a proposal is made of."""
+"""The keys of rdma_info's result that a proposal uses."""
 
 
 @dataclass(frozen=True)

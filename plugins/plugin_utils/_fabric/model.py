@@ -56,7 +56,7 @@ class Prefix:
 
     @property
     def size(self) -> int:
-        """How many addresses it has, network and broadcast address included."""
+        """The number of its addresses, including network and broadcast address."""
         return 1 << (WIDTH[self.family] - self.length)
 
     @property
@@ -100,12 +100,12 @@ class Rail:
 
     @property
     def parent(self) -> str:
-        """What pods' interfaces and the host's address stand on: the interface, or that of its VLAN."""
+        """The lower device of pods' interfaces, with the host's address: the interface, or that of its VLAN."""
         return vlan_interface(self.interface, self.vlan)
 
 
 class Lossless(t.NamedTuple):
-    """What the site's switches have for lossless RoCE."""
+    """The settings of the site's switches for lossless RoCE."""
 
     priority: int
     """0 to 7."""
@@ -205,7 +205,7 @@ class Fabric:
     reserved: tuple[tuple[int, int, int], ...] = ()
     """(family, first, last), merged and sorted."""
     reserved_per_subnet: t.Mapping[str, int] | None = None
-    """How many addresses at the `first` and the `last` end of each subnet are reserved."""
+    """The number of reserved addresses at the `first` and the `last` end of each subnet."""
     group: str = DEFAULTS["group"]
     network: str = DEFAULTS["network"]
     """`roce` or `infiniband`."""
@@ -252,7 +252,7 @@ class Fabric:
 
     @property
     def backend(self) -> Backend:
-        """Who gives pods their addresses."""
+        """The IPAM backend."""
         return BACKENDS[self.ipam]
 
     @property

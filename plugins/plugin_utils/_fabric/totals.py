@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a plan comes to: prefixes that the rails lead to, pools, pod addresses of a node. Pure."""
+"""Totals of a plan: prefixes that the rails lead to, pools, pod addresses of a node. Pure."""
 
 from __future__ import annotations
 

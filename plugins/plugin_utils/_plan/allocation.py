@@ -29,7 +29,7 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Allocation:
-    """Who has which slot now, and what changed since the lock."""
+    """The slots of nodes, and the changes since the lock file."""
 
     nodes: tuple[Node, ...]
     retired: tuple[Retired, ...]

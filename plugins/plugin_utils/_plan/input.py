@@ -41,7 +41,7 @@ MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, IPOIB_CONNECTED_MTU, 204
 
 @dataclass(frozen=True)
 class Options:
-    """What governs one run of the planner but is no property of the fabric."""
+    """Options of one run of the planner that are no property of the fabric."""
 
     retire: tuple[str, ...] = ()
     release: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is declared of rails and zones, read and checked item by item."""
+"""Reads and validates the declared rails and zones, item by item."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ class Lock:
     """The content of plan.json."""
 
     fabric: Fabric
-    """What was frozen; everything else of it is default."""
+    """The frozen values; all others are defaults."""
     nodes: t.Mapping[str, Entry]
-    """Where a run was killed while it was writing, those of before that run."""
+    """After a run that was killed while writing, the nodes from before that run."""
 
 
 def freeze(fabric: Fabric) -> dict[str, t.Any]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who would be renumbered: the addresses of the locked plan beside those of the new one."""
+"""Finds renumbered nodes: compares the addresses of the locked plan with those of the new one."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def files(plan: FabricPlan) -> dict[str, str]:
 
 
 def problems(plan: FabricPlan) -> t.Iterator[Problem]:
-    """Yield pools that the API would not take, or not with the status that they will have."""
+    """Yield pools that the API would reject, now or with their later status."""
     last = (plan.fabric.reserved_per_subnet or {"last": 0})["last"]
     if last and (lengths := _lengths_without_end(plan)):
         text = f"nv-ipam cannot keep the last {last} addresses of IPv6 subnets of /{lengths[0]} from pods."

@@ -19,7 +19,7 @@ MAX_SUBNET_POOLS = 256
 
 
 Foreign = tuple[str, str, Prefix]
-"""Where the input names a network of others, whose plan has it, and the network."""
+"""An existing network: its place in the input, the plan that has it, and the network."""
 
 
 def check_space(check: Checker, fabric: Fabric) -> None:

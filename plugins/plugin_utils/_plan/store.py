@@ -33,7 +33,7 @@ STAGING = ".staging"
 
 
 class Change(t.NamedTuple):
-    """What a run would write: paths relative to the plan folder."""
+    """The files that a run would write: paths relative to the plan folder."""
 
     written: dict[str, str]
     removed: tuple[str, ...]

@@ -25,7 +25,7 @@ from .topology import kueue_topology, slurm_conf
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
-"""What Kubernetes calls a pod's first interface, the one of the cluster's own network."""
+"""Kubernetes' name of a pod's first interface, the one of the cluster's own network."""
 
 NO_MANAGEMENT = ("lo", "docker0", "virbr0")
 """Interfaces that no other host reaches: NCCL excludes them automatically only while nothing is set."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the report shows, as plain data: counted once, shown by `markdown` as text and by the page's script."""
+"""The report's content as plain data: counted once, shown by `markdown` as text and by the page's script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
 
 @dataclass(frozen=True)
 class ZoneFacts:
-    """What a zone has and what is left of it."""
+    """The capacity of a zone, used and free."""
 
     zone: Zone
     used: int
@@ -34,7 +34,7 @@ class ZoneFacts:
 
     @property
     def free(self) -> int:
-        """How many nodes still fit."""
+        """The number of free slots."""
         return self.zone.max_nodes - self.used - self.retired
 
 
@@ -66,7 +66,7 @@ class PlanReport:
 
     @property
     def free(self) -> int:
-        """How many nodes still fit, over all zones."""
+        """The number of free slots of all zones."""
         return sum(zone.free for zone in self.zones)
 
     @property

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which deviation of a rail is the cause of which others, and one card for each cause. Pure."""
+"""Finds the deviation of a rail that causes others, and makes one card for each cause. Pure."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where checks and results of hosts come in: known ids and rails, JSON's types, a measure. Pure.
+"""Validates checks and results of hosts: known IDs and rails, JSON's types, a size limit. Pure.
 
 What is nonsense in a host's answer is that host's error; the rest of it, and the other hosts, stay whole.
 """

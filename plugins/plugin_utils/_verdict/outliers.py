@@ -52,7 +52,7 @@ class FleetPorts:
         self._shared: dict[str, dict[Place, None]] = {}
 
     def add(self, host: str, facts: t.Mapping[str, t.Any]) -> None:
-        """Take what an audit found on a host: its facts `health` and `macs`; other facts and none at all are let be."""
+        """Add an audit's facts `health` and `macs` of a host; ignore other and missing facts."""
         for rail, mac in (facts.get("macs") or {}).items():
             first = self._macs.setdefault(str(mac).lower(), (host, rail))
             # Rails of one host may be VLANs of one port.
@@ -74,7 +74,7 @@ class FleetPorts:
                     self._values.setdefault((aspect, peers), {}).setdefault(value, []).append(place)
 
     def outliers(self) -> t.Iterator[tuple[str, Check]]:
-        """Yield the hosts that differ, each with its check; those that are like their peers have none."""
+        """Yield the hosts that differ from their peers, each with its check."""
         for mac, places in sorted(self._shared.items()):
             ordered = sorted(places)
             for place in ordered:

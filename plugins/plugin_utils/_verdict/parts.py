@@ -31,7 +31,7 @@ _SHAPE["errors"] = dict.fromkeys(KINDS, (None, str))
 
 
 class VerdictPart(t.NamedTuple):
-    """What one run found beside its hosts' results.
+    """The results of one run beside those of its hosts.
 
     :param folder: where its files are.
     :param hosts: those of its play, and `require` what it must not skip.

@@ -23,7 +23,7 @@ _LINKS = {
 
 
 class Phrase(t.NamedTuple):
-    """What is wrong, of one check and of several, and what the causes that are one card have in common."""
+    """The problem in words, for one check and for several, and the common part of the causes on one card."""
 
     one: str
     many: str

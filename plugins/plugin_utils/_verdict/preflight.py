@@ -62,17 +62,17 @@ class Trouble(t.NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it means for the run."""
+        """The consequence for the run."""
         return KINDS.get(self.key, BROKEN)
 
     @property
     def sentence(self) -> str:
-        """What is wrong, and what to do."""
+        """The problem and its fix."""
         return f"{self.text} {self.fix}".strip()
 
 
 class Place(t.NamedTuple):
-    """What a host shares with others by declaration."""
+    """A host's declared place, which it shares with other hosts."""
 
     zone: str
     interfaces: t.Mapping[str, str]
@@ -81,7 +81,7 @@ class Place(t.NamedTuple):
 
 @dataclass
 class Sorted:
-    """What becomes of the hosts of a run."""
+    """The hosts of a run by their treatment."""
 
     stop: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What repairs a deviation: the command to paste, what it disturbs, and the page that explains the check. Pure.
+"""Repairs of deviations: the command to paste, its impact, and the page that explains the check. Pure.
 
 A host's text never becomes a command: this table has the playbooks and tags that may repair each check.
 """
@@ -17,12 +17,12 @@ from ...module_utils._intervals import merge
 from .._report.equal import NUMBERED
 
 IMPACTS = ("none", "rail_restart", "drain", "reboot", "physical")
-"""What a repair disturbs, the least first."""
+"""Impacts of a repair, the smallest first."""
 RUNBOOK = "docs/reference/checks.md#{}"
 
 
 class Row(t.NamedTuple):
-    """What a run of a playbook with its tags disturbs, and the beginnings of the IDs whose deviation it repairs."""
+    """The impact of a playbook's run with its tags, and the prefixes of the check IDs that it repairs."""
 
     impact: str
     checks: tuple[str, ...]

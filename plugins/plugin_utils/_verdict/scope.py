@@ -4,7 +4,7 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""What an audit looks at on a host, and what it reports as left out. Pure."""
+"""The checks of an audit on a host, and those that it reports as skipped. Pure."""
 
 from __future__ import annotations
 
