@@ -88,7 +88,7 @@ def test_a_second_run_is_refused_and_the_one_after_a_kill_goes_on(controller: Co
         code, output = controller.run()
         assert code == 2
         assert f"Another run is under way: {found['holderIdentity']}" in output
-        assert "Wait until that run has ended, then run again." in output
+        assert "Wait until that run has ended and run again." in output
         assert leases(live)[controller.values["fabric_name"]]["renewTime"] > found["renewTime"]
     finally:
         first.send_signal(signal.SIGKILL)

@@ -398,7 +398,7 @@ def test_a_gated_node_recovers_by_itself(
         assert done.returncode == 0, done.stdout + done.stderr
         measured = json.loads((folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))["hosts"]
         assert {name: entry["rails"]["rail3"] for name, entry in measured.items()} == {
-            "node1": "deviation" if broken else "ok",
+            "node1": "affected" if broken else "ok",
             "node2": "deviation" if broken else "ok",
         }
         assert "pod_read_lat" not in {row["id"] for entry in measured.values() for row in entry["checks"]} or broken

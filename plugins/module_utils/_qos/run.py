@@ -86,6 +86,10 @@ class QosRun:
         for name, nic in self.nics.items():
             values = self.values[name] = nic.read()
             entry = self.recorded.get(name, {})
+            restored = name not in self.rails and (entry.get("original") or {}).get("pfc") is not None
+            if restored and values["backend"] is None:
+                problem = f"{name}: flow control cannot be read, and is to be restored: {values['problem']}."
+                raise RdmaError(problem, "Repair what it names, then run again. [qos_unreadable]", interface=name)
             if name in self.rails:
                 self.plans[name] = planning.plan_nic(self.policy, values)
                 if (limit := values.get("pfc_cap")) and len(self.policy.pfc) > limit:

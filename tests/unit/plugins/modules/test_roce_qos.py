@@ -317,6 +317,17 @@ def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dc
     assert not (root / SETTINGS).exists()
 
 
+def test_settings_that_cannot_be_read_are_not_forgotten(run_module, refused, root, dcb):
+    run_module()
+    dcb.absent = True
+    answer = refused(state="absent")
+    assert "ens1np0: flow control cannot be read" in answer["msg"]
+    assert (root / SETTINGS).exists()
+    dcb.absent = False
+    run_module(state="absent")
+    assert dcb.port("ens1np0")["pfc"] == 0
+
+
 def test_what_we_never_set_is_not_taken_back(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
     assert run_module(state="absent")["changed"] is False
