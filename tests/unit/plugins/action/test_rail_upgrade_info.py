@@ -95,7 +95,7 @@ def test_an_old_look_does_not_pass_for_a_new_one(site):
 
 def test_a_node_that_cannot_be_looked_at_is_not_begun(site):
     site.seen("node1", error="rail_audit: no python")
-    with pytest.raises(AnsibleActionFail, match=r"The check before the upgrade of node1 failed: .*no python.* unchanged"):
+    with pytest.raises(AnsibleActionFail, match=r"before the upgrade of node1 failed: .*no python.* unchanged"):
         site.run("begin", turn=["node1"])
     assert site.order(node1=DUE)["turns"] == [["node1"]]
 
