@@ -81,7 +81,7 @@ def test_few_tasks_reach_a_host(site):
     counts = Counter(
         task["host"]
         for task in site.tasks
-        if task["module"] and task["play"].startswith(("Look at the whole fleet", "Bring the hosts"))
+        if task["module"] and task["play"].startswith(("Check all hosts", "Apply the plan to the hosts"))
     )
     assert set(counts) == set(HOSTS)
     assert max(counts.values()) <= MOST_TASKS
@@ -289,10 +289,9 @@ def begun(fleet):
         start_new_session=True,
     )
     deadline = time.monotonic() + 300
-    while (
-        "Bring all rails to their state" not in fleet.tasks.read_text(encoding="utf-8") and time.monotonic() < deadline
-    ):
+    while "Apply all rails and confirm over a new connection" not in fleet.tasks.read_text(encoding="utf-8"):
         assert running.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.1)
     return running
 
