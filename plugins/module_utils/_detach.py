@@ -10,13 +10,11 @@ import os
 import typing as t
 
 
-def detach(work: t.Callable[[], object], keep: int | None = None) -> None:
+def detach(work: t.Callable[[], object]) -> None:
     """Do the work in a separate process, which outlives module and connection and has only what was imported.
 
     Every other open file becomes /dev/null under its own number. If it were closed, the kernel would reuse the number,
     and the owner of the old file would later close the new one.
-
-    :param keep: a file that stays open there, such as one that is locked.
     """
     if os.fork():
         return
@@ -26,7 +24,7 @@ def detach(work: t.Callable[[], object], keep: int | None = None) -> None:
             os._exit(0)
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
-        for number in {0, 1, 2, *map(int, os.listdir("/dev/fd"))} - {null, keep}:
+        for number in {0, 1, 2, *map(int, os.listdir("/dev/fd"))} - {null}:
             os.dup2(null, number)
         work()
     finally:

@@ -12,12 +12,11 @@ import time
 
 from ._errors import RdmaError
 
-# Variable of the environment: the run, then those that live on its controller.
+# Variable of the environment: the run, then the processes of Ansible on its controller where these are known.
 RUN = "RAILOPS_RUN"
 SECONDS = 60.0
 # A call has the file locked for an instant; who may read it can lock it for as long as he likes.
 TRIES, PAUSE = 100, 0.1
-SINCE = " since "
 
 
 def lock_held(holder: str) -> RdmaError:
@@ -28,7 +27,7 @@ def lock_held(holder: str) -> RdmaError:
 
 def acquire_host_lock(run: str, path: str = "") -> None:
     """Acquire or renew the host lock. Wait until another holder's lock expires; fail if that holder renews it."""
-    mine, *live = run.split("|")
+    mine, known, live = run.partition("|")
     seen = None
     try:
         # A network namespace is a host of its own.
@@ -41,7 +40,7 @@ def acquire_host_lock(run: str, path: str = "") -> None:
             _lock(file, path)
             other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns
             age = abs(time.time() - stamp / 1e9)
-            if other in ("", mine) or age >= SECONDS or (other not in live and _before(other, mine)):
+            if other in ("", mine) or age >= SECONDS or (known and _ended(other, mine, live)):
                 os.ftruncate(file, 0)
                 os.pwrite(file, mine.encode(), 0)
                 return
@@ -66,7 +65,7 @@ def _lock(file: int, path: str) -> None:
     )
 
 
-def _before(other: str, mine: str) -> bool:
-    """Whether a run began before ours on our controller, which knows that it is over."""
-    where = [name.partition(", process ")[0] for name in (other, mine)]
-    return where[0] == where[1] and other.rpartition(SINCE)[2] < mine.rpartition(SINCE)[2]
+def _ended(other: str, mine: str, live: str) -> bool:
+    """Whether a run of our controller has ended, by the processes that live there."""
+    (theirs, _mark, pid), (ours, _mark, _pid) = (name.partition(", process ") for name in (other, mine))
+    return theirs == ours and pid not in live.split(",")

@@ -229,7 +229,7 @@ def test_nvidias_network_operator(case: Case) -> None:
     case.playbook.values |= {"cluster_components": adopt, "rail_objects_nodes_required": False}
     case.playbook.values["rail_objects_wait_seconds"] = 0
     case.refused(
-        "the shared device plugin is adopted, and does not serve the plan by its resources: planned", "fabric_rail8"
+        "the shared device plugin is adopted, and does not fit the plan in its resources: planned", "fabric_rail8"
     )
     whole = {"rdmaSharedDevicePlugin": {"config": json.dumps({"configList": entries["configList"]})}}
     content = "application/merge-patch+json"

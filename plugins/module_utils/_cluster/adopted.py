@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requirements on adopted components: one table, REQUIREMENTS, compared row by row. Pure."""
+"""Requirements on adopted components, compared one by one. Pure."""
 
 from __future__ import annotations
 
-import operator
 import re
 import typing as t
 from dataclasses import dataclass, field
@@ -16,9 +15,17 @@ from .._fabric.labels import RESOURCE_PREFIX
 from .components import DEVICE_PLUGIN, KINDS, MULTUS, NV_IPAM, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, containers
 from .model import Json, below
 from .nodes import resource
-from .prerequisites import CONFIGURATIONS, PROGRAMS, USUAL
+from .prerequisites import CONFIGURATIONS, PLUGINS, USUAL
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
+# The first version that serves the plan, and the first one that does not any more.
+VERSIONS = {
+    SPIDERPOOL: ((1, 1), (2, 0)),
+    MULTUS: ((3, 7), (5, 0)),
+    SRIOV_OPERATOR: ((1, 2), (2, 0)),
+    DEVICE_PLUGIN: ((1, 3), (2, 0)),
+    NV_IPAM: ((0, 2), (1, 0)),
+}
 
 
 @dataclass(frozen=True)
@@ -39,12 +46,10 @@ class AdoptedPart:
     """Spiderpool's conf.yml."""
     plugin: t.Sequence[Json] | None = None
     """Entries of the device plugin's configuration."""
-    lacking: t.Sequence[str] = ()
-    """Fields of the plan's objects that the part's CRDs do not know."""
 
     @property
     def version(self) -> str:
-        """Return its version, if one of its workloads says it."""
+        """Return its version, if one of its workloads shows it."""
         return next((row.version for row in self.found if row.version), "")
 
     def paths(self) -> set[str]:
@@ -58,156 +63,95 @@ class AdoptedPart:
         return next((str(row.get("value")) for row in rows if row.get("name") == name and "value" in row), None)
 
     def namespaces(self) -> set[str]:
-        """Return where its workloads are."""
+        """Return the namespaces of its workloads."""
         return {str(row.body["metadata"].get("namespace")) for row in self.found if "metadata" in row.body}
 
 
-def _resources(entries: t.Iterable[Json]) -> list[str]:
-    return sorted({resource(row) for row in entries})
+class Requirement(t.NamedTuple):
+    """One requirement. A planned set has to be among what was found, another value has to be equal.
 
-
-def _among(planned: t.Any, seen: t.Any) -> bool:
-    return bool(set(planned) <= set(seen))
-
-
-def _between(planned: tuple[tuple[int, int], tuple[int, int]], seen: t.Any) -> bool:
-    """Whether a version is from the first to before the second; text without a version, as of operators, passes."""
-    told = _VERSION.match(str(seen))
-    return told is None or planned[0] <= (int(told[1]), int(told[2])) < planned[1]
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """One thing that an adopted part must be. `planned` None: the plan does not ask; `seen` `...`: it does not tell."""
-
-    part: str
-    what: str
-    planned: t.Callable[[PlannedParts], t.Any]
-    seen: t.Callable[[AdoptedPart], t.Any]
-    fix: str
-    good: t.Callable[[t.Any, t.Any], bool] = operator.eq
-
-
-def _version(part: str, first: tuple[int, int], before: tuple[int, int]) -> Requirement:
-    fix = f"Bring it to {first[0]}.{first[1]} or newer, below {before[0]}.{before[1]}."
-    return Requirement(part, "version", lambda plan: (first, before), lambda seen: seen.version or ..., fix, _between)
-
-
-def _chart(what: str, value: str, key: str, fixed: bool | None = None, unset: bool | None = None) -> Requirement:
-    """Return the row of a switch of Spiderpool's conf.yml: as the plan has it, or as it must be for any plan.
-
-    :param what: its name for people.
-    :param value: the chart's value behind it.
-    :param key: where conf.yml has it.
-    :param fixed: what it must be for any plan.
-    :param unset: what it is where conf.yml does not say it; None: that is not known.
+    `planned` None: the plan does not ask for it. `found` None: unknown, which is a difference; `...`: it passes.
     """
-    return Requirement(
-        SPIDERPOOL,
-        what,
-        lambda plan: fixed if fixed is not None else (below(plan.values, value) or None),
-        lambda seen: unset if below(seen.config, key) is None else below(seen.config, key),
-        f"Set {value} to {str(fixed is not False).lower()} in the values of its release.",
-    )
+
+    what: str
+    planned: t.Any
+    found: t.Any
+    fix: str
+
+    def met(self) -> bool:
+        """Return whether the component has it."""
+        if self.planned is None or self.found is ...:
+            return True
+        if isinstance(self.planned, set):
+            return self.found is not None and self.planned <= set(self.found)
+        return bool(self.planned == self.found)
 
 
-REQUIREMENTS = (
-    _version(SPIDERPOOL, (1, 1), (2, 0)),
-    _chart("IPv4", "ipam.enableIPv4", "enableIPv4"),
-    _chart("IPv6", "ipam.enableIPv6", "enableIPv6"),
-    _chart("SpiderSubnet", "ipam.spiderSubnet.enable", "enableSpiderSubnet", False),
-    Requirement(
-        SPIDERPOOL,
-        "SpiderMultusConfig",
-        lambda plan: "true",
-        lambda seen: seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"),
-        "Set multus.enableMultusConfig to true in the values of its release.",
-    ),
-    _chart("injection", "spiderpoolController.podResourceInject.enabled", "podResourceInject.enabled", unset=False),
-    Requirement(
-        SPIDERPOOL,
-        "namespaces of injection",
-        lambda plan: below(plan.values, "spiderpoolController.podResourceInject.namespacesInclude") or None,
-        lambda seen: below(seen.config, "podResourceInject.namespacesInclude") or ...,
-        "Add them to spiderpoolController.podResourceInject.namespacesInclude in the values of its release.",
-        _among,
-    ),
-    Requirement(
-        SPIDERPOOL,
-        "folder of CNI programs",
-        lambda plan: [plan.folders[PROGRAMS]],
-        lambda seen: seen.paths() or ...,
-        "Set global.cniBinHostPath in the values of its release.",
-        _among,
-    ),
-    _version(MULTUS, (3, 7), (5, 0)),
-    Requirement(
-        MULTUS,
-        "folder of CNI configurations",
-        lambda plan: [plan.folders[CONFIGURATIONS]],
-        lambda seen: seen.paths() or ...,
-        "Let its DaemonSet mount the folder that the container runtime reads.",
-        _among,
-    ),
-    _version(SRIOV_OPERATOR, (1, 2), (2, 0)),
-    Requirement(
-        SRIOV_OPERATOR,
-        "namespace",
-        lambda plan: {row["metadata"].get("namespace", "") for row in plan.policies},
-        lambda seen: seen.namespaces() or ...,
-        "The operator reads the policies of its own namespace alone: set fabric_namespace to it, and plan again.",
-        _among,
-    ),
-    Requirement(
-        SRIOV_OPERATOR,
-        "prefix of resources",
-        lambda plan: below(plan.values, "sriov.resourcePrefix") or RESOURCE_PREFIX,
-        lambda seen: seen.env("RESOURCE_PREFIX") or ...,
-        "Set fabric_resource_prefix to it, and plan again.",
-    ),
-    Requirement(
-        SRIOV_OPERATOR,
-        "fields of its policies",
-        lambda plan: [],
-        lambda seen: list(seen.lacking),
-        "Its CRDs are older than the plan: update the operator with its CRDs.",
-    ),
-    _version(DEVICE_PLUGIN, (1, 3), (2, 0)),
-    Requirement(
-        DEVICE_PLUGIN,
-        "resources",
-        lambda plan: _resources(below(plan.values, "rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()),
-        lambda seen: None if seen.plugin is None else _resources(seen.plugin),
-        "Add the plan's entries (cluster/values.yaml, configList) to its configuration, and restart it.",
-        _among,
-    ),
-    _version(NV_IPAM, (0, 2), (1, 0)),
-)
+def _version(part: str, found: str) -> Requirement:
+    first, before = VERSIONS[part]
+    told = _VERSION.match(found)
+    # Text without a version, as of operators, passes.
+    good = told is None or first <= (int(told[1]), int(told[2])) < before
+    low, high = (f"{major}.{minor}" for major, minor in (first, before))
+    fix = f"Bring it to {low} or newer, below {high}."
+    return Requirement("version", f"{low} to before {high}", ... if good else found, fix)
+
+
+def _chart(what: str, value: str, planned: bool | None, found: bool | None) -> Requirement:
+    """Return the requirement on a switch of Spiderpool's conf.yml, with the chart's value behind it."""
+    return Requirement(what, planned, found, f"Set {value} to {str(planned).lower()} in the values of its release.")
+
+
+def requirements(part: str, plan: PlannedParts, seen: AdoptedPart) -> t.Iterator[Requirement]:
+    """Yield the requirements on a component."""
+    values, config = plan.values, seen.config
+    if part in VERSIONS:
+        yield _version(part, seen.version)
+    if part == SPIDERPOOL:
+        for family in ("IPv4", "IPv6"):
+            value = f"ipam.enable{family}"
+            yield _chart(family, value, below(values, value) or None, config.get(f"enable{family}"))
+        yield _chart("SpiderSubnet", "ipam.spiderSubnet.enable", False, config.get("enableSpiderSubnet"))
+        fix = "Set multus.enableMultusConfig to true in the values of its release."
+        yield Requirement("SpiderMultusConfig", "true", seen.env("SPIDERPOOL_MULTUS_CONFIG_ENABLED"), fix)
+        value = "spiderpoolController.podResourceInject.enabled"
+        enabled = below(config, "podResourceInject.enabled") or False
+        yield _chart("injection", value, below(values, value) or None, enabled)
+        value = "spiderpoolController.podResourceInject.namespacesInclude"
+        spaces = below(config, "podResourceInject.namespacesInclude") or ...
+        fix = f"Add them to {value} in the values of its release."
+        yield Requirement("namespaces of injection", set(below(values, value) or ()), spaces, fix)
+        fix = "Set global.cniBinHostPath in the values of its release."
+        yield Requirement("folder of CNI plugins", {plan.folders[PLUGINS]}, seen.paths() or ..., fix)
+    elif part == MULTUS:
+        fix = "Let its DaemonSet mount the folder that the container runtime reads."
+        yield Requirement("folder of CNI configurations", {plan.folders[CONFIGURATIONS]}, seen.paths() or ..., fix)
+    elif part == SRIOV_OPERATOR:
+        wanted = {row["metadata"].get("namespace", "") for row in plan.policies}
+        fix = "The operator only reads the policies of its own namespace: set fabric_namespace to it, and plan again."
+        yield Requirement("namespace", wanted, seen.namespaces() or ..., fix)
+        prefix = below(values, "sriov.resourcePrefix") or RESOURCE_PREFIX
+        fix = "Set fabric_resource_prefix to it, and plan again."
+        yield Requirement("prefix of resources", prefix, seen.env("RESOURCE_PREFIX") or ..., fix)
+    elif part == DEVICE_PLUGIN:
+        entries = below(values, "rdma.rdmaSharedDevicePlugin.deviceConfig.configList") or ()
+        have = None if seen.plugin is None else set(map(resource, seen.plugin))
+        fix = "Add the plan's entries (cluster/values.yaml, configList) to its configuration, and restart it."
+        yield Requirement("resources", set(map(resource, entries)), have, fix)
 
 
 def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterator[Problem]:
-    """Yield the unmet requirements of an adopted component, row by row."""
-    for row in REQUIREMENTS:
-        if row.part != part:
-            continue
-        want, have = row.planned(planned), row.seen(seen)
-        if want is None or have is ... or (have is not None and row.good(want, have)):
-            continue
-        text = "unknown" if have is None else shown(have)
-        yield Problem(
-            f"cluster_components.{part}",
-            f"{KINDS[part].title} is adopted, and does not serve the plan by its {row.what}: planned {shown(want)}, "
-            f"found {text}.",
-            f"{row.fix} [adopted]",
-        )
+    """Yield the unmet requirements of an adopted component."""
+    for row in requirements(part, planned, seen):
+        if not row.met():
+            text = "unknown" if row.found is None else shown(row.found)
+            problem = f"{KINDS[part].title} is adopted, and does not fit the plan in its {row.what}: planned "
+            problem += f"{shown(row.planned)}, found {text}."
+            yield Problem(f"cluster_components.{part}", problem, f"{row.fix} [adopted]")
 
 
 def shown(value: t.Any) -> str:
-    """Return a value of the table for a person."""
-    if isinstance(value, tuple):
-        return " to before ".join(".".join(str(number) for number in version) for version in value)
+    """Return a required value for a person."""
     if isinstance(value, (list, set)):
-        return ", ".join(sorted(str(item) for item in value)) or "none"
-    if isinstance(value, bool) or value is None:
-        return "unset" if value is None else str(value).lower()
-    return str(value)
+        return ", ".join(sorted(map(str, value))) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

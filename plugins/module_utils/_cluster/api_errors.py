@@ -110,8 +110,9 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
         fix = "The webhook is down: wait until spiderpool-controller is ready, then run again. [webhook_down]"
     elif "field not declared in schema" in said:
         fix = (
-            "The CRDs are older than the plan. Apply the chart's CRDs (role spiderpool) and run again. [crds_outdated]"
+            "The CRDs are older than the plan. Apply the chart's CRDs (role spiderpool), or update an adopted operator "
         )
+        fix += "with its CRDs, and run again. [crds_outdated]"
     elif code == 404:
         fix = "Make the namespace first (role railops.rdma.spiderpool), then run again. [namespace_missing]"
     elif code in (0, 429) or code >= 500:

@@ -17,7 +17,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
-from .._fabric.labels import CONFIG, NETWORK, POLICY, SRIOV
+from .._fabric.labels import CONFIG, NETWORK, SRIOV
 from .._fabric.lock import LOCK, read_lock
 from . import components, networks, source
 from .adopted import AdoptedPart, PlannedParts, differences
@@ -26,7 +26,7 @@ from .calico import patches
 from .client import Cluster
 from .compare import applied
 from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, Release
-from .crds import API, SortedCrds, schema_of, sort, undeclared
+from .crds import API, SortedCrds, sort
 from .model import Json, below
 from .prerequisites import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 
@@ -250,13 +250,7 @@ class ComponentDiscovery:
             with contextlib.suppress(ValueError, TypeError, AttributeError):
                 read: t.Any = json.loads(given) if isinstance(given, str) else given
                 return AdoptedPart(rows, plugin=read.get("configList") or [])
-        lacking: set[str] = set()
-        if part == SRIOV_OPERATOR and PROOFS[part] in self.crds:
-            versions = {row["name"]: row for row in self.crds[PROOFS[part]]["spec"]["versions"]}
-            known = versions.get(SRIOV.partition("/")[2])
-            schema = schema_of(known) if known else {}
-            lacking = {name for policy in self.policies for name in undeclared({"spec": policy["spec"]}, schema)}
-        return AdoptedPart(rows, lacking=sorted(f"{POLICY} {name}" for name in lacking))
+        return AdoptedPart(rows)
 
 
 def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:

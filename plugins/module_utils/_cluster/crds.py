@@ -99,39 +99,19 @@ def schema_of(version: Json) -> Json:
     return schema if schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
 
 
-def _below(schema: Json, name: str) -> Json | None:
-    """Return the schema of a field; None when it is not declared."""
-    if schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema:
-        return {"x-kubernetes-preserve-unknown-fields": True}
-    return t.cast("Json | None", (schema.get("properties") or {}).get(name))
-
-
 def _missing(wanted: Json, have: Json, place: str) -> t.Iterator[str]:
+    """Yield the fields that a schema lacks."""
+    if have.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    known = have.get("properties") or {}
     for name, below in (wanted.get("properties") or {}).items():
         # Every object has these, whether or not a schema says so.
         if not place and name in ("apiVersion", "kind", "metadata"):
             continue
         path = f"{place}.{name}" if place else name
-        there = _below(have, name)
-        if there is None:
+        if name in known:
+            yield from _missing(below, known[name], path)
+        elif "additionalProperties" not in have:
             yield path
-        else:
-            yield from _missing(below, there, path)
     if "items" in wanted:
-        open_ = have.get("x-kubernetes-preserve-unknown-fields")
-        yield from _missing(wanted["items"], have if open_ else have.get("items") or {}, f"{place}[]")
-
-
-def undeclared(value: t.Any, schema: Json, place: str = "") -> t.Iterator[str]:
-    """Yield the fields of an object that a schema does not know."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            path = f"{place}.{name}" if place else name
-            below = _below(schema, name)
-            if below is None:
-                yield path
-            else:
-                yield from undeclared(item, below, path)
-    elif isinstance(value, list):
-        for item in value:
-            yield from undeclared(item, schema.get("items") or schema, f"{place}[]")
+        yield from _missing(wanted["items"], have.get("items") or {}, f"{place}[]")

@@ -5,19 +5,15 @@
 """On the controller: one run at a time on a fabric, by a Lease that a process of the run renews and releases.
 
 The process ends with the run, however that ends. A lease without a renewal for 60 s is free. Without a reachable
-cluster, host locks exclude other runs (`_host_lock`), and the process shows later runs of this controller which runs
-live.
+cluster, host locks exclude other runs (`_host_lock`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import os
 import select
-import stat
-import tempfile
 import time
 import typing as t
 from datetime import datetime, timezone
@@ -26,7 +22,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._detach import detach
 from .._errors import RdmaError
-from .._host_lock import SECONDS, SINCE, lock_held
+from .._host_lock import SECONDS, lock_held
 from . import requirements
 from .api_errors import NotFound, VersionConflict
 from .client import Cluster
@@ -56,7 +52,7 @@ class Lease:
         self._ref = Ref.to(API, "Lease", name, namespace)
         self._holder = holder
 
-    def take(self, report: t.Callable[[str], None]) -> bool:
+    def acquire(self, report: t.Callable[[str], None]) -> bool:
         """Acquire the lease; wait until another run's lease expires. Return whether this run did not hold it before.
 
         :raises RdmaError: the other run renewed it meanwhile.
@@ -92,7 +88,7 @@ class Lease:
             with contextlib.suppress(VersionConflict):
                 self._write(found)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let the next run begin at once."""
         found, spec = self._read()
         if found and spec.get("holderIdentity") == self._holder:
@@ -125,96 +121,59 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if module.check_mode:
         return result
     pid = params["run"]["pid"]
-    handle, holder, live = registered(params["run"]["user"], pid)
+    holder = f"{params['run']['user']}, process {pid}"
     place = (params["namespace"], params["fabric"], holder)
-    # An earlier part of the run has a process already, which renews nothing where the API was away then.
-    alone = handle is not None
-    try:
-        if params["cluster"]:
-            alone |= _take(params, place, reporter(params["progress_file"]))
-            result["lease"] = True
-    except RdmaError as exc:
-        # The playbook repairs hosts also while the API is down, or denies leases to this user.
-        if "code" not in exc.facts:
-            raise
-        result["warnings"] += [f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}"]
-    if alone:
-        detach(lambda: keep(params, place if result["lease"] else None, pid), handle)
-    return {**result, "run": "" if result["lease"] else "|".join([holder, *live])}
+    if params["cluster"]:
+        try:
+            # An earlier part of the run has a process already, unless the API was away then.
+            if acquire(params, place, reporter(params["progress_file"])):
+                detach(lambda: keep(params, place, pid))
+            return {**result, "lease": True}
+        except RdmaError as exc:
+            # The playbook repairs hosts also while the API is down, or denies leases to this user.
+            if "code" not in exc.facts:
+                raise
+            result["warnings"].append(f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}")
+    return {**result, "run": "|".join([holder, *live_runs()])}
 
 
-def registered(user: str, pid: int) -> tuple[int | None, str, list[str]]:
-    """Write down that a run lives on this controller: the kernel lets go of the file's lock with the run's process.
-
-    :return: the locked file, None where an earlier call did that; the run's name; the names of the others that live.
-    """
-    folder = _own_folder()
-    live = {}
-    door = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        for name in os.listdir(folder):
-            path = os.path.join(folder, name)
-            with open(path, encoding="utf-8") as stream:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(path)
-                except BlockingIOError:
-                    live[name] = stream.read()
-        mine = live.pop(str(pid), "")
-        if mine:
-            return None, mine, [*live.values()]
-        mine = f"{user}, process {pid}{SINCE}{_now()}"
-        handle = os.open(os.path.join(folder, str(pid)), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        os.write(handle, mine.encode())
-        return handle, mine, [*live.values()]
-    finally:
-        os.close(door)
-
-
-def _own_folder() -> str:
-    """Return this user's folder for temporary files; where others made one of its name, the first of another name."""
-    usual = os.path.join(tempfile.gettempdir(), f"railops-rdma-{os.getuid()}")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(usual, 0o700)
-    mine = [path for path in (usual, *sorted(glob.glob(f"{usual}-*"))) if _private(path)]
-    return mine[0] if mine else tempfile.mkdtemp(prefix=f"{os.path.basename(usual)}-")
-
-
-def _private(path: str) -> bool:
-    found = os.lstat(path)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+def live_runs() -> list[str]:
+    """Return the process IDs of Ansible on this controller, comma-separated; nothing where no /proc shows them."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(path, "rb") as stream:
+            if b"ansible" in stream.read():
+                found.append(path.split("/")[2])
+    return [",".join(found)] if found else []
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _take(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
+def acquire(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
+    """Acquire the lease; return whether this run did not hold it before."""
     if requirements.KUBERNETES_ERROR:
         text = "The Python library kubernetes is not there."
         raise RdmaError(text, "Install it for the controller. [kubernetes_missing]", code=0)
     with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)
-        now = lease.take(report)
+        now = lease.acquire(report)
         # What the process will need is imported by now: the files that it comes from go with the module.
         with contextlib.suppress(RdmaError):
             lease.renew()
         return now
 
 
-def keep(params: t.Mapping[str, t.Any], place: Place | None, pid: int) -> None:
-    """Renew the lease as long as the run lives, then give it back: the work of the run's own process."""
+def keep(params: t.Mapping[str, t.Any], place: Place, pid: int) -> None:
+    """Renew the lease as long as the run lives, then release it: the work of the run's own process."""
     over = False
     while not over:
         over = ended(pid, RENEW_SECONDS)
-        if place is None:
-            continue
         with contextlib.suppress(RdmaError), Cluster(params, retry_seconds=RENEW_SECONDS) as cluster:
             lease = Lease(cluster, *place)
             if over:
-                lease.give_back()
+                lease.release()
             else:
                 lease.renew()
 
@@ -222,19 +181,12 @@ def keep(params: t.Mapping[str, t.Any], place: Place | None, pid: int) -> None:
 def ended(pid: int, seconds: float) -> bool:
     """Wait for a process; return whether it has ended."""
     try:
-        handle = os.pidfd_open(pid)
+        with open(os.pidfd_open(pid), "rb", buffering=0) as handle:
+            return bool(select.select([handle], [], [], seconds)[0])
     except ProcessLookupError:
         return True
     except (AttributeError, OSError):  # not Linux, or an old one
         time.sleep(seconds)
-        return _gone(pid)
-    try:
-        return bool(select.select([handle], [], [], seconds)[0])
-    finally:
-        os.close(handle)
-
-
-def _gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except OSError as exc:

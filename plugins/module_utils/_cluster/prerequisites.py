@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ground that a plan comes to: the distribution, the cluster's own network, the addresses of its nodes. Pure."""
+"""The prerequisites of a plan: the distribution, the cluster's own network, the addresses of its nodes. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .model import Json
 from .nodes import listed, lost_nodes
 
 CILIUM = ("cilium", "rke2-cilium")
-PROGRAMS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
-"""Helm values, below `global`: the folders of a node's CNI programs and configurations."""
+PLUGINS, CONFIGURATIONS = "cniBinHostPath", "cniConfHostPath"
+"""Helm values, below `global`: the folders of a node's CNI plugins and configurations."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Distribution:
     """DaemonSets of its own networks."""
     built_in: bool = False
     """Its network runs without a DaemonSet."""
-    programs: str = "/opt/cni/bin"
+    plugins: str = "/opt/cni/bin"
     configurations: str = "/etc/cni/net.d"
     own_multus: str = ""
     """Why the chart's Multus does not work there."""
@@ -41,7 +41,7 @@ class Distribution:
     @property
     def folders(self) -> dict[str, str]:
         """Return the Helm values of its folders."""
-        return {PROGRAMS: self.programs, CONFIGURATIONS: self.configurations}
+        return {PLUGINS: self.plugins, CONFIGURATIONS: self.configurations}
 
 
 USUAL = Distribution("Kubernetes", "")
@@ -63,7 +63,7 @@ DISTRIBUTIONS = (
         "k3s",
         r"\+k3s\d",
         built_in=True,
-        programs="/var/lib/rancher/k3s/data/cni",
+        plugins="/var/lib/rancher/k3s/data/cni",
         configurations="/var/lib/rancher/k3s/agent/etc/cni/net.d",
         own_multus="the chart's Multus writes /etc/cni/net.d into its configuration, where k3s has none",
     ),

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.adopted import (
-    REQUIREMENTS,
     AdoptedPart,
     PlannedParts,
     differences,
+    requirements,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
     KINDS,
@@ -28,7 +28,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components i
     value_changes,
     workloads_found,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort, undeclared
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort
 
 OURS = Release(ours=True, there=True)
 
@@ -215,28 +215,27 @@ def spoil(seen, what):
             seen.config["podResourceInject"]["enabled"] = False
         case "namespaces of injection":
             seen.config["podResourceInject"]["namespacesInclude"] = ["default"]
-        case "folder of CNI programs" | "folder of CNI configurations":
+        case "folder of CNI plugins" | "folder of CNI configurations":
             pod["volumes"] = [{"hostPath": {"path": "/elsewhere"}}]
         case "namespace":
             seen.found[0].body["metadata"]["namespace"] = "sriov-network-operator"
         case "prefix of resources":
             pod["containers"][0]["env"][1]["value"] = "nvidia.com"
-        case "fields of its policies":
-            return AdoptedPart(seen.found, lacking=["SriovNetworkNodePolicy spec.mtu"])
         case "resources":
             return AdoptedPart(seen.found, plugin=[{"resourceName": "other"}])
     return seen
 
 
-@pytest.mark.parametrize("row", REQUIREMENTS, ids=lambda row: f"{row.part}: {row.what}")
-def test_each_row_of_the_table_is_compared(row):
-    planned = PlannedParts({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
-    assert list(differences(row.part, planned, good(row.part))) == []
-    (problem,) = differences(row.part, planned, spoil(good(row.part), row.what))
-    assert (
-        f"{KINDS[row.part].title} is adopted, and does not serve the plan by its {row.what}: planned "
-        in problem.problem
-    )
+PLANNED = PlannedParts({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
+
+
+@pytest.mark.parametrize(
+    ("part", "row"), [(part, row) for part in KINDS for row in requirements(part, PLANNED, good(part))]
+)
+def test_each_requirement_is_compared(part, row):
+    assert list(differences(part, PLANNED, good(part))) == []
+    (problem,) = differences(part, PLANNED, spoil(good(part), row.what))
+    assert f"{KINDS[part].title} is adopted, and does not fit the plan in its {row.what}: planned " in problem.problem
     assert problem.fix == f"{row.fix} [adopted]"
 
 
@@ -333,9 +332,3 @@ def test_fields_are_compared_down_to_lists_and_open_schemas():
     assert list(lacks(wanted, have)) == []
     have["spec"]["versions"][0]["name"] = "v1beta1"
     assert list(lacks(wanted, have)) == ["version v1"]
-
-
-def test_fields_of_a_policy_that_a_schema_does_not_know():
-    schema = {"properties": {"spec": {"properties": {"nicSelector": {"properties": {"pfNames": {"items": {}}}}}}}}
-    policy = {"spec": {"nicSelector": {"pfNames": ["a"], "netFilter": "x"}, "mtu": 1}}
-    assert sorted(undeclared(policy, schema)) == ["spec.mtu", "spec.nicSelector.netFilter"]

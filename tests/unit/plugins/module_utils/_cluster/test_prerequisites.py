@@ -104,13 +104,13 @@ def test_k3s_needs_no_daemonset_and_its_own_folders_and_multus():
     k3s = named("k3s")
     assert problems([], distribution=k3s) == []
     folders, multus = unsuited(k3s, {}, multus=True)
-    programs, configurations = k3s.programs, k3s.configurations
+    plugins, configurations = k3s.plugins, k3s.configurations
     assert folders.fix == (
-        f"Set spiderpool_values: {{global: {{cniBinHostPath: {programs}, cniConfHostPath: {configurations}}}}}."
+        f"Set spiderpool_values: {{global: {{cniBinHostPath: {plugins}, cniConfHostPath: {configurations}}}}}."
         " [cni_folders]"
     )
     assert multus.fix.endswith("set cluster_components: {multus: adopt}. [multus_conflict]")
-    values = {"global": {"cniBinHostPath": programs, "cniConfHostPath": configurations}}
+    values = {"global": {"cniBinHostPath": plugins, "cniConfHostPath": configurations}}
     assert list(unsuited(k3s, values, multus=False)) == []
     assert list(unsuited(k3s, None, multus=False)) == [], (
         "with an adopted Spiderpool the table of parts compares folders"
