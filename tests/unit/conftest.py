@@ -36,7 +36,8 @@ def pytest_sessionfinish(session, exitstatus):
         return
     whole = [config.invocation_params.dir / path for path in config.args] == [Path(__file__).parent]
     # The slow ones return nothing that the others do not.
-    whole = whole and not config.option.keyword and config.option.markexpr in ("", "not slow")
+    whole = whole and not config.option.collectonly and not config.option.keyword
+    whole = whole and config.option.markexpr in ("", "not slow")
     if whole and exitstatus == 0 and (found := missing()):
         # The command of all checks shows lines that begin so.
         print("", *(f"ERROR RETURN of {row}" for row in found), sep="\n")
