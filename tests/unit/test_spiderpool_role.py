@@ -466,7 +466,7 @@ def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: P
     argv = ["ansible-playbook", "-i", str(inventory), str(play)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "Give Calico back" not in done.stdout
+    assert "Restore Calico's setting" not in done.stdout
     said = " ".join((done.stdout + done.stderr).split())
     assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in said
     assert "node1 may have rails" not in said
