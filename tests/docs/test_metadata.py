@@ -61,17 +61,6 @@ def test_module_defaults_give_them_the_plan(by, tmp_path):
     assert [text for text in said if "/nowhere/at/all" not in text] == []
 
 
-def test_every_example_on_a_host_becomes_root():
-    lacking = []
-    for name in sorted(GROUPS["hosts"]):
-        text = (CHECKOUT / f"plugins/modules/{name}.py").read_text(encoding="utf-8")
-        examples = yaml.safe_load(text.partition('EXAMPLES = r"""')[2].partition('"""')[0])
-        assert examples, name
-        tasks = [task for entry in examples for task in entry.get("tasks", [entry])]
-        lacking += [f"{name}: {task['name']}" for task in tasks if not task.get("become")]
-    assert lacking == []
-
-
 def test_roles_name_only_platforms_that_were_seen():
     """The support matrix lists the others as not tested."""
     found = [known.load(path)["galaxy_info"]["platforms"] for path in sorted(CHECKOUT.glob("roles/*/meta/main.yml"))]

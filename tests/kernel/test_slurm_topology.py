@@ -128,11 +128,3 @@ def test_slurm_takes_leaves_inside_of_a_fabric(tmp_path):
         for n in (1, 2, 3, 4)
     ]
     checked(tmp_path, raw_of(rails=rails(2)), nodes)
-
-
-def test_slurm_takes_ten_thousand_nodes(tmp_path):
-    zones = [
-        {"name": f"su{n}", "group": f"su{n}", "supernets": [f"10.{n}.0.0/16"], "max_nodes": 512} for n in range(20)
-    ]
-    nodes = [{"host": f"node{n}", "groups": [f"su{n // 500}"]} for n in range(10000)]
-    checked(tmp_path, raw_of(supernets=None, max_nodes=None, rails=rails(2), zones=zones), nodes)

@@ -128,7 +128,3 @@ def test_ports_of_one_function_are_all_told_and_partitions_are_not(tmp_path):
     netdev(tmp_path, "ib0.8001", parent="ib0")
     netdev(tmp_path, "ib0", phys_port_name="")
     assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["ib0", "ib1"]
-
-
-def test_no_such_function(tmp_path):
-    assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == []

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 import subprocess
@@ -36,17 +35,6 @@ def plan(tmp_path):
         return {**returned("ippool_plan", done), "plan_warnings": warnings}
 
     return plan
-
-
-def test_the_first_run_changes_and_the_second_does_not(plan, tmp_path):
-    first, second = plan(), plan()
-
-    assert (first["changed"], second["changed"]) == (True, False)
-    assert first["plan_dir"] == str(tmp_path / "plan/fabric")
-    assert first["digest"] == second["digest"] == json.loads((tmp_path / "plan/fabric/plan.json").read_text())["digest"]
-    assert first["summary"]["added"] == ["node1", "node2"]
-    assert second["summary"]["added"] == []
-    assert "diff" not in first
 
 
 def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
@@ -86,23 +74,6 @@ def test_the_diff_of_a_large_fleet_has_equal_nodes_once_and_no_equal_lines(plan)
         assert len([line for line in after if " mtu 9000 " in line]) == changed
         assert not set(before) & set(after)
         assert ("node[2-7,9-150]: as node1, each with its own slot and addresses" in after) is not whole
-
-
-def test_a_node_that_is_retired_and_not_known_is_a_warning(plan):
-    assert [text for text in plan(retire=["node7"])["plan_warnings"] if "node7" in text]
-
-
-def test_options_of_rails_zones_and_nodes_may_be_left_out(plan):
-    result = plan(
-        supernets=[],
-        zones=[{"name": "su1", "supernets": ["10.1.0.0/16"], "leaves": ["l1", "l2"]}],
-        nodes=[{"host": "a", "groups": ["su1"], "interfaces": {"rail2": "0000:1a:00.0"}, "slot": 3}],
-        inject={"value": "rdma"},
-        gateway=-2,
-        node_prefix={"ipv4": 28},
-    )
-
-    assert result["summary"]["zones"] == [{"name": "su1", "nodes": 1, "retired": 0, "slots": 8, "free": 7}]
 
 
 def test_the_role_is_made_of_the_options_and_their_choices_are_what_there_is():

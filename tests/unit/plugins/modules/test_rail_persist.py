@@ -95,13 +95,6 @@ def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):
     assert "etc/netplan/zz-railops-ens1np0.yaml" not in tree(root)
 
 
-def test_a_changed_mode_is_a_change(run_module, root):
-    run_module()
-    (root / "etc/netplan/zz-railops-ens1np0.yaml").chmod(0o644)
-    assert run_module()["changed"] is True
-    assert tree(root)["etc/netplan/zz-railops-ens1np0.yaml"][1] == 0o600
-
-
 def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
     (root / "etc/netplan/50-cloud-init.yaml").unlink()
     (root / "etc/network").mkdir()

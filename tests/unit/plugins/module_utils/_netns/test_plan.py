@@ -61,12 +61,6 @@ def test_the_command_line_is_read():
     assert [item.mode for item in found] == ["exclusive", "shared"]
 
 
-def test_namespaces_in_the_way_make_a_reboot_not_a_failure():
-    plan = plan_netns(EXCLUSIVE, loaded(namespaces=3))
-    assert (plan.live, plan.changed) == ("busy", True)
-    assert "3 other network namespaces exist (EBUSY)" in plan.reboot_reasons[0]
-
-
 @pytest.mark.parametrize(
     ("have", "problem", "fix"),
     [
@@ -100,11 +94,6 @@ def test_what_no_reboot_can_mend_blocks_and_changes_nothing(have, problem, fix):
 def test_a_built_in_ib_core_that_the_command_line_sets_is_fine():
     have = loaded(builtin=True, current="exclusive", arguments=(Setting("/proc/cmdline", 0, "exclusive"),))
     assert plan_netns(EXCLUSIVE, have).blocker is None
-
-
-def test_absent_on_a_host_without_rdma_is_no_failure():
-    plan = plan_netns(NetnsOptions(), NetnsCurrent(support=Support.ABSENT))
-    assert (plan.blocker, plan.changed) == (None, False)
 
 
 def test_a_mode_that_somebody_set_by_hand_has_a_cause_and_needs_no_reboot():

@@ -144,58 +144,7 @@ def test_besides_there_are_sysctls_without_dad_and_the_protocols_name(manager):
     assert all(persist.owned(path) for path in found)
 
 
-def test_the_exclusion_rules_are_in_the_first_rails_file_alone():
-    more = {"policy": "default_route"}
-    networkd = files("networkd", **more)
-    assert networkd["/etc/systemd/network/0-railops-ens1np0.network"].text.count("InvertRule=yes") == 2
-    assert "InvertRule" not in networkd["/etc/systemd/network/0-railops-ens2np0.7.network"].text
-    netplan = files("netplan", **more)
-    extra = netplan["/etc/systemd/network/10-netplan-ens1np0.network.d/90-railops.conf"].text
-    assert ("RoutingPolicyRule", {"Priority": "2000", "Table": "254", "To": "192.0.2.0/24", "InvertRule": "yes"}) in (
-        sections(extra)
-    )
-
-
-@pytest.mark.parametrize("path", ["/etc/netplan/50-cloud-init.yaml", "/etc/sysctl.d/99-sysctl.conf", "/etc/passwd"])
-def test_nobody_elses_file_is_ours(path):
-    assert not persist.owned(path)
-
-
 TAGGED = [{**RAIL1, "vlan": 101}]
-
-
-def test_a_rail_in_a_vlan_is_one_file_for_netplan():
-    made = files("netplan", rails=TAGGED, sysctls={})
-    data = yaml.safe_load(made["/etc/netplan/zz-railops-ens1np0.yaml"].text)["network"]
-    assert "addresses" not in data["ethernets"]["ens1np0"]
-    assert data["ethernets"]["ens1np0"]["link-local"] == []
-    tagged = data["vlans"]["ens1np0.101"]
-    assert (tagged["id"], tagged["link"], tagged["mtu"]) == (101, "ens1np0", RAIL1["mtu"])
-    assert tagged["addresses"] == ["192.0.2.2/27", "2001:db8:1::2/64"]
-    assert {rule["table"] for rule in tagged["routing-policy"]} == {1001}
-
-
-def test_networkd_makes_the_vlan_and_gives_the_port_no_address():
-    made = files("networkd", rails=TAGGED, sysctls={})
-    assert "Kind=vlan" in made["/etc/systemd/network/0-railops-ens1np0.101.netdev"].text
-    port = made["/etc/systemd/network/0-railops-ens1np0.network"].text
-    assert port.endswith("IgnoreCarrierLoss=yes\nLinkLocalAddressing=no\nVLAN=ens1np0.101\n")
-    assert "Address=192.0.2.2/27" in made["/etc/systemd/network/0-railops-ens1np0.101.network"].text
-    assert all(persist.owned(path) for path in made)
-
-
-def test_networkmanager_has_a_profile_for_the_vlan_and_one_for_the_port():
-    made = files("networkmanager", rails=TAGGED, sysctls={})
-    folder = "/etc/NetworkManager/system-connections"
-    tagged, port = (made[f"{folder}/railops-{name}.nmconnection"].text for name in ("ens1np0.101", "ens1np0"))
-    assert "type=vlan" in tagged
-    assert "[vlan]\nflags=1\nid=101\nparent=ens1np0\n" in tagged
-    assert port.count("method=disabled") == 2
-
-
-def test_no_address_detection_is_for_the_interface_of_the_vlan():
-    text = files("networkd", rails=TAGGED, sysctls={})["/etc/sysctl.d/90-railops-rails.conf"].text
-    assert "net/ipv6/conf/ens1np0.101/accept_dad = 0" in text
 
 
 @pytest.mark.parametrize("manager", persist.MANAGERS)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import newest, wanted_node
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import newest
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods import checks as looks
 from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import Network, PodNode
-from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import commands
 from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import inside_checks as looks_inside
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import profile_of
 
@@ -272,12 +271,6 @@ def test_a_device_of_its_own_belongs_to_its_interface():
     assert bad(looks_inside(own, pod(), printed(rdma=rows[:1]))) == [("pod_rdma", "rail2")]
 
 
-def test_only_what_is_planned_is_asked():
-    assert set(commands(node())) == {"links", "rdma", "gids", "rules4", "routes4"}
-    assert set(commands(node(gateways=()))) == {"links", "rdma", "gids"}
-    assert set(commands(node(kind="sriov", subnets=("fd00::/64",)))) == {"links", "rdma", "rules6", "routes6"}
-
-
 def test_the_newest_pod_that_stays_counts():
     def made(name, age, **more):
         meta = {"name": name, "namespace": "ml", "creationTimestamp": f"2026-01-01T00:00:0{age}Z", **more}
@@ -285,12 +278,6 @@ def test_the_newest_pod_that_stays_counts():
 
     old, new, going = made("a", 1), made("b", 2), made("c", 3, deletionTimestamp="x")
     assert newest([new, going, old])["node1"]["metadata"]["name"] == "b"
-
-
-def test_a_pod_that_waits_for_its_only_node_is_that_node_s():
-    terms = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node3"]}]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    assert wanted_node({"spec": {"affinity": affinity}}) == "node3"
 
 
 def row(name="fabric-rail1", **more):

@@ -68,11 +68,6 @@ def test_what_is_printed_means(log, code, server, latency_us, cause):
         assert outcome.fix
 
 
-def test_a_result_counts_only_when_the_program_ended_well():
-    outcome = latency.read(PAIR, CommandResult(printed("read_lat_client"), 1), CommandResult(), LIMIT)
-    assert (outcome.latency_us, bool(outcome.cause)) == (None, True)
-
-
 @pytest.mark.parametrize(
     ("client", "server", "cause"),
     [
@@ -103,12 +98,6 @@ def test_a_failure_with_a_node_that_went_down_is_not_measured():
     good = latency.LatencyOutcome(PAIR, 2.0)
     assert latency.excused(good, {"node2"}) is good
     assert latency.excused(lost, {"node3"}) is lost
-
-
-def test_a_client_looks_again_for_a_server_that_is_not_there_yet():
-    assert latency.too_early(CommandResult(printed("read_lat_no_server"), 1))
-    assert not latency.too_early(CommandResult(printed("read_lat_lost"), 1))
-    assert not latency.too_early(CommandResult(printed("read_lat_client"), 0))
 
 
 def test_the_threshold_is_that_of_hosts():

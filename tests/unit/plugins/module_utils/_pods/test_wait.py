@@ -10,7 +10,6 @@ import types
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import lost_nodes
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
 from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
@@ -143,13 +142,6 @@ class TestNodesThatAreDown:
         found = look(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
         assert found.own.text == "pod c-x was placed on node8, which is down"
         assert "delete pod c-x --force" in found.own.fix
-
-    def test_which_are_down(self):
-        rows = [
-            {"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status}]}}
-            for name, status in (("a", "True"), ("b", "False"), ("c", "Unknown"))
-        ]
-        assert lost_nodes([*rows, {"metadata": {"name": "d"}}]) == {"b", "c"}
 
     def test_the_newest_revision_is_the_owner_s(self):
         def revision(number, uid, label):

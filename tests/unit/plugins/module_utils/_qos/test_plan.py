@@ -11,7 +11,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import diff
 from ansible_collections.railops.rdma.plugins.module_utils._qos.policy import (
     QosPolicy,
     make_policy,
-    switch_values,
     warnings_of,
 )
 
@@ -117,25 +116,12 @@ def test_what_is_written(values, operations):
     assert list(plan_nic(make_policy(GUIDE), settled(**values)).operations) == operations
 
 
-def test_without_congestion_control_the_priority_is_switched_off():
-    policy = make_policy({**GUIDE, "ecn": False})
-    plan = plan_nic(policy, settled(ecn_np=[4, 5], ecn_rp=[5], traffic_class=160))
-    assert list(plan.operations) == [("ecn_np", [4]), ("ecn_rp", [])]
-
-
 def test_what_did_not_come_to_be():
     plan = plan_nic(make_policy(GUIDE), FRESH)
     assert differences(plan, settled(dcbx="firmware")) == {}
     assert differences(plan, settled(pfc=[])) == {"pfc": ([5], [])}
     assert "dscp_map" in differences(plan, settled(dscp_map=[[40, 0], [48, 6]]))
     assert differences(plan, settled(dscp_map=[[0, 0], [40, 5], [48, 6]])) == {}
-
-
-def test_the_switch_gets_the_same_values():
-    values = switch_values(make_policy({"priority": 3, "dscp": 26, "cnp_priority": 6}))
-    assert values["dscp_to_priority"] == {"26": 3, "48": 6}
-    assert values["pfc_priorities"] == values["ecn_priorities"] == [3]
-    assert "DSCP 26 to priority 3" in values["text"]
 
 
 def test_notifications_on_a_paused_priority_are_pointed_out():

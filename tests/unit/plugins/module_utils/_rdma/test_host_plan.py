@@ -64,20 +64,6 @@ def test_a_module_that_the_kernel_does_not_have_is_told_with_its_remedy():
     assert "linux-modules-extra" in plan.problems[0].fix
 
 
-def test_a_renamed_card_waits_for_the_reboot():
-    plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens27np0", PCI)))
-    assert plan.files == {LINK: link_text("rail1", PCI, "ens1np0", "name")}
-    assert plan.reboot_reasons == [f"the interface at {PCI} is ens27np0 and becomes ens1np0 when the host starts"]
-    assert statuses(plan)["rdma_name", "rail1"] == "deviation"
-
-
-def test_after_the_reboot_it_is_done():
-    files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens1np0", PCI), files=files))
-    assert (plan.changed, plan.reboot_reasons) == (False, [])
-    assert statuses(plan)["rdma_name", "rail1"] == "ok"
-
-
 def test_a_name_that_another_card_has_is_refused():
     plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens27np0", PCI), Netdev("ens1np0", "0000:03:00.0")))
     assert "belongs to the interface at 0000:03:00.0" in plan.problems[0].problem
@@ -103,14 +89,6 @@ def test_the_file_of_a_rail_that_is_gone_is_removed():
     plan = plan_host(RdmaOptions(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
     assert plan.files == {f"{LINK_FOLDER}/05-railops-rail9.link": None}
     assert plan.drop_names == [("enp9", "ens9np0")]
-
-
-def test_absent_takes_back_what_present_wrote():
-    files = {LINK: link_text("rail1", PCI, "ens1np0", "name")}
-    plan = plan_host(RdmaOptions(present=False), have(Netdev("ens1np0", PCI), files=files))
-    assert plan.files == {LINK: None, MODULES_FILE: None}
-    assert "ens1np0" in plan.reboot_reasons[0]
-    assert plan_host(RdmaOptions(present=False), have(files={})).changed is False
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,6 @@ def test_a_software_device_is_found_by_its_parent(tmp_path):
     assert device["ports"][0]["active_mtu"] == 4096
 
 
-def test_representors_and_partitions_are_not_the_ports_interface(host, tmp_path):
-    sysfs = host("one-switch-each")
-    real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
-    for name, file, content in (("aaa0", "phys_port_name", "pf0vf1"), ("aaa1", "parent", "ib0")):
-        machines.put(tmp_path, f"{real}/net/{name}/{file}", f"{content}\n")
-        machines.Path(sysfs.path(f"/sys/class/net/{name}")).symlink_to(sysfs.path(f"{real}/net/{name}"))
-    assert read_info(sysfs)["devices"][0]["ports"][0]["netdev"] == "ens1np0"
-
-
 def test_two_ports_of_one_function_are_told_apart(host, tmp_path):
     sysfs = host("one-switch-each")
     real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")

@@ -82,15 +82,6 @@ def test_dual_stack_uses_the_same_slot_and_offsets():
 # --- corners ----------------------------------------------------------------------------------------------------------
 
 
-def test_ipv6_beside_ipv4_takes_the_gateway_at_ipv4s_offset():
-    made = plan(shared(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last", host_addresses="end"), hosts(2))
-
-    assert made.address("node1", 1, 4)["gateway"] == "172.17.1.254"
-    assert made.address("node1", 1, 6)["gateway"] == "fd00:0:0:1::fe"
-    assert made.address("node1", 1, 6)["address"] == "fd00:0:0:1::c9"
-    assert pods(made, 1, 0, 6) == ["fd00:0:0:1::1-fd00:0:0:1::c8"]
-
-
 @pytest.mark.parametrize(
     ("gateway", "switch", "node", "first_pod"),
     [
@@ -110,24 +101,6 @@ def test_gateway(gateway, switch, node, first_pod):
     assert pods(made, 1)[0].startswith(first_pod + "-")
 
 
-def test_gateway_in_the_middle_splits_the_pods():
-    assert pods(plan(exclusive(gateway=10)), 1) == ["172.17.0.2-172.17.0.9", "172.17.0.11-172.17.0.30"]
-
-
-@pytest.mark.parametrize(("family", "supernet", "length"), [(4, "10.0.0.0/24", 31), (6, "fd00::/112", 127)])
-def test_links_of_two_addresses(family, supernet, length):
-    raw = exclusive(
-        network="infiniband", attachment="ib-sriov", supernets=[supernet], node_prefix={f"ipv{family}": length}
-    )
-    made = plan(raw, hosts(8))
-
-    first = made.address("node1", 1, family)
-    assert first["gateway"].endswith((".0", "::"))
-    assert first["address"].endswith((".1", "::1"))
-    assert first["subnet"].endswith(f"/{length}")
-    assert pods(made, 1, 0, family) == []
-
-
 def test_reserved_addresses_move_the_node_and_split_the_pods():
     made = plan(exclusive(reserved=["172.17.0.2-172.17.0.3", "172.17.0.10"]), hosts(2))
 
@@ -135,24 +108,6 @@ def test_reserved_addresses_move_the_node_and_split_the_pods():
     assert pods(made, 1) == ["172.17.0.5-172.17.0.9", "172.17.0.11-172.17.0.30"]
     assert made.address("node2", 1)["address"] == "172.17.0.34"
     assert any("27 of 28" in text or "25 of 28" in text for text in made.plan.warnings)
-
-
-def test_reserved_addresses_in_a_shared_rail_are_skipped_by_the_nodes_too():
-    raw = shared(gateway="last", host_addresses="end", reserved=["172.17.1.252-172.17.1.253"])
-    made = plan(raw, hosts(53))
-
-    assert made.address("node53", 1)["address"] == "172.17.1.251"
-    assert made.address("node53", 2)["address"] == "172.17.2.253"
-
-
-def test_flat_gives_the_rails_disjoint_parts_of_one_subnet():
-    raw = exclusive(mode="flat", network="infiniband", attachment="ipoib", gateway="none", rails=rails(3), max_nodes=4)
-    raw["supernets"] = ["10.9.0.0/24"]
-    made = plan(raw, hosts(4))
-
-    assert [made.address("node1", rail)["address"] for rail in (1, 2, 3)] == ["10.9.0.1", "10.9.0.64", "10.9.0.128"]
-    assert {made.address("node4", rail)["subnet"] for rail in (1, 2, 3)} == {"10.9.0.0/24"}
-    assert pods(made, 3) == ["10.9.0.132-10.9.0.191"]
 
 
 def test_lid_only_has_rails_and_no_addresses():
@@ -244,3 +199,12 @@ def test_both_ends_of_each_subnet_are_kept_free(raw, host, pods):
     lock = locks.parse_lock(made.lock, "plan.json")
     assert build_blocks(lock.fabric) == made.plan.blocks
     assert plan({**raw, "reserved_per_subnet": {"first": 0}}, hosts(2)).lock == plan(raw, hosts(2)).lock
+
+
+def test_ipv6_beside_ipv4_takes_the_gateway_at_ipv4s_offset():
+    made = plan(shared(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last", host_addresses="end"), hosts(2))
+
+    assert made.address("node1", 1, 4)["gateway"] == "172.17.1.254"
+    assert made.address("node1", 1, 6)["gateway"] == "fd00:0:0:1::fe"
+    assert made.address("node1", 1, 6)["address"] == "fd00:0:0:1::c9"
+    assert pods(made, 1, 0, 6) == ["fd00:0:0:1::1-fd00:0:0:1::c8"]

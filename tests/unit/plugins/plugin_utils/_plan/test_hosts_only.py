@@ -10,17 +10,11 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
 
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.diff import View, diff_of, summary_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.store import Change
-from ansible_collections.railops.rdma.tests.unit import plan_checker
-from ansible_collections.railops.rdma.tests.unit.fabric_samples import example
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
-from ansible_collections.railops.rdma.tests.unit.random_fabrics import SETTINGS, hosts_only
 
 PODS = re.compile(r"(?i)\bpods?\b|pools?\b|spiderpool|_pods?\b|pod_")
 FULL = {"attachment": "none", "node_prefix": 31, "gateway": "last"}
@@ -97,12 +91,6 @@ def test_links_of_three_tiers_are_nvidias():
     assert made.slice("a")["rdma_prefixes"] == ["10.0.0.0/8"]
 
 
-def test_a_pod_of_three_tiers_may_be_a_fabric_of_its_own():
-    made = nvidia([f"10.{(rail << 5) + 31}.0.0/16" for rail in range(8)], {"z": two_tiers(63, 127)})
-
-    assert links(made, "z")[7] == ("10.255.63.254/31", "10.255.63.254", "10.255.63.255")
-
-
 def test_links_of_ipv6_are_nvidias():
     nets = [f"fd02:0:{rail:x}00::/40" for rail in range(8)]
     places = {"a": (0, 0), "b": (0, 255), "c": (63, 127)}
@@ -170,25 +158,6 @@ def test_a_plan_has_no_file_and_no_word_of_pods(raw, count):
     assert "rdma_mode" not in made.slice("node2")
 
 
-def test_a_run_warns_of_nothing(tmp_path):
-    nodes = [*hosts(2), {"host": "node3", "interfaces": {"rail1": "eth100"}}]
-    result = run({**exclusive(**FULL), "plan_dir": str(tmp_path)}, nodes, check_mode=False)
-
-    assert result["plan_warnings"] == []
-    assert sorted(path.name for path in (tmp_path / "fabric").iterdir() if path.is_dir()) == [
-        "hosts",
-        "switch",
-        "workload",
-    ]
-
-
-def test_the_example_is_planned_without_a_word_of_pods():
-    made = plan(*example("hosts-only"))
-
-    assert links(made, "node2")[0] == ("172.16.0.2/31", "172.16.0.2", "172.16.0.3")
-    assert (made.plan.warnings, words_of_pods(made.files)) == ((), [])
-
-
 def test_a_fabric_can_lose_its_pods_and_keeps_its_addresses():
     before = plan(exclusive(), hosts(3))
     after = plan(exclusive(attachment="none"), hosts(3), before.lock)
@@ -208,18 +177,3 @@ def test_infiniband_without_addresses_needs_no_mode_and_has_no_words_of_subnets(
     for path, text in read.items():
         assert not re.search(r"(?i)subnet|supernet|\bflat\b|\bpools?\b|pod address", text), path
     assert made.lock == plan({**raw, "mode": "flat"}, hosts(2)).lock
-
-
-@given(hosts_only())
-@settings(max_examples=60, **SETTINGS)
-def test_random_fabrics_of_hosts_are_right(case):
-    raw, nodes = case
-    try:
-        made = plan(raw, nodes, report=False)
-    except InputError as exc:
-        made, refusal = None, str(exc)
-    if made is None:
-        assert words_of_pods({"refusal": refusal}) == []
-        return
-    assert plan_checker.check(made.files, mode=raw["mode"], reserved=raw["reserved"], foreign=[]) == []
-    assert words_of_pods(made.files) == []

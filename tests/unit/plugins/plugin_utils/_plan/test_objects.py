@@ -13,7 +13,6 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import short_name
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.names import (
     inject_value,
     interfaces_of,
@@ -25,7 +24,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.text import block
 from ansible_collections.railops.rdma.tests.admission.admission import check
 from ansible_collections.railops.rdma.tests.admission.mutate import mutate
-from ansible_collections.railops.rdma.tests.unit import plan_checker
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INJECT,
     OTHER,
@@ -37,7 +35,6 @@ from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     rails,
     raw_of,
 )
-from ansible_collections.railops.rdma.tests.unit.fabrics import plan as planned
 from ansible_collections.railops.rdma.tests.unit.schemas import server
 from ansible_collections.railops.rdma.tests.unit.stored import check_device_config, server_fields_removed
 
@@ -126,14 +123,6 @@ def test_admission_takes_every_object(sample, rendered):
 
 
 @pytest.mark.parametrize("sample", ALL)
-def test_no_address_is_wrong_or_given_twice(sample):
-    raw, names = SAMPLES[sample]
-    nodes = [node if isinstance(node, dict) else {"host": node} for node in names]
-    files, kept = planned(raw, nodes, report=False).files, (raw.get("reserved", []), raw.get("existing_networks", []))
-    assert plan_checker.check(files, mode=raw["mode"], reserved=kept[0], foreign=kept[1]) == []
-
-
-@pytest.mark.parametrize("sample", ALL)
 def test_objects_are_in_the_servers_normal_form(sample, rendered):
     for obj in rendered(sample)[2]:
         assert server_fields_removed(mutate(obj)) == obj
@@ -216,49 +205,6 @@ def test_helm_values_fit_the_attachment(sample, rendered):
         else:
             named.add(body.get("resourceName") or body["rdmaResourceName"])
     assert named == {f"{plan.fabric.resource_prefix}/{resource}" for resource in resources}
-
-
-@pytest.mark.parametrize("sample", ALL)
-def test_nothing_depends_on_the_order_of_the_inventory(sample, rendered):
-    raw, nodes = SAMPLES[sample]
-    files = rendered(sample)[1]
-    assert render_cluster(plan_of(raw, nodes)) == files
-    pinned = [
-        {**(node if isinstance(node, dict) else {"host": node, "groups": []}), "slot": slot}
-        for slot, node in enumerate(nodes)
-    ]
-    if not raw.get("zones"):
-        assert render_cluster(plan_of(raw, list(reversed(pinned)))) == render_cluster(plan_of(raw, pinned))
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param({}, id="the-guides"),
-        pytest.param({"node_prefix": 24}, id="a-whole-24"),
-        pytest.param({"node_prefix": 23}, id="larger-than-a-24"),
-        pytest.param({"node_prefix": 29, "subnet_offset": 3}, id="rails-share-a-24"),
-        pytest.param({"node_prefix": 30, "pods_per_node": 1, "gateway": "none"}, id="one-address"),
-        pytest.param({"gateway": "none"}, id="no-gateway"),
-        pytest.param({"gateway": 7}, id="the-gateway-parts-the-pods"),
-        pytest.param({"reserved": ["172.17.0.70", "172.17.0.128/28", "172.17.2.3"]}, id="reserved-cuts"),
-        pytest.param({"supernets": ["172.17.0.0/16", "fd00::/40"]}, id="dual-stack"),
-        pytest.param({"name": "f" * 40}, id="long-names"),
-    ],
-)
-def test_pools_of_one_shape_are_those_of_their_slots(more):
-    nodes = [{"host": f"node{number}"} for number in (1, 2, 4, 5, 8)]
-    nodes += [{"host": "a.dotted.name"}, {"host": "n" * 46}]
-    made = plan_of(raw_of(max_nodes=16, **more), nodes)
-    pools = of(list(yaml.safe_load_all(render_cluster(made)["ippools.yaml"])), "SpiderIPPool")
-    wanted = [
-        (node.name, [range_text(block.family, span) for span in part], str(block.subnet(node.slot)))
-        for block in made.blocks
-        for node in made.nodes
-        for part in block.pools(node.slot)
-    ]
-
-    assert [(pool["spec"]["nodeName"][0], pool["spec"]["ips"], pool["spec"]["subnet"]) for pool in pools] == wanted
 
 
 def test_the_guides_shared_pool(rendered):

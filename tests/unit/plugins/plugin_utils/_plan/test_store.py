@@ -82,25 +82,6 @@ def test_the_layout_is_the_contracts(tmp_path):
     assert set(lock) == {"format", "digest", "files", "frozen", "nodes"}
 
 
-def test_two_folders_of_the_same_input_are_byte_identical_and_name_no_path(tmp_path):
-    make(tmp_path / "one")
-    make(tmp_path / "two")
-
-    assert tree(tmp_path / "one") == tree(tmp_path / "two")
-    assert str(tmp_path).encode() not in b"".join(tree(tmp_path / "one").values())
-
-
-def test_only_what_differs_is_replaced(tmp_path):
-    make(tmp_path, 3)
-    old = {path: os.stat(tmp_path / path).st_ino for path in tree(tmp_path)}
-
-    make(tmp_path, 4)
-
-    kept = {path for path, inode in old.items() if os.stat(tmp_path / path).st_ino == inode}
-    assert {"fabric/hosts/node1.json", "fabric/hosts/node2.json", "fabric/hosts/node3.json"} <= kept
-    assert "fabric/plan.json" not in kept
-
-
 def test_stale_files_go_and_strangers_stay(tmp_path):
     make(tmp_path, 3)
     folder = tmp_path / "fabric"

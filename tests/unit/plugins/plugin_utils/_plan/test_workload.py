@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import InputE
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import NAMES
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import node_labels
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import device_config, node_resources
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, label_value, topology_labels
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.topology import hostlist, topology_labels
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import (
     INFINIBAND,
@@ -118,25 +118,6 @@ def values(text):
     return found
 
 
-@pytest.mark.parametrize("sample", EACH)
-def test_the_grammar_of_environment_files(sample):
-    files = made_of(sample)[1]
-    for name in ENV:
-        assert values(files[name]).keys() <= {
-            "NCCL_IB_HCA",
-            "NCCL_SOCKET_IFNAME",
-            "NCCL_IB_ROCE_VERSION_NUM",
-            "NCCL_IB_ADDR_FAMILY",
-            "NCCL_IB_ADDR_RANGE",
-            "NCCL_IB_TC",
-            "NCCL_CROSS_NIC",
-            "UCX_NET_DEVICES",
-            "UCX_IB_TRAFFIC_CLASS",
-            "UCX_IB_ROCE_LOCAL_SUBNET",
-            "UCX_IB_ROCE_REACHABILITY_MODE",
-        }
-
-
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "busybox"])
 def test_shells_read_them_alike(shell, tmp_path):
     program = shutil.which(shell)
@@ -195,13 +176,6 @@ def test_devices_are_named_only_where_they_are_sure():
         text = render_workload(plan_of(raw, nodes))["nccl-pods.env"]
         assert "NCCL_IB_HCA" not in values(text)
         assert why in text
-
-
-def test_traffic_class_is_the_one_that_the_switches_know():
-    files = render_workload(plan_of(raw_of(lossless={"priority": 3, "dscp": 26}), names(1)))
-    assert values(files["nccl-pods.env"])["NCCL_IB_TC"] == "106"
-    assert values(files["ucx-hosts.env"])["UCX_IB_TRAFFIC_CLASS"] == "106"
-    assert "NCCL_IB_TC" not in values(render_workload(plan_of(raw_of(), names(1)))["nccl-pods.env"])
 
 
 @pytest.mark.parametrize(
@@ -280,23 +254,6 @@ def test_labels_are_labels(sample):
     assert sorted(labeled) == (sorted(node.name for node in plan.nodes) if plan.fabric.zoned or leaves else [])
 
 
-def test_nodes_with_the_same_labels_are_together():
-    leaf = "fabric.railops.io/leaf-rail"
-    assert node_labels(made_of("cables")[0]) == [
-        {"labels": {f"{leaf}1": "leaf1", f"{leaf}2": "leaf2"}, "nodes": ["node1", "node2"]},
-        {"labels": {f"{leaf}1": "leaf3", f"{leaf}2": "leaf4"}, "nodes": ["node3", "node4"]},
-    ]
-    (group,) = node_labels(made_of("sriov")[0])
-    assert group == {"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": names(3)}
-
-
-def test_values_of_labels():
-    assert label_value("su1-leaf1") == "su1-leaf1"
-    odd = [label_value(name) for name in ("su1 leaf (a)", "su1 leaf [a]", "é", "-", "x" * 100)]
-    assert len(set(odd)) == len(odd)
-    assert odd[0].startswith("su1-leaf-a-")
-
-
 def expanded(text):
     """Expand a hostlist, by another way than it is written."""
     found = []
@@ -373,3 +330,13 @@ def test_the_training_operator_takes_the_mpijob_of_the_docs():
     shown = (env.CHECKOUT / "docs/guides/acceptance.md").read_text(encoding="utf-8").partition("kind: MPIJob")
     body = yaml.safe_load("".join(shown[:2]).rpartition("```yaml\n")[2] + shown[2].partition("```")[0])
     assert server(crd)(body) == []
+
+
+def test_nodes_with_the_same_labels_are_together():
+    leaf = "fabric.railops.io/leaf-rail"
+    assert node_labels(made_of("cables")[0]) == [
+        {"labels": {f"{leaf}1": "leaf1", f"{leaf}2": "leaf2"}, "nodes": ["node1", "node2"]},
+        {"labels": {f"{leaf}1": "leaf3", f"{leaf}2": "leaf4"}, "nodes": ["node3", "node4"]},
+    ]
+    (group,) = node_labels(made_of("sriov")[0])
+    assert group == {"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": names(3)}
