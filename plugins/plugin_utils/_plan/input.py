@@ -29,12 +29,16 @@ PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}
 MAX_BLOCK = 1 << 24
 MAX_PODS = 1_000_000
-MOST_BASE = 2**31 - 1
 BASES = {"table_base": "table", "rule_base": "priority", "metric_base": "metric"}
 """Options, and what each numbers."""
-BOOLEANS = tuple(name for name, option in OPTIONS.items() if isinstance(option.get("default"), bool))
+BOOLEANS = tuple(name for name, option in OPTIONS.items() if option["type"] == "bool")
 # Of a port of a ConnectX card (NVIDIA DOCA documentation, SR-IOV; ConnectX-7 release notes); some firmware has fewer.
 MOST_VFS = 127
+RANGES = {
+    **dict.fromkeys(BASES, (0, 2**31 - 1)),
+    **{"subnet_offset": (0, MAX_BLOCK), "vfs": (1, MOST_VFS), "hca_max": (1, 10_000)},
+}
+"""The lowest and the highest value of options."""
 MTU = {"roce": (1280, 9978, 4200), "infiniband": (1280, IPOIB_CONNECTED_MTU, 2044)}
 """Lowest, highest, default. RoCE 4200 carries a path MTU of 4096; IPoIB 2044 works on every subnet manager."""
 
@@ -59,7 +63,7 @@ def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -
     :raises InputError: with every problem found.
     """
     check = Checker()
-    fabric = _read(check, _with_defaults(raw))
+    fabric = fabric_of(check, raw)
     # Arithmetic on stand-ins would only add noise to the real problems.
     if not check.problems:
         space.check_space(check, fabric)
@@ -93,7 +97,7 @@ def read_options(raw: t.Mapping[str, t.Any]) -> Options:
             check.text(f"{place}.{pair[0]}", name, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
     check.unique(lambda index: f"{place}.{pairs[index][0]}", [str(new) for _old, new in pairs], "The name")
     for key in BOOLEANS:
-        if not isinstance(given[key], bool):
+        if given[key] is not None and not isinstance(given[key], bool):
             check.add(PLACE + key, f"{shown(given[key])} is not a boolean.", "Give true or false. [not_boolean]")
     if not isinstance(given["plan_dir"], str) or not given["plan_dir"].strip() or "\0" in given["plan_dir"]:
         check.add(
@@ -107,7 +111,9 @@ def _with_defaults(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {**DEFAULTS, **{key: value for key, value in raw.items() if value is not None}}
 
 
-def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
+def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
+    """Return a fabric. A value that is not valid becomes another one, with its problem in `check`."""
+    given = _with_defaults(raw)
     name = check.text(PLACE + "name", given["name"], LABEL, "a DNS-1123 label", default="fabric")
     network = _choice(check, given, "network")
     attachment = _attachment(check, given, network)
@@ -131,6 +137,9 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
             "'flat' is for InfiniBand, and fabric_network is 'roce'.",
             "Give shared or exclusive. [flat_on_roce]",
         )
+    values: dict[str, t.Any] = {key: _choice(check, given, key) for key in ("host_addresses", "ipam", "policy")}
+    for key, (low, high) in RANGES.items():
+        values[key] = check.integer(PLACE + key, given[key], low, high, default=DEFAULTS[key])
     low, high, usual = MTU[network]
     fabric = Fabric(
         name=name,
@@ -142,25 +151,19 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
         rails=rails,
         rail_prefix=_lengths(check, "fabric_rail_prefix", given["rail_prefix"], RAIL_PREFIX),
         node_prefix=_lengths(check, "fabric_node_prefix", given["node_prefix"], NODE_PREFIX),
-        subnet_offset=check.integer("fabric_subnet_offset", given["subnet_offset"], 0, MAX_BLOCK),
         gateway=_gateways(check, given["gateway"]),
-        host_addresses=_choice(check, given, "host_addresses"),
         pods_per_node=_pods_per_node(check, given, attachment),
-        reserved=read_reserved(check, "fabric_reserved", given["reserved"]),
-        reserved_per_subnet=read_ends(check, "fabric_reserved_per_subnet", given["reserved_per_subnet"]),
-        **read_bases(check, PLACE, given),
-        ipam=_choice(check, given, "ipam"),
+        reserved=_reserved(check, given["reserved"]),
+        reserved_per_subnet=_ends(check, given["reserved_per_subnet"]),
+        **values,
         foreign=_foreign(check, given["existing_networks"]),
-        policy=_choice(check, given, "policy"),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
         neighbor_tables=given["neighbor_tables"] is True,
-        vfs=check.integer("fabric_vfs", given["vfs"], 1, MOST_VFS, default=8),
-        hca_max=check.integer("fabric_hca_max", given["hca_max"], 1, 10_000, default=100),
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
         resource_prefix=check.text("fabric_resource_prefix", given["resource_prefix"], SUBDOMAIN, "a DNS-1123 name"),
         inject=_inject(check, given["inject"], name),
         lossless=_lossless(check, given["lossless"], network),
-        rails_reachable=_meet(check, given["rails_reachable"]),
+        rails_reachable=given["rails_reachable"],
         pod_default_rail=given["pod_default_rail"] or "",
     )
     for key, numbered in BASES.items():
@@ -173,21 +176,14 @@ def _read(check: Checker, given: dict[str, t.Any]) -> Fabric:
     return fabric
 
 
-def read_ends(check: Checker, place: str, value: object) -> dict[str, int] | None:
+def _ends(check: Checker, value: object) -> dict[str, int] | None:
     """Return how many addresses at both ends of each subnet are reserved, None where none are."""
     if value is None:
         return None
+    place = "fabric_reserved_per_subnet"
     given = check.mapping(place, value, ("first", "last"), "{first: 3, last: 0}")
     found = {key: check.integer(f"{place}.{key}", given.get(key, 0), 0, MAX_PODS) for key in ("first", "last")}
     return found if any(found.values()) else None
-
-
-def read_bases(check: Checker, place: str, given: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return the bases of the rails' numbers; one that is not given is the default."""
-    return {
-        key: check.integer(place + key, given.get(key, DEFAULTS[key]), 0, MOST_BASE, default=DEFAULTS[key])
-        for key in BASES
-    }
 
 
 def _choice(check: Checker, given: dict[str, t.Any], key: str) -> str:
@@ -292,28 +288,20 @@ def _lengths(check: Checker, place: str, value: object, usual: dict[int, int]) -
     given = check.mapping(place, value, FAMILIES, "{ipv4: 27, ipv6: 64}")
     found = dict(usual)
     for key, item in given.items():
-        found[FAMILIES[key]] = read_length(check, f"{place}.{key}", item, FAMILIES[key])
+        low, high = (8, 31) if key == "ipv4" else (16, 127)
+        found[FAMILIES[key]] = check.integer(f"{place}.{key}", item, low, high, default=high)
     return found
-
-
-def read_length(check: Checker, place: str, value: object, family: int) -> int:
-    """Return the prefix length of a subnet.
-
-    :param value: what was given.
-    """
-    low, high = (8, 31) if family == 4 else (16, 127)
-    return check.integer(place, value, low, high, default=high)
 
 
 def _gateways(check: Checker, value: object) -> dict[int, str | int]:
     """Read a gateway for both families, or one per family."""
     if not isinstance(value, dict):
-        return dict.fromkeys(FAMILIES.values(), read_gateway(check, "fabric_gateway", value))
+        return dict.fromkeys(FAMILIES.values(), _gateway(check, "fabric_gateway", value))
     given = {
         **dict.fromkeys(FAMILIES, DEFAULTS["gateway"]),
         **check.mapping("fabric_gateway", value, FAMILIES, "{ipv4: last, ipv6: 2}"),
     }
-    return {family: read_gateway(check, f"fabric_gateway.{name}", given[name]) for name, family in FAMILIES.items()}
+    return {family: _gateway(check, f"fabric_gateway.{name}", given[name]) for name, family in FAMILIES.items()}
 
 
 def _pods_per_node(check: Checker, given: t.Mapping[str, t.Any], attachment: str) -> int | None:
@@ -327,7 +315,7 @@ def _pods_per_node(check: Checker, given: t.Mapping[str, t.Any], attachment: str
     return 0
 
 
-def read_gateway(check: Checker, place: str, value: object) -> str | int:
+def _gateway(check: Checker, place: str, value: object) -> str | int:
     """Return `first`, `last`, `none` or an offset."""
     if value in ("first", "last", "none"):
         return str(value)
@@ -377,23 +365,10 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     )
 
 
-def _meet(check: Checker, value: object) -> bool | None:
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if value is not None and not isinstance(value, bool):
-        check.add(
-            "fabric_rails_reachable",
-            f"{shown(value)} is not a boolean.",
-            "Give true or false, or take it out. [not_boolean]",
-        )
-        return None
-    return value
-
-
-def read_reserved(check: Checker, place: str, value: object) -> tuple[tuple[int, int, int], ...]:
+def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]:
     """Return addresses, ranges and networks as (family, first, last), merged and sorted."""
-    items = check.listing(place, value, "addresses and ranges")
-    spans = [check.span(f"{place}[{index}]", item) for index, item in enumerate(items)]
+    items = check.listing("fabric_reserved", value, "addresses and ranges")
+    spans = [check.span(f"fabric_reserved[{index}]", item) for index, item in enumerate(items)]
     merged: list[tuple[int, int, int]] = []
     for family in (4, 6):
         ranges = intervals.merge((span[1], span[2]) for span in spans if span and span[0] == family)

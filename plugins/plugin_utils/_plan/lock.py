@@ -20,15 +20,13 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.attachments import NONE
 from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
 from ...module_utils._formatting import natural
 from ...module_utils._validation import LABEL
-from .._fabric.model import Fabric, Node, Rail, Retired, Zone, range_text
-from .._fabric.options import DEFAULTS, NODE_PREFIX, OPTIONS, RAIL_PREFIX
+from .._fabric.model import Fabric, Node, Retired, range_text
+from .._fabric.options import DEFAULTS
 from .check import SUBDOMAIN, Checker, shown
-from .input import BASES, FAMILIES, MAX_BLOCK, MAX_PODS, read_bases, read_ends, read_gateway, read_length, read_reserved
-from .input_rails import MAX_SLOTS, read_networks, read_optional
+from .input import BASES, fabric_of
 
 UNFINISHED = "unfinished"
 FROZEN = ("mode", "zones", "rails", "subnet_offset", "gateway", "pods_per_node", "reserved")
@@ -95,8 +93,8 @@ def thaw(frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
     :raises InputError: a key or a value that this version does not know, and so would not freeze.
     """
     fabric, made = None, dict[str, t.Any]()
-    with contextlib.suppress(AttributeError, KeyError, TypeError):
-        fabric = _thaw(Checker(), frozen)
+    with contextlib.suppress(AttributeError, IndexError, KeyError, TypeError):
+        fabric = _thaw(frozen)
         made = freeze(fabric)
     unknown = [key for key in sorted({*made, *frozen}) if key not in made or made[key] != frozen.get(key, UNFINISHED)]
     if fabric is None or unknown:
@@ -105,49 +103,12 @@ def thaw(frozen: t.Mapping[str, t.Any], place: str) -> Fabric:
     return fabric
 
 
-def _thaw(check: Checker, frozen: t.Mapping[str, t.Any]) -> Fabric:
-    """Read what freeze() wrote; a value that is not valid becomes another one."""
-
-    def by_family(key: str) -> dict[int, t.Any]:
-        return {FAMILIES[name]: value for name, value in frozen.get(key, {}).items()}
-
-    def lengths(key: str) -> dict[int, int]:
-        return {family: read_length(check, key, value, family) for family, value in by_family(key).items()}
-
-    def choice(key: str, usual: t.Any = None) -> str:
-        return check.choice(key, frozen.get(key, usual), OPTIONS[key]["choices"])
-
-    hosts_only = frozen.get("attachment") == NONE
-    zones = [
-        Zone(
-            check.text("", zone["name"], LABEL, "") if zone["name"] else "",
-            "",
-            read_networks(check, "", zone["supernets"]),
-            check.integer("", zone["max_nodes"], 1, MAX_SLOTS),
-        )
-        for zone in frozen["zones"]
-    ]
-    rails = [
-        Rail(index, check.text("", rail["name"], LABEL, ""), "", read_networks(check, "", rail["subnets"]))
-        for index, rail in enumerate(frozen["rails"], 1)
-    ]
-    return Fabric(
-        name=DEFAULTS["name"],
-        mode=choice("mode"),
-        zones=tuple(zones),
-        rails=tuple(rails),
-        rail_prefix={**RAIL_PREFIX, **lengths("rail_prefix")},
-        node_prefix={**NODE_PREFIX, **lengths("node_prefix")},
-        subnet_offset=check.integer("", frozen["subnet_offset"], 0, MAX_BLOCK),
-        gateway={family: read_gateway(check, "", value) for family, value in by_family("gateway").items()},
-        host_addresses=choice("host_addresses", OPTIONS["host_addresses"]["choices"][0]),
-        **read_bases(check, "", frozen),
-        ipam=choice("ipam", DEFAULTS["ipam"]),
-        pods_per_node=0 if hosts_only else read_optional(check, "", frozen.get("pods_per_node"), 1, MAX_PODS),
-        attachment=NONE if hosts_only else Fabric.attachment,
-        reserved=read_reserved(check, "", frozen["reserved"]),
-        reserved_per_subnet=read_ends(check, "", frozen.get("reserved_per_subnet")),
-    )
+def _thaw(frozen: t.Mapping[str, t.Any]) -> Fabric:
+    """Read what freeze() wrote as options; a value that is not valid becomes another one."""
+    zones = frozen["zones"]
+    unnamed = len(zones) == 1 and not zones[0]["name"]
+    raw = {**frozen, **zones[0], "zones": None, "name": None} if unnamed else frozen
+    return fabric_of(Checker(), raw)
 
 
 def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
