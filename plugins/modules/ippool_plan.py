@@ -248,10 +248,6 @@ options:
         C(INTERFACE.VLAN), whose name must fit into 15 characters. RoCE only.
     type: int
     default: 0
-  pkey:
-    description:
-      - Refused. A partition key has an effect with ib-kubernetes and UFM only, which this collection does not set up.
-    type: raw
   namespace:
     description: Kubernetes namespace of the SpiderMultusConfigs.
     type: str

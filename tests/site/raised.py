@@ -17,7 +17,7 @@ PLUGINS = CHECKOUT / "plugins"
 ID = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
 """How a fix ends: with the error's ID."""
 # Where each stands among (place, problem, fix); the last two are always problem and fix. One text has both in it.
-CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "add_counted": 2, "_refuse": 0, "Fault": 2}
+CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "_refuse": 0, "Fault": 2}
 CALLS |= {"KernelRejected": 0, "Forbidden": 0, "Trouble": 2, "in_the_way": 9}
 WHOLE = {"Refusal": 0, "AnsibleActionFail": 0, "fail_json": 9}
 HANDED_ON = re.compile(

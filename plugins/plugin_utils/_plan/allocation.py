@@ -209,8 +209,7 @@ class _Allocator:
             renamed = self.moves is not None and self.moves.same_zone(entry) == zone
             moved = self.fabric.zones[zone].name != entry.zone and not renamed
             if moved and not self.options.allow_renumber:
-                self.check.add_counted(
-                    "fabric_zones",
+                self.check.add(
                     "fabric_zones",
                     f"{name} would move from zone {entry.zone!r} to {self.fabric.zones[zone].name!r}: all its "
                     "addresses change.",
@@ -230,8 +229,7 @@ class _Allocator:
             )
         if slot >= limit:
             place = "fabric_max_nodes" if place == LOCK else place
-            self.check.add_counted(
-                place,
+            self.check.add(
                 place,
                 f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1}).",
                 f"Raise fabric_max_nodes to {slot + 1} or more. [slots_too_few]",

@@ -39,7 +39,7 @@ RESOURCE = re.compile(r"[A-Za-z0-9_]{1,63}")
 TEMPLATE = re.compile(r"\{[{%#]")
 
 SHOWN = 10
-"""Problems of one kind that are listed for the nodes of a big fleet."""
+"""Problems of one kind that are listed: each node of a big fleet may have it."""
 
 UNUSABLE = {
     4: (
@@ -86,31 +86,22 @@ class Checker:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._kinds: dict[str, int] = {}
+        self._places: dict[str, list[str]] = {}
 
     def add(self, place: str, problem: str, fix: str) -> None:
-        """Record a problem."""
-        self.problems.append(Problem(place, problem, fix))
-
-    def add_counted(self, kind: str, place: str, problem: str, fix: str) -> None:
-        """Record a problem that every node may have: the first SHOWN of a kind are listed, the rest counted.
-
-        :param kind: problems of the same kind are counted together.
-        """
-        self._kinds[kind] = self._kinds.get(kind, 0) + 1
-        if self._kinds[kind] <= SHOWN:
-            self.add(place, problem, fix)
+        """Record a problem. The first SHOWN of a kind (the ID in its fix) are listed, the rest counted."""
+        places = self._places.setdefault(fix.rpartition("[")[2], [])
+        places.append(place)
+        if len(places) <= SHOWN:
+            self.problems.append(Problem(place, problem, fix))
 
     def raise_any(self) -> None:
         """Raise everything that was found, at once."""
-        for kind, count in self._kinds.items():
-            if count > SHOWN:
-                self.add(
-                    kind,
-                    f"{count - SHOWN} more nodes have the same problem.",
-                    "Correct them in the same way. [more_nodes]",
-                )
-        self._kinds.clear()
+        for places in self._places.values():
+            if count := len(places[SHOWN:]):
+                place, problem = f"{places[SHOWN]} and others", f"{count} more places have the same problem."
+                self.problems.append(Problem(place, problem, "Correct them in the same way. [more_places]"))
+        self._places.clear()
         if self.problems:
             raise InputError(self.problems)
 
@@ -293,8 +284,6 @@ class Checker:
         return low[0], low[1], high[1]
 
 
-NEWER = ("fabric_planes", "fabric_switches")
-"""Kept free for later versions, as their keys in plan.json are."""
 NEAR, ALIKE = 0.8, 0.65
 """How much of a name without its prefix must be that of an option for a mistake, and for a hint."""
 
@@ -316,12 +305,7 @@ def unknown_variables(
             near = difflib.get_close_matches(rest, rests, 1, NEAR)
             if rest in rests:
                 continue
-            if name in NEWER:
-                problem = "It is known to a newer version of railops.rdma only, and would do nothing here."
-                problems.append(
-                    Problem(places[name], problem, "Install that version or newer, or take it out. [option_too_new]")
-                )
-            elif near:
+            if near:
                 problem = "No option has this name, so it would do nothing."
                 fix = f"Write {prefix}{near[0]}, or give a variable of your own another name. [option_unknown]"
                 problems.append(Problem(places[name], problem, fix))

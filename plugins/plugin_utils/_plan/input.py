@@ -118,7 +118,6 @@ def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
     network = _choice(check, given, "network")
     attachment = _attachment(check, given, network)
     rails = read_rails(check, given, name, own_device=ATTACHMENTS[attachment].own_device)
-    _check_pkey(check, given["pkey"])
     zones = read_zones(check, given)
     if given["mode"] is None and network == "infiniband" and not any(one.subnets for one in rails):
         # Without addresses no mode decides anything.
@@ -325,18 +324,6 @@ def _gateway(check: Checker, place: str, value: object) -> str | int:
         )
         return "first"
     return check.integer(place, value, -(1 << 30), 1 << 30, default=1)
-
-
-def _check_pkey(check: Checker, value: object) -> None:
-    """Refuse a partition key: it would be written into the configs, and nothing would come of it."""
-    if value not in (None, ""):
-        problem = f"{shown(value)} would do nothing: Spiderpool hands it to ib-kubernetes with UFM alone, which this "
-        problem += "collection does not set up. Pods would be in the default partition."
-        check.add(
-            "fabric_pkey",
-            problem,
-            "Take it out; partition by the subnet manager, with the ports of the hosts. [pkey_ufm]",
-        )
 
 
 def _inject(check: Checker, value: object, name: str) -> tuple[str, str] | None:

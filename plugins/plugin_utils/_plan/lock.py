@@ -145,11 +145,11 @@ def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
     for name, entry in nodes.items():
         where = f"{place}: nodes.{name}"
         if not _is_entry(entry):
-            check.add_counted("nodes", where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
+            check.add(where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
             continue
         zone = entry["zone"]
         if not SUBDOMAIN.fullmatch(name) or not isinstance(zone, str) or (zone and not LABEL.fullmatch(zone)):
-            check.add_counted("nodes", where, "Its name or its zone is not a DNS-1123 name.", RESTORE)
+            check.add(where, "Its name or its zone is not a DNS-1123 name.", RESTORE)
             continue
         other = taken.setdefault((zone, entry["slot"]), name)
         if other != name:

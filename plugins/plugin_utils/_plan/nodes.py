@@ -45,13 +45,10 @@ def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> 
         if one is None:
             continue
         if one.host in hosts:
-            check.add_counted(
-                "nodes", f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_duplicate]"
-            )
+            check.add(f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_duplicate]")
         other = names.setdefault(one.name, one.host)
         if other != one.host:
-            check.add_counted(
-                "fabric_node_name",
+            check.add(
                 f"hosts.{one.host}.fabric_node_name",
                 f"{one.name!r} is already the node name of host {other!r}.",
                 "Give each host the name that Kubernetes knows it by. [node_name_in_use]",
@@ -84,30 +81,27 @@ def _out_of_service(
             named = next((f"; it is the node name of {other!r}" for other, node in nodes.items() if node == host), "")
             problem = f"{shown(host)} is not a host of the group {fabric.group!r}{named}."
             wrong = "Correct the inventory name, or remove the entry. [out_of_service_host]"
-            check.add_counted(variable, place, problem, wrong)
+            check.add(place, problem, wrong)
         row = check.mapping(place, value, ("rails", "reason", "taint"), OUT_FORM[len("{node2: ") : -1])
         names = row.get("rails")
         if names != ALL and not (isinstance(names, list) and names) and isinstance(value, dict):
             problem = f"{shown(names)} is neither {ALL} nor a list of rails."
-            check.add_counted(
-                variable, f"{place}.rails", problem, "Set rails: [rail2], or rails: all. [out_of_service_rails]"
-            )
+            check.add(f"{place}.rails", problem, "Set rails: [rail2], or rails: all. [out_of_service_rails]")
         listed = names if isinstance(names, list) else []
         for name in (name for name in listed if not isinstance(name, str) or name not in rails):
             fix = f"Set one of: {', '.join(rails)}. [rail_unknown]"
-            check.add_counted(variable, f"{place}.rails", f"{shown(name)} is not a rail of this fabric.", fix)
+            check.add(f"{place}.rails", f"{shown(name)} is not a rail of this fabric.", fix)
         reason = row.get("reason", "")
         if "reason" in row and not is_switch_name(reason):
             problem = f"{shown(reason)} is not a reason."
-            check.add_counted(
-                variable,
+            check.add(
                 f"{place}.reason",
                 problem,
                 "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]",
             )
         if not isinstance(row.get("taint", False), bool):
             problem = f"{shown(row['taint'])} is not a boolean."
-            check.add_counted(variable, f"{place}.taint", problem, "Set true or false. [not_boolean]")
+            check.add(f"{place}.taint", problem, "Set true or false. [not_boolean]")
         out = frozenset(index for rail, index in rails.items() if names == ALL or rail in listed)
         found[host] = {"out": out, "reason": reason, "taint": row.get("taint") is True}
     return found
@@ -115,15 +109,12 @@ def _out_of_service(
 
 def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Node | None:
     if not isinstance(item, dict):
-        check.add_counted(
-            "nodes", f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}. [not_a_dict]"
-        )
+        check.add(f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}. [not_a_dict]")
         return None
     check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
     host = item.get("name") if item.get("host") is None else item["host"]
     if not isinstance(host, str) or not HOST.fullmatch(host):
-        check.add_counted(
-            "hosts",
+        check.add(
             f"hosts.{host}",
             f"{shown(host)} cannot be the name of a file in hosts/.",
             "Rename the host in the inventory: letters, digits, dots, dashes, underscores. [host_name]",
@@ -131,8 +122,7 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
         return None
     name = host if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not SUBDOMAIN.fullmatch(name):
-        check.add_counted(
-            "fabric_node_name",
+        check.add(
             f"hosts.{host}.fabric_node_name",
             f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots).",
             "Set fabric_node_name of the host to the name that `kubectl get nodes` shows. [node_name]",
@@ -159,7 +149,7 @@ def _zone(check: Checker, fabric: Fabric, host: str, groups: object) -> int:
     else:
         listed = ", ".join(fabric.zones[index].group for index in zones)
         problem, fix = f"It is in {len(zones)} zones: the groups {listed}.", "Leave it in one of them. [zone_of_host]"
-    check.add_counted("fabric_zones", f"hosts.{host}", problem, fix)
+    check.add(f"hosts.{host}", problem, fix)
     return 0
 
 
@@ -175,14 +165,14 @@ def _by_rail(
     place = f"hosts.{host}.{variable}"
     rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
     if not isinstance(given, dict):
-        check.add_counted(variable, place, f"{shown(given)} is not a dictionary.", f"Write it as {form}. [not_a_dict]")
+        check.add(place, f"{shown(given)} is not a dictionary.", f"Write it as {form}. [not_a_dict]")
         return
     for rail, value in given.items():
         if rail in rails:
             yield rails[rail], f"{place}.{rail}", value
         else:
             known = f"Known are: {', '.join(rails)}. [rail_unknown]"
-            check.add_counted(variable, f"{place}.{rail}", f"{shown(rail)} is not a rail.", known)
+            check.add(f"{place}.{rail}", f"{shown(rail)} is not a rail.", known)
 
 
 def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, given: object) -> Interfaces:
@@ -198,14 +188,14 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
             addresses[index] = None
         else:
             problem = f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address."
-            check.add_counted(variable, where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_format]")
+            check.add(where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_format]")
     for values, what in ((names, "Interface"), (addresses, "PCI address")):
         for index, value in enumerate(values):
             if value and value in values[:index]:
                 first = fabric.rails[values.index(value)].name
                 where = f"hosts.{host}.{variable}.{fabric.rails[index].name}"
                 problem = f"{what} {value!r} is already taken by rail {first!r} of this host."
-                check.add_counted(variable, where, problem, "Give each rail its own. [value_in_use]")
+                check.add(where, problem, "Give each rail its own. [value_in_use]")
     return tuple(names), tuple(addresses)
 
 
@@ -216,10 +206,10 @@ def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[t
     for index, where, value in _by_rail(check, fabric, host, variable, given, form):
         if not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
             problem = f"{shown(value)} is no leaf and port."
-            check.add_counted(variable, where, problem, f"Write it as {form}. [cable_format]")
+            check.add(where, problem, f"Write it as {form}. [cable_format]")
         elif not all(is_switch_name(text) for text in value.values()):
             problem = f"{shown(value)} has no name of a leaf or port."
-            check.add_counted(variable, where, problem, "Give 1 to 100 printable characters. [cable_format]")
+            check.add(where, problem, "Give 1 to 100 printable characters. [cable_format]")
         else:
             found[index] = (value.get("leaf", ""), value.get("port", ""))
     return tuple(found)

@@ -218,8 +218,7 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
         what = "the node" if cut.host is None else "pods"
         if cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses):
             rail = fabric.rails[block.rail].name
-            check.add_counted(
-                "fabric_reserved",
+            check.add(
                 "fabric_reserved",
                 f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
                 "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]",

@@ -102,9 +102,6 @@ def test_names_of_other_roles_and_of_single_hosts_are_looked_at_too(fleet):
     assert "hosts.node1.verify_max_error: No option has this name" in done.stdout + done.stderr
     assert not (fleet / "plan").exists()
 
-    done = playbook(fleet, "-e", '{"fabric_planes": 2}')
-    assert "fabric_planes: It is known to a newer version of railops.rdma only" in done.stdout + done.stderr
-
     (fleet / "group_vars/gpu_nodes.yml").write_text("rail_network_owner: me\n")
     done = playbook(fleet)
     words = " ".join((done.stdout + done.stderr).split())
@@ -145,7 +142,7 @@ def test_a_template_that_cannot_be_resolved_is_named_with_its_host(fleet):
 
 def test_a_variable_that_cannot_be_resolved_is_not_taken_for_an_absent_one(fleet):
     (fleet / "group_vars/all.yml").write_text(
-        SETTINGS + "fabric_mtu: '{{ nowhere }}'\nfabric_pkey: '{{ elsewhere | default(omit) }}'\nfabric_node_pods:\n"
+        SETTINGS + "fabric_mtu: '{{ nowhere }}'\nfabric_policy: '{{ elsewhere | default(omit) }}'\nfabric_node_pods:\n"
     )
 
     done = playbook(fleet)

@@ -117,4 +117,4 @@ def test_the_same_mistake_on_every_node_is_listed_ten_times_and_counted(tmp_path
         run(good(tmp_path), [{"host": f"Node_{number}"} for number in range(500)], check_mode=False)
 
     assert len(caught.value.problems) == 11
-    assert "490 more nodes have the same problem" in str(caught.value)
+    assert "490 more places have the same problem" in str(caught.value)

@@ -62,11 +62,6 @@ def strange(*names):
     return [(problem.place, problem.fix.partition(",")[0]) for problem in problems], warnings
 
 
-@pytest.mark.parametrize("name", ["fabric_planes", "fabric_switches"])
-def test_a_variable_of_a_newer_version_is_refused(name):
-    assert strange(name) == ([(name, "Install that version or newer")], [])
-
-
 @pytest.mark.parametrize(("name", "hint"), [("fabric_owner", "."), ("fabric_mut", "; did you mean fabric_mtu?")])
 def test_any_other_variable_with_our_prefix_is_a_warning(name, hint):
     assert strange(name) == ([], [f"{name} is not a variable of this collection{hint}"])
