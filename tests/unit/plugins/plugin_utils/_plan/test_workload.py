@@ -186,7 +186,6 @@ def test_devices_are_named_only_where_they_are_sure():
         ({"lossless": {"priority": 3, "dscp": 64}}, "fabric_lossless.dscp"),
         ({"lossless": "dscp26"}, "fabric_lossless"),
         ({"lossless": LOSSLESS, **INFINIBAND}, "fabric_lossless"),
-        ({"rails_reachable": "maybe"}, "fabric_rails_reachable"),
         ({"rails": [{"interface": "a", "device": "mlx5 0"}]}, "fabric_rails[0].device"),
         ({"rails": [{"interface": x, "device": "mlx5_0"} for x in "ab"]}, "fabric_rails[1].device"),
         ({"name": "zone", "supernets": None, "zones": TWO, "rails": known()}, "fabric_name"),
