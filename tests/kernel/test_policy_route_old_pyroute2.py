@@ -69,7 +69,7 @@ def test_one_without_what_is_needed_is_refused_with_its_version_and_path(tmp_pat
     package.mkdir(parents=True)
     for folder in (tmp_path / "pyroute2", tmp_path / "pyroute2/netlink", package):
         (folder / "__init__.py").write_text("__version__ = '0.5.1'\n")
-    for name in ("fibmsg", "ifaddrmsg", "ifinfmsg", "ndmsg", "rtmsg"):
+    for name in ("fibmsg", "ifaddrmsg", "ifinfmsg", "nsidmsg", "rtmsg"):
         (package / f"{name}.py").write_text(f"class {name}:\n    nla_map = ()\n")
     with Fabric("tooold", 1, 1) as fabric:
         host = fabric.hosts[0]

@@ -35,7 +35,6 @@ from .._route import options as route_options
 from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.decode import pyroute2_problem
-from .._route.kernel import Kernel
 from .._route.route_options import parse_want
 from .address_lookup import answers_at
 
@@ -129,11 +128,11 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     if problem := pyroute2_problem():
         return [skipped("route_path", problem, route_run.INSTALL)], {}
     want = parse_want(request.params)
-    with Kernel() as kernel:
-        host = kernel.read(want)
     others, more = request.params.get("neighbors") or [], request.params.get("addresses") or {}
-    targets, state = path_kernel.prove(want, host, others, tos_of(request), more)
-    foreign = path_checks.foreign_check(want, host, path_kernel.foreign_routes(want))
+    with path_kernel.PathLookup() as kernel:
+        host = kernel.read(want)
+        targets, state = path_kernel.prove(kernel, want, host, others, tos_of(request), more)
+        foreign = path_checks.foreign_check(want, host, path_kernel.foreign_routes(kernel, want))
     return [*path_checks.checks_of(want, targets, state), foreign], {}
 
 

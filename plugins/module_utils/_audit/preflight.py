@@ -30,10 +30,9 @@ from .._route import options as route_options
 from .._route import run as route_run
 from .._route.checks import gone, leaving_checks
 from .._route.decode import pyroute2_problem
-from .._route.kernel import Kernel
 from .._route.ownership import Ownership
 from .._route.path_checks import foreign_check
-from .._route.path_kernel import foreign_routes
+from .._route.path_kernel import PathLookup, foreign_routes
 from .._route.problems import problems_of
 from .._route.route_options import RailOptions, named, parse_want, without
 from . import renumbered
@@ -139,9 +138,10 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         for rail in want.rails:
             at = sysfs.pci_interfaces(rail.pci) if rail.pci and rail.interface not in called else []
             ports[rail.asked] = next(iter(at), rail.interface)
-    with Kernel() as kernel:
+    with PathLookup() as kernel:
         rails = tuple(replace(rail, interface=ports[rail.asked]) for rail in want.rails)
         host = kernel.read(named(replace(want, rails=rails), ports), kept)
+        routes = foreign_routes(kernel, want)
     names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
     if plays(request, "nic_link_type"):
@@ -159,7 +159,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
-    foreign = foreign_check(want, host, foreign_routes(want))
+    foreign = foreign_check(want, host, routes)
     place = {f"rails[{number}]": rail.name for number, rail in enumerate(want.rails)}
     checks = [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
     return [*checks, *(gone(rail, host) for rail in lost), *leaving_checks(want, host), foreign], {}

@@ -10,9 +10,7 @@ they lack to 0.9.7 are added here: RTA_UID, RTA_IP_PROTO, RTA_SPORT, RTA_DPORT, 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 import os
 import socket
 import sys
@@ -22,14 +20,13 @@ from .._fabric.numbers import MANAGER
 from .._files import INFINIBAND, Sysfs
 from .._pyroute2 import provide
 from . import netlink as nl
-from .devices import kind_of, mac_of
 from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
 
 # include/uapi/linux/rtnetlink.h
 RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
 RTN_UNICAST = 1
 # include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
-IFF_LOWER_UP = 0x10000
+IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
 RTAX_MTU = 2
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_F_PERMANENT = 0x02, 0x08, 0x40, 0x80
 FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
@@ -44,17 +41,14 @@ PYROUTE2_ERROR = ""
 def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
     """Return a class of messages with attributes that pyroute2's own lacks: number, name and type."""
     known = (row if isinstance(row[0], int) else (number, *row) for number, row in enumerate(base.nla_map))
-    # pyroute2 compiles the class's table at the first use, also where the base was used before. Its get() of a field of
-    # the fixed part searches all attributes first, which takes a third of a message's time.
-    own = {"nla_map": (*known, *more), "_nlmsg_base__compiled_nla": False, "get": dict.get}
-    return type(base.__name__, (base,), own)
+    return type(base.__name__, (base,), {"nla_map": (*known, *more)})
 
 
 try:
     provide()
     import pyroute2
     from pyroute2.netlink import rtnl
-    from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, ndmsg, rtmsg
+    from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, nsidmsg, rtmsg
 
     PORTS = ((27, "RTA_IP_PROTO", "uint8"), (28, "RTA_SPORT", "be16"), (29, "RTA_DPORT", "be16"))
     # The class of each kind of message, by the last word of its name: RTM_NEWLINK, RTM_GETADDR, ...
@@ -63,7 +57,7 @@ try:
         "ADDR": extended(ifaddrmsg.ifaddrmsg, (11, "IFA_PROTO", "uint8")),
         "ROUTE": extended(rtmsg.rtmsg, (25, "RTA_UID", "uint32"), *PORTS),
         "RULE": extended(fibmsg.fibmsg, (28, "FRA_SPORT_MASK", "uint16")),
-        "NEIGH": ndmsg.ndmsg,
+        "NSID": nsidmsg.nsidmsg,
     }
 except ImportError as missing:
     PYROUTE2_ERROR = str(missing)
@@ -79,8 +73,6 @@ def pyroute2_problem() -> str:
     known = {word for kind in ("RULE", "LINK") for row in MESSAGES[kind].nla_map for word in row}
     if {"FRA_PROTOCOL", "IFLA_MAX_MTU"} <= known:
         return ""
-    with contextlib.suppress(Exception):  # its own __init__ was left out, and knows the version
-        importlib.reload(pyroute2)
     version = getattr(pyroute2, "__version__", "of unknown version")
     return f"pyroute2 {version} in {os.path.dirname(pyroute2.__file__)} is too old: {PYROUTE2_NEEDED} is needed."
 
@@ -107,6 +99,14 @@ def decoded(kind: str, body: bytes) -> t.Any:
     message = MESSAGES[kind](nl.request(0, 0, body))
     message.decode()
     return message
+
+
+def kind_of(message: t.Any) -> str:
+    """Return the kind of a link from its message; empty for a port of IP over InfiniBand, which has one too."""
+    info = message.get_attr("IFLA_LINKINFO")
+    kind = info.get_attr("IFLA_INFO_KIND") if info else ""
+    # The interfaces of partitions are stacked on another link.
+    return "" if kind == "ipoib" and message.get_attr("IFLA_LINK") in (None, message["index"]) else kind or ""
 
 
 class Decoder:
@@ -137,10 +137,11 @@ class Decoder:
         data = info.get_attr("IFLA_INFO_DATA") if info and info.get_attr("IFLA_INFO_KIND") == "vlan" else None
         vlan = data.get_attr("IFLA_VLAN_ID") if data else 0
         marks = (message.get_attr("IFLA_IFALIAS"), message.get_attr("IFLA_GROUP"))
+        mac = self._sysfs.text(f"/sys/class/net/{name}/address") if infiniband else message.get_attr("IFLA_ADDRESS")
         return Link(
             name=name,
             mtu=message.get_attr("IFLA_MTU"),
-            up=bool(message["flags"] & nl.IFF_UP),
+            up=bool(message["flags"] & IFF_UP),
             index=message["index"],
             kind="infiniband" if infiniband else "ethernet",
             carrier=bool(message["flags"] & IFF_LOWER_UP),
@@ -151,9 +152,10 @@ class Decoder:
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
-            made=kind_of(answer),
+            made=kind_of(message),
             dormant=message.get_attr("IFLA_OPERSTATE") == "DORMANT",
-            mac=mac_of(answer),
+            # InfiniBand's GUID is the end of its address.
+            mac=(message.get_attr("IFLA_PERM_ADDRESS") or mac or "")[-23:],
         )
 
     def _address(self, answer: bytes, planned: t.Collection[str]) -> Address:

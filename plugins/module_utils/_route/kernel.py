@@ -121,8 +121,8 @@ class Kernel(Reader):
             return packed(kind, how, attrs, index=link.index)
         # The kernel takes no alias along with a new link.
         attrs = {"IFLA_MTU": link.mtu, "IFLA_IFALIAS": MANAGER if link.ours else None}
-        index, flags = link.index or self._index_of(link.name), nl.IFF_UP if link.up else 0
-        return packed(kind, how, attrs, index=index, flags=flags, change=nl.IFF_UP)
+        index, flags = link.index or self._index_of(link.name), rt.IFF_UP if link.up else 0
+        return packed(kind, how, attrs, index=index, flags=flags, change=rt.IFF_UP)
 
     def _encode_address(self, kind: str, how: int, item: Address) -> bytes:
         if kind == "RTM_NEWADDR" and item.raw:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A socket for rtnetlink, and the few requests that need no decoding (`devices`).
+"""A socket for rtnetlink.
 
-The socket asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other
-routes, and sends a whole phase of messages at once. pyroute2's own sockets do neither in the same way in all
-releases (they are asynchronous since 0.9). pyroute2 handles all other messages: `decode`.
+It asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other routes, and
+sends a complete phase of messages at once. pyroute2's own sockets do neither in the same way in all releases (they are
+asynchronous since 0.9). pyroute2 encodes and decodes the messages: `decode`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,6 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_CAPPED, NLM_F_ACK_TLVS, NLMSGERR_ATTR_MSG = 0x100, 0x200, 1
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-# struct ifinfomsg, and the attributes of include/uapi/linux/if_link.h that are read before decoding.
-LINK_HEAD = struct.Struct("=BxHiII")
-IFLA_IFNAME, IFLA_MTU, IFLA_LINK, IFLA_LINKINFO, IFLA_GROUP, IFLA_ALT_IFNAME = 3, 4, 5, 18, 27, 53
-IFLA_INFO_KIND = 1
-RTM_GETLINK = 18
-IFF_UP = 0x1
-IFNAMSIZ = 16
 
 
 class Socket:
@@ -48,10 +41,6 @@ class Socket:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
-
-    def dump(self, message: bytes) -> list[bytes]:
-        """Send one dump request and return what came."""
-        return self.ask([message])[0][1]
 
     def ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
         """Send messages in one go and return, for each, its error number (0 is success), answers and explanation.
@@ -94,33 +83,16 @@ def _explanation(flags: int, body: bytes) -> str:
     if not flags & NLM_F_ACK_TLVS:
         return ""
     offset = 4 + (16 if flags & NLM_F_CAPPED else struct.unpack_from("=I", body, 4)[0])
-    return text_of(attributes(body, offset).get(NLMSGERR_ATTR_MSG, b""))
-
-
-def text_of(value: bytes) -> str:
-    """Return the text of an attribute, which may end with a zero."""
-    return value.rstrip(b"\0").decode(errors="replace")
+    return attributes(body, offset).get(NLMSGERR_ATTR_MSG, b"").rstrip(b"\0").decode(errors="replace")
 
 
 def u32(value: int) -> bytes:
     return struct.pack("=I", value)
 
 
-def attribute(number: int, value: bytes) -> bytes:
-    """Return an attribute with its padding; attributes that lie in it are its value."""
-    return struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4)
-
-
-def request(kind: int, flags: int, *parts: bytes) -> bytes:
+def request(kind: int, flags: int, body: bytes) -> bytes:
     """Return a request: header, fixed part, attributes."""
-    body = b"".join(parts)
     return struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | flags, 0, 0) + body
-
-
-def link_by_name(name: str) -> bytes:
-    """Return the question for a link, by its name or an alternative name."""
-    by = IFLA_IFNAME if len(name) < IFNAMSIZ else IFLA_ALT_IFNAME
-    return request(RTM_GETLINK, NLM_F_ACK, bytes(LINK_HEAD.size), attribute(by, name.encode() + b"\0"))
 
 
 def attributes(body: bytes, offset: int = 0) -> dict[int, bytes]:

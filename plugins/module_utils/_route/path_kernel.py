@@ -18,7 +18,7 @@ from . import decode as rt
 from . import netlink as nl
 from . import paths
 from .desired import covers
-from .model import MAIN_TABLE, PROTOCOL, link_of
+from .model import MAIN_TABLE, PROTOCOL
 from .read import Reader
 from .route_options import neighbors_of
 
@@ -35,7 +35,7 @@ BATCH = 32
 
 
 class PathLookup(Reader):
-    """Queries over one socket."""
+    """Reads a host's network, and where its packets would go."""
 
     def inside(self, want: RouteOptions, table: int) -> tuple[Route, ...]:
         """Return what other users put into a table for destinations in the RDMA prefixes."""
@@ -93,14 +93,14 @@ def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:
     return marks
 
 
-def foreign_routes(want: RouteOptions) -> list[Route]:
+def foreign_routes(kernel: PathLookup, want: RouteOptions) -> list[Route]:
     """Return the routes of the tables main and local into the RDMA prefixes that are not this collection's."""
-    with PathLookup() as asker:
-        found = (*asker.inside(want, paths.LOCAL_TABLE), *asker.inside(want, MAIN_TABLE))
-        return [route for route in found if route.protocol != PROTOCOL]
+    found = (*kernel.inside(want, paths.LOCAL_TABLE), *kernel.inside(want, MAIN_TABLE))
+    return [route for route in found if route.protocol != PROTOCOL]
 
 
 def prove(
+    kernel: PathLookup,
     want: RouteOptions,
     host: RouteHost,
     neighbors: t.Sequence[t.Mapping[str, t.Any]],
@@ -109,18 +109,13 @@ def prove(
 ) -> tuple[list[paths.PathTarget], paths.PathState]:
     """Return the ways of a host and the kernel's answers. For checks: path_checks.checks_of().
 
-    :param host: what Kernel.read() returned.
+    :param host: what the kernel's read() returned.
     :param neighbors: as neighbors_of() takes them.
     :param tos: the planned TOS, DSCP and ECN in one byte.
     :param more: addresses of other hosts by rail, for brief targets.
     """
-    near, links = (
-        neighbors_of(neighbors),
-        {link.name for rail in want.rails for link in [link_of(rail, host)] if link},
-    )
-    with PathLookup() as asker:
-        local = asker.inside(want, paths.LOCAL_TABLE)
-        named = paths.named_by_others(want, host, paths.targets_of(want, host, near, more), local)
-        targets = list(paths.targets_of(want, host, near, more, named))
-        asked = asker.asked([target for target in targets if target.interface in links], tos)
-        return targets, paths.PathState(host, tuple(asked), local)
+    near, local = neighbors_of(neighbors), kernel.inside(want, paths.LOCAL_TABLE)
+    named = paths.named_by_others(want, host, paths.targets_of(want, host, near, more), local)
+    targets = list(paths.targets_of(want, host, near, more, named))
+    asked = kernel.asked([target for target in targets if target.interface in host.snapshot.links], tos)
+    return targets, paths.PathState(host, tuple(asked), local)

@@ -7,24 +7,26 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import os
 import socket
 import typing as t
 from dataclasses import replace
 
-from .._fabric.numbers import MANAGER
+from .._fabric.numbers import IFNAME_MAX
 from .._files import Sysfs
 from .._management_network import BEYOND, ManagementNetwork
 from . import decode as rt
 from . import model
 from . import netlink as nl
-from .decode import FAMILIES, Decoder, packed
-from .devices import other_namespaces, socket_in, standing
+from .decode import FAMILIES, Decoder, decoded, kind_of, packed
+from .devices import FOLLOWERS, other_namespaces, socket_in, standing, whose
 from .managed_state import read_noted, read_ports, read_retained
-from .netlink import Socket, attribute, u32
+from .netlink import Socket
 from .route_options import RouteOptions, named
 
 R = t.TypeVar("R", bound="Reader")
+# What MACsec takes of the MTU: a header of 16 bytes, and its check value of at most 16.
+MACSEC_HEAD = 32
 
 
 class Reader(Decoder):
@@ -65,7 +67,7 @@ class Reader(Decoder):
         sysctls = self._sysctls(want, coming)
         claimed = frozenset(want.claimed("table"))
         snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
-        above = standing(want, {text: links[name] for text, name in names.items()})
+        above = standing(want, {text: links[name] for text, name in names.items()}, self._stacked)
         host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
@@ -118,15 +120,12 @@ class Reader(Decoder):
     def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         return self._open(netns).ask(messages)
 
-    def _dump(self, message: bytes) -> list[bytes]:
-        return self._open().dump(message)
+    def _dump(self, kind: str, attrs: t.Mapping[str, t.Any], netns: int = 0, /, **fields: t.Any) -> list[bytes]:
+        return self._ask([packed(kind, nl.NLM_F_DUMP, attrs, **fields)], netns)[0][1]
 
     def _open(self, netns: int = 0) -> Socket:
         if netns not in self._sockets:
-            found = socket_in(other_namespaces().get(netns, "")) if netns else Socket()
-            if found is None:
-                raise OSError(errno.ENODEV, "the network namespace has gone")
-            self._sockets[netns] = found
+            self._sockets[netns] = socket_in(other_namespaces().get(netns, "")) if netns else Socket()
         return self._sockets[netns]
 
     def _standing_again(self, above: list[model.Link]) -> dict[str, model.Link]:
@@ -142,7 +141,8 @@ class Reader(Decoder):
 
     def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, model.Link]]:
         wanted = [(text, name) for text in asked for name in self._resolve(text)]
-        messages = [nl.link_by_name(name) for _text, name in wanted]
+        by = [("IFLA_IFNAME" if len(name) <= IFNAME_MAX else "IFLA_ALT_IFNAME", name) for _text, name in wanted]
+        messages = [packed("RTM_GETLINK", nl.NLM_F_ACK, {key: name}) for key, name in by]
         names: dict[str, str] = {}
         links: dict[str, model.Link] = {}
         for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
@@ -155,11 +155,34 @@ class Reader(Decoder):
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
         kind = {"IFLA_LINKINFO": {"attrs": [("IFLA_INFO_KIND", "vlan")]}}
-        answers = self._dump(packed("RTM_GETLINK", nl.NLM_F_DUMP, kind))
-        # A kernel that knows no VLANs yet does not filter, and decoding is what takes the time.
-        marks = MANAGER.encode(), attribute(nl.IFLA_GROUP, u32(model.PROTOCOL))
-        ours = [answer for answer in answers if any(mark in answer for mark in marks)]
-        return [link.name for answer in ours for link in [self._link(answer)] if link.ours]
+        return [link.name for link in map(self._link, self._dump("RTM_GETLINK", kind)) if link.ours]
+
+    def _stacked(self) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], model.Link]]:
+        """Yield the links of FOLLOWERS that are stacked on others, in all network namespaces of this host.
+
+        Each with its place and the place of its lower device, by namespace and number; its name contains its namespace.
+        """
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        for netns, path in {0: "", **other_namespaces()}.items():
+            with contextlib.suppress(OSError):  # a namespace that is removed, or may not be entered
+                # What the other namespace calls this one.
+                question = packed("RTM_GETNSID", nl.NLM_F_ACK, {"NETNSA_FD": home})
+                answers = self._ask([question], netns)[0][1] if netns else []
+                host = decoded("NSID", answers[0]).get_attr("NETNSA_NSID") if answers else None
+                for message in (decoded("LINK", answer) for answer in self._dump("RTM_GETLINK", {}, netns)):
+                    below, made = message.get_attr("IFLA_LINK"), kind_of(message)
+                    if below is None or made not in FOLLOWERS:
+                        continue
+                    elsewhere = message.get_attr("IFLA_LINK_NETNSID")
+                    there = netns if elsewhere is None else 0 if elsewhere == host else -1
+                    name = message.get_attr("IFLA_IFNAME") + (f" ({whose(path)})" if netns else "")
+                    mtu, up = message.get_attr("IFLA_MTU"), bool(message["flags"] & rt.IFF_UP)
+                    head = MACSEC_HEAD if made == "macsec" else 0
+                    link = model.Link(name, mtu, up, index=message["index"], netns=netns, made=made, head=head)
+                    yield (netns, link.index), (there, below), link
+                if netns:
+                    self._sockets.pop(netns).close()
+        os.close(home)
 
     def _resolve(self, text: str) -> list[str]:
         """Return the interface of a PCI address, or the name itself."""
@@ -168,7 +191,7 @@ class Reader(Decoder):
         return self._sysfs.pci_interfaces(text)[:1] or ([text] if len(text) < 128 else [])
 
     def _addresses(self, planned: t.Collection[str]) -> set[model.Address]:
-        answers = self._dump(packed("RTM_GETADDR", nl.NLM_F_DUMP, {}))
+        answers = self._dump("RTM_GETADDR", {})
         found = (self._address(answer, planned) for answer in answers if answer[0] in rt.NUMBERS)
         # What the kernel makes with the link and takes with it.
         return {item for item in found if not item.address.startswith("fe80:") or item.address in planned}
@@ -203,7 +226,7 @@ class Reader(Decoder):
     ) -> t.Iterator[model.Route]:
         """Yield the routes of the kernel's filters, of which only those that have one of the marks are decoded."""
         asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
-        for answer in self._dump(packed("RTM_GETROUTE", nl.NLM_F_DUMP, asked, family=family, proto=protocol)):
+        for answer in self._dump("RTM_GETROUTE", asked, family=family, proto=protocol):
             # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own
             # routes come and go with their addresses.
             if answer[5] in model.KERNEL_PROTOCOLS or not any(mark in answer for mark in marks):
@@ -215,9 +238,8 @@ class Reader(Decoder):
         return self._index.get(interface) or socket.if_nametoindex(interface)
 
     def _rules(self) -> set[model.Rule]:
-        answers = self._dump(packed("RTM_GETRULE", nl.NLM_F_DUMP, {}))
         # Multicast routing has rules in families of its own.
-        return {self._rule(answer) for answer in answers if answer[0] in rt.NUMBERS}
+        return {self._rule(answer) for answer in self._dump("RTM_GETRULE", {}) if answer[0] in rt.NUMBERS}
 
     def _sysctls(self, want: RouteOptions, coming: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""

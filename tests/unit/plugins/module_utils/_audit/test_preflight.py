@@ -161,7 +161,7 @@ def machine(tmp_path, monkeypatch):
         return ManagementNetwork(seen=[[links, [], []]])
 
     monkeypatch.setattr(preflight, "read_management_network", told)
-    monkeypatch.setattr(preflight, "Kernel", lambda: FakeKernel(Sysfs(str(tmp_path))))
+    monkeypatch.setattr(preflight, "PathLookup", lambda: FakeKernel(Sysfs(str(tmp_path))))
     return tmp_path
 
 
@@ -171,6 +171,9 @@ class FakeKernel(contextlib.nullcontext):
     def __init__(self, sysfs):
         super().__init__(self)
         self.sysfs = sysfs
+
+    def inside(self, _want, _table):
+        return ()
 
     def read(self, want, kept):
         names = {}
