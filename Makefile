@@ -8,7 +8,7 @@ PYTHON = $$($(ENV) bin)/python
 IN_ENV = PATH="$$($(ENV) bin):$$PATH" PYTHONPATH="$$($(ENV) tree)" ANSIBLE_COLLECTIONS_PATH="$$($(ENV) tree)"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lab lab-test docs env deps build release clean
+.PHONY: help demo test test-all bench lab-test docs env deps build release clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -24,9 +24,6 @@ test-all: ## Run all other tests, linters and sanity (half an hour); with `make 
 
 bench: ## Measure all rows of docs/project/performance.md on a quiet machine, and write it (root; half an hour); BENCH=host prints some
 	@$(IN_ENV) $(PYTHON) tests/benchmark $(BENCH)
-
-lab: ## The demo with QEMU guests, real pods and RoCE traffic on every rail (root; half an hour to an hour)
-	@python3 tests/demo/lab_demo.py
 
 lab-test: ## The full matrix of guests, into the test evidence, and the tests of a stranger's machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py

@@ -104,19 +104,6 @@ def test_a_port_that_a_supplicant_holds_back_is_dormant(host):
     assert [check["observed"] for check in links] == ["up", "dormant", "up"]
 
 
-def test_absent_beside_a_users_route_by_our_gateway_is_refused_before_it_fails(host):
-    want = want_of(0, RAILS)
-    host.apply(want)
-    rail = want["rails"][0]
-    route = ("203.0.113.0/24", "via", rail["addresses"][0]["gateway"], "dev", rail["interface"], "metric", "300")
-    host.ip("route", "add", *route)
-    for check in (True, False):
-        told = host.module(policy_route, {**want, "state": "absent"}, check=check)
-        assert f"`ip route delete {' '.join(route)}`" in told["msg"]
-    host.ip("route", "delete", *route)
-    assert host.apply({**want, "state": "absent"})["changed"]
-
-
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
 def test_traffic_leaves_and_returns_by_its_own_rail(fabric, mode, policy):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
+from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run
 
 ROLES = {"preflight": {"roles": ["rdma_host", "rail_network"], "persist": False}}
@@ -105,15 +105,6 @@ def test_a_foreign_route_where_no_node_is_yet_is_shown(host):
     assert (
         said == "Other programs route parts of the fabric's networks elsewhere: blackhole 172.17.5.0/26 (made by bird)."
     )
-
-
-@pytest.mark.usefixtures("without_pyroute2")
-def test_a_host_without_pyroute2_says_so_and_asks_for_it(host):
-    params = {"rails": [{"interface": "ens1np0"}], "checks": ["preflight"], "settings": ROLES}
-    result = host.module(rail_audit, params, diff=False)
-    assert result["library_missing"] is True
-    assert "cannot be imported" in result["errors"][0]
-    assert "library_missing" not in host.module(rail_audit, {**params, "checks": ["devices"]}, diff=False)
 
 
 SYSCTL = "net/ipv4/conf/{}/arp_ignore"

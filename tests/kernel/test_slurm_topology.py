@@ -16,6 +16,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, rails, raw_of
+from ansible_collections.railops.rdma.tests.unit.plugins.plugin_utils._plan.test_workload import expanded
 
 # The controller, its plugins, the client, and the library that both stand on.
 PACKAGES = ("slurmctld", "slurm-wlm-basic-plugins", "slurm-client", "libslurm38", "munge", "libmunge2")
@@ -62,17 +63,6 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 
-def expanded(text: str) -> set[str]:
-    """Expand a hostlist."""
-    found = set()
-    for match in re.finditer(r"([^,\[]+)(?:\[([^\]]*)\])?", text):
-        for part in match[2].split(",") if match[2] else [""]:
-            low, _dash, high = part.partition("-")
-            names = [""] if not part else [f"{n:0{len(low)}d}" for n in range(int(low), int(high or low) + 1)]
-            found |= {match[1] + name for name in names}
-    return found
-
-
 def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[str], set[str]]], str]:
     """Start slurmctld with a topology and return its switches (nodes, children), and what it wrote."""
     if os.geteuid():
@@ -96,7 +86,7 @@ def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[
     found = {}
     for line in done.stdout.splitlines():
         row = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        found[row["SwitchName"]] = expanded(row.get("Nodes", "")), expanded(row.get("Switches", ""))
+        found[row["SwitchName"]] = {*expanded(row.get("Nodes", ""))}, {*expanded(row.get("Switches", ""))}
     return found, said.replace(str(folder), "")
 
 
@@ -111,7 +101,7 @@ def checked(folder: Path, raw, nodes) -> None:
     assert found.keys() == wanted.keys()
     for name, (kind, value) in wanted.items():
         nodes, children = found[name]
-        assert (nodes if kind == "Nodes" else children) == expanded(value)
+        assert (nodes if kind == "Nodes" else children) == {*expanded(value)}
     warned = [line for line in said.splitlines() if re.search("topology|switch", line, re.IGNORECASE)]
     assert [line for line in warned if re.search("warn|error|fatal", line, re.IGNORECASE)] == []
     assert set().union(*(nodes for nodes, _children in found.values())) == set(names)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 import env
-import lab as program
 import topology
 from shell import LabError
 
@@ -164,23 +162,3 @@ class TestRefusals:
         finally:
             lab("down", NAME, check=False)
         assert left() == NOTHING
-
-
-class TestGuide:
-    GUIDE = (HERE.parents[1] / "docs/project/lab.md").read_text(encoding="utf-8")
-    COMMANDS = tuple(
-        match.group(1).split("#")[0].strip()
-        for match in re.finditer(r"^sudo (?:python3 tests/lab/lab\.py|\$LAB) (.+)$", GUIDE, re.MULTILINE)
-    )
-
-    def test_the_fabric_of_the_guide_fits_the_cluster_of_the_guide(self):
-        (words,) = (command.split() for command in self.COMMANDS if "--cluster" in command and command.startswith("up"))
-        args = program.parser().parse_args(words)
-        lab = topology.Lab(args.name, args.kind, args.nodes, topology.default_interfaces(args.rails))
-        folder = HERE.parents[1] / "inventory" / re.findall(r"INV=\$HOME/rdma/inventory/(\S+)", self.GUIDE)[-1]
-        nodes = (folder / "hosts").read_text(encoding="utf-8").partition("[gpu_nodes]\n")[2].split()
-        fabric = (folder / "group_vars/all/fabric.yml").read_text(encoding="utf-8")
-        assert nodes == [host.name for host in lab.hosts]
-        assert re.findall(r"interface: (\w+)", fabric) == list(lab.interfaces)
-        # The image leaves the plugins of rails to the chart.
-        assert 'spiderpool_install_cni: "true"' in (folder / "group_vars/all/site.yml").read_text(encoding="utf-8")

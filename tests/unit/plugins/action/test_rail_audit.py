@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -308,14 +306,3 @@ def test_a_plain_default_is_read_as_the_template_engine_reads_it(default, form):
         templar = Templar(loader=DataLoader(), variables=variables)
         read = action_of(rail_audit, {}, templar=templar)._value("asked", variables)
         assert read == templar.template(text), (default, known)
-
-
-def test_no_worker_has_to_compile_the_filters():
-    """Whoever loads the action, which the process that forks does, has them; and nobody for them the planner."""
-    begin = "import sys; from ansible.plugins.loader import init_plugin_loader; init_plugin_loader(); "
-    look = (
-        "from {0}.action import rail_audit; "
-        "sys.exit('{0}.filter.filters' not in sys.modules or '{0}.plugin_utils._fabric.options' in sys.modules)"
-    )
-    text = begin + look.format("ansible_collections.railops.rdma.plugins")
-    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -49,18 +48,3 @@ def test_the_collection_of_the_clusters_api_may_be_missing(error, monkeypatch):
 
     monkeypatch.setattr(module, "find_spec", find)
     assert module.cluster_access("/a")["collection"] is False
-
-
-def test_no_playbook_or_role_answers_it_in_another_way():
-    """Who names fabric_kubeconfig hands it to the filter, or on to a role that does; nobody reads the environment."""
-    files = [path for folder in ("playbooks", "roles") for path in (ROOT / folder).rglob("*.yml")]
-    for path in files:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            code = line.partition("#")[0]
-            assert "'KUBECONFIG'" not in code, path
-            if re.search(r"(?:{{|{%|that:|when:).*\bfabric_kubeconfig\b", code):
-                handed_on = re.search(r"_kubeconfig: \"{{ fabric_kubeconfig \| default\(''\) }}\"", code)
-                assert handed_on or "fabric_kubeconfig | default('') | railops.rdma.cluster_access" in code, (
-                    path,
-                    line,
-                )

@@ -140,14 +140,6 @@ def bad_then(words, policy):
     return broken
 
 
-def test_a_verdict_that_is_too_old_is_unknown_and_moves_nobody():
-    policy = GatePolicy(failure_threshold=1, taint=True, min_available=0, max_age=100)
-    objects, _targets = run_once({"n": node()}, {}, {"n": "rail1: x"}, 10, 11, policy)
-    objects, targets = run_once(objects, {}, {}, 10, 200, policy)
-    assert (targets["n"].status, targets["n"].reason) == ("Unknown", "VerdictTooOld")
-    assert objects["n"]["spec"]["taints"] == [GATE_TAINT]
-
-
 def test_the_last_usable_node_of_a_zone_stays():
     objects = {"a1": node(), "a2": node(unschedulable=True), "b1": node(), "b2": node()}
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}

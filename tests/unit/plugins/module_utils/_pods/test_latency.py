@@ -148,15 +148,6 @@ def test_no_node_is_twice_in_a_round(mode, most):
     assert sorted(map(repr, todo)) == sorted(repr(pair) for now in found for pairs in now for pair in pairs)
 
 
-def test_nodes_are_drawn_the_same_way_each_time():
-    names = [f"node{number}" for number in range(100)]
-    drawn = latency.draw(names, 8, 7)
-    assert len(drawn) == 8
-    assert drawn == latency.draw(list(reversed(names)), 8, 7)
-    assert latency.draw(names, 0, 7) == sorted(names)
-    assert len(latency.draw(names, 1, 7)) == 2
-
-
 @pytest.mark.parametrize(
     ("entry", "subnets", "wanted"),
     [

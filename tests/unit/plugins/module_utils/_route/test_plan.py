@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import json
 
 import pytest
@@ -149,19 +148,6 @@ def test_an_address_that_is_held_back_is_made_again_with_its_rule_and_routes():
         "-6 route replace",
         "-6 rule add",
     ]
-
-
-def test_rules_go_first_and_come_last():
-    host = host_of("ens1np0")
-    done = plan(host)
-    moved = {**RAIL1, "addresses": [{"address": "192.0.2.66", "subnet": "192.0.2.64/27", "gateway": "192.0.2.65"}]}
-    ops = [op for phase in plan(after(host, done), rails=[moved]).phases for op in phase]
-    kinds = [(op.verb, type(op.what).__name__) for op in ops]
-    rule_gone = [number for number, kind in enumerate(kinds) if kind == ("delete", "Rule")]
-    rule_new = [number for number, kind in enumerate(kinds) if kind == ("add", "Rule")]
-    others = [number for number, kind in enumerate(kinds) if kind[1] in ("Route", "Address")]
-    assert max(rule_gone) < min(others)
-    assert max(others) < min(rule_new)
 
 
 # --- what stands in the way -------------------------------------------------------------------------------------------
@@ -469,16 +455,6 @@ def test_what_others_did_meanwhile_is_kept(one, other):
     assert theirs in toward(now, one, other).routes
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.ip_addresses(v=4), st.integers(min_value=1, max_value=30))
-def test_any_subnet_and_its_first_gateway_make_a_plan(address, length):
-    net = ipaddress.ip_network((address, length), strict=False)
-    rail = {"interface": "ens1np0"}
-    rail["addresses"] = [{"address": str(net[2]), "subnet": str(net), "gateway": str(net[1])}]
-    done = plan(rails=[rail], rdma_prefixes=[str(net)])
-    assert any(f"from {net[2]} lookup 1001" in line for line in done.after["rules"])
-
-
 def test_an_operation_reads_as_the_command_it_stands_for():
     rule = Rule(6, 10001, 1001, "2001:db8::2/128")
     assert str(Op("add", rule)) == "ip -6 rule add priority 10001 from 2001:db8::2 lookup 1001"
@@ -509,18 +485,6 @@ def test_a_vlan_is_made_after_its_port_is_up_and_before_anything_is_put_on_it():
     ]
     assert {item.interface for item in done.target.addresses | done.target.routes} == {DEVICE}
     assert [check["observed"] for check in done.checks if check["id"] == "network_link"] == ["down"]
-
-
-def test_a_dormant_port_is_named_and_no_role_is_its_fix():
-    link = Link("ens1np0", 4200, True, max_mtu=9978, dormant=True)
-    (found,) = (check for check in plan(with_link(host_of("ens1np0"), link)).checks if check["id"] == "network_link")
-    assert (found["status"], found["observed"]) == ("deviation", "dormant")
-    assert "802.1X" in found["fix"]
-
-
-def with_link(host, link):
-    snapshot = dataclasses.replace(host.snapshot, links={link.name: link})
-    return dataclasses.replace(host, snapshot=snapshot)
 
 
 def test_a_rail_that_moves_into_a_vlan_leaves_its_port():

@@ -21,7 +21,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
     Need,
     Run,
     RunRequest,
-    ring,
 )
 
 RAILS = ("rail1", "rail2", "rail3", "rail4")
@@ -90,13 +89,6 @@ def test_what_fails_only_with_everybody():
     assert {host for one in found for host in (*one.hosts, *one.others)} == set(fleet.hosts)
 
 
-def test_the_sound_groups_help_the_others():
-    fleet = Played(16, leaf=2)
-    fleet.faults = {("node3", "rail1"), ("node4", "rail1")}
-    pairs = [fleet.hosts[place : place + 2] for place in range(0, 16, 2)]
-    assert fleet.accused(fleet.find(*pairs)) == fleet.faults
-
-
 @pytest.mark.parametrize("seed", range(200))
 def test_random_faults_are_found_and_nobody_else_is_accused(seed):
     draw = random.Random(seed)
@@ -126,10 +118,3 @@ def test_random_faults_are_found_and_nobody_else_is_accused(seed):
         unclear = {(host, rail) for one in found if one.what == UNCLEAR for host in one.hosts for rail in one.rails}
         assert accused | unclear >= fleet.faults - alone
     assert fleet.rounds <= 2 + 3 * math.log2(len(fleet.hosts)) + SHIFTS + 2
-
-
-def test_ring():
-    assert ring(()) == ring(("a",)) == []
-    assert ring(("a", "b")) == [("a", "b")]
-    assert ring(("a", "b", "c")) == [("a", "b"), ("b", "c"), ("a", "c")]
-    assert len(ring(tuple("abcdefgh"), 3)) == 8

@@ -116,18 +116,6 @@ def test_a_run_that_was_cut_off_goes_on(cut):
     assert set(again[2]) == set(whole[2])
 
 
-def test_what_breaks_has_its_own_cause():
-    def broken(run, slow):
-        made = speed(run)
-        bad = any((host, rail) in slow for host in run.hosts for rail in run.rails)
-        return {"value": None, "cause": "the peer's NIC does not answer", "fix": "look"} if bad else made
-
-    report, _steps, _results, judged = play(fleet_of(), AcceptSettings(), {("z0l0n1", "rail1")}, outcome=broken)
-    assert report.failed == "latency"
-    assert judged.why(report.findings[0].run).cause == "the peer's NIC does not answer"
-    assert report.findings[0].hosts == ("z0l0n1",)
-
-
 def test_one_host_alone():
     report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), AcceptSettings())
     assert steps == []
