@@ -30,7 +30,7 @@ options:
         description: Its kind. A SpiderCoordinator is ready when its phase is C(Synced).
         type: str
         required: true
-        choices: [Deployment, DaemonSet, Job, SpiderCoordinator]
+        choices: [Deployment, DaemonSet, SpiderCoordinator]
       name:
         description: Its name.
         type: str

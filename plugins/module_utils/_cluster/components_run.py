@@ -82,29 +82,29 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return surveyed(cluster, params, release)
 
 
-def cluster_networks(cluster: Cluster, config: str) -> t.Iterator[tuple[str, t.Callable[[], networks.Found]]]:
-    """Yield the objects that list networks of the cluster, each with its reader.
+Source = tuple[str, t.Callable[[t.Iterable[Json]], networks.Found], t.Callable[[], list[Json]]]
+"""Objects that list networks of the cluster: their name, their reader and their query."""
+
+
+def network_sources(cluster: Cluster, config: str) -> t.Iterator[Source]:
+    """Yield the objects that list networks of the cluster.
 
     :param config: the name of Cilium's ConfigMap.
     """
 
-    def of_maps(read: t.Callable[[Json], networks.Found], name: str, spaces: t.Iterable[str]) -> networks.Found:
-        found = (cluster.one(*CONFIG_MAP, name, space) for space in spaces)
-        return [row for item in found if item for row in read(item)]
+    def maps(name: str, *spaces: str) -> list[Json]:
+        return [found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space))]
 
-    def of_cilium() -> networks.Found:
+    def cilium() -> list[Json]:
         sets = (row["metadata"] for row in cluster.listed("apps/v1", "DaemonSet"))
-        return of_maps(networks.of_cilium, config, sorted({row["namespace"] for row in sets if row["name"] in CILIUM}))
+        return maps(config, *sorted({row["namespace"] for row in sets if row["name"] in CILIUM}))
 
-    def of_pools(api_version: str, kind: str) -> networks.Found:
-        return networks.of_pools(cluster.listed(api_version, kind))
-
-    kubeadm = functools.partial(of_maps, networks.of_kubeadm, "kubeadm-config", ["kube-system"])
-    yield "ConfigMap kube-system/kubeadm-config", kubeadm
-    yield "Cilium's ConfigMap", of_cilium
-    yield "nodes", lambda: networks.of_nodes(cluster.listed("v1", "Node"))
-    for pool in networks.POOLS:
-        yield f"{pool[1]} ({pool[0]})", functools.partial(of_pools, *pool)
+    kubeadm = functools.partial(maps, "kubeadm-config", "kube-system")
+    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm, kubeadm
+    yield "Cilium's ConfigMap", networks.of_cilium, cilium
+    yield "nodes", networks.of_nodes, functools.partial(cluster.listed, "v1", "Node")
+    for version, kind in networks.POOLS:
+        yield f"{kind} ({version})", networks.of_pools, functools.partial(cluster.listed, version, kind)
 
 
 def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -118,9 +118,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
         return NOTHING
     found: list[tuple[str, list[networks.Network]]] = []
     notes: list[str] = []
-    for name, read in cluster_networks(cluster, params["cilium_config"]):
+    for name, read, objects in network_sources(cluster, params["cilium_config"]):
         try:
-            found += read()
+            found += read(objects())
         except Forbidden:
             notes.append(name)
     supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]

@@ -22,7 +22,7 @@ from .._fabric.labels import GATE_TAINT, OUR_NODES
 from .._fabric.shapes import Verdict
 from .._validation import parsed, sanitize, validate
 from .model import Json
-from .nodes import lost_nodes
+from .nodes import lost_nodes, taint_patch
 
 CONDITION = "RailsReady"
 NOTE = f"{OUR_NODES}/gate"
@@ -115,6 +115,11 @@ class GatedNode:
     def memory(self) -> GateMemory | None:
         """The record on the node."""
         return GateMemory.of(self.note) if self.note else None
+
+    def taint_patch(self, target: GateTarget | None) -> Json | None:
+        """Return the merge patch that sets or removes our taint; None: it is as wanted."""
+        wanted = target is not None and target.memory.out
+        return taint_patch(self.taints, self.version, GATE_TAINT, wanted=wanted)
 
 
 @dataclass(frozen=True)
@@ -300,16 +305,6 @@ def status_patch(live: GatedNode, target: GateTarget | None, now: float) -> Json
     wanted["lastTransitionTime"] = stamp(now) if turned else live.condition.get("lastTransitionTime") or stamp(now)
     wanted["lastHeartbeatTime"] = stamp(target.memory.seen or now)
     return _versioned(live, {"annotations": {NOTE: target.memory.text()}}, {"status": {"conditions": [wanted]}})
-
-
-def taint_patch(live: GatedNode, out: bool) -> Json | None:
-    """Return the merge patch that brings our taint or takes it off, beside everybody else's; None: as it is."""
-    ours = [taint for taint in live.taints if taint.get("key") == GATE_TAINT["key"]]
-    if ours == ([GATE_TAINT] if out else []):
-        return None
-    others = [taint for taint in live.taints if taint.get("key") != GATE_TAINT["key"]]
-    wanted = [*others, GATE_TAINT] if out else others
-    return _versioned(live, {}, {"spec": {"taints": wanted or None}})
 
 
 def _versioned(live: GatedNode, meta: Json, rest: Json) -> Json:

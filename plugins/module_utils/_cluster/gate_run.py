@@ -59,7 +59,7 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
         try:
             # The note is there as long as the taint is: by it alone the next run finds a node.
             for part in ("status", "") if out else ("", "status"):
-                patch = gate.status_patch(live, target, now) if part else gate.taint_patch(live, out)
+                patch = gate.status_patch(live, target, now) if part else live.taint_patch(target)
                 if patch is not None:
                     content = "strategic-merge-patch" if part else "merge-patch"
                     live = gate.GatedNode.of(cluster.patch(node, patch, content=content, part=part))
@@ -144,5 +144,4 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 def differs(live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> bool:
     """Return whether a node is not what was decided."""
-    out = target is not None and target.memory.out
-    return gate.status_patch(live, target, now) is not None or gate.taint_patch(live, out) is not None
+    return gate.status_patch(live, target, now) is not None or live.taint_patch(target) is not None

@@ -38,18 +38,20 @@ def parsed(value: t.Any) -> list[Network]:
     return found
 
 
-def of_kubeadm(config: Json) -> Found:
-    """Return the networks of kubeadm's ConfigMap."""
-    text = str(below(config, "data.ClusterConfiguration") or "")
-    for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
-        yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
+def of_kubeadm(configs: t.Iterable[Json]) -> Found:
+    """Yield the networks of kubeadm's ConfigMap."""
+    for config in configs:
+        text = str(below(config, "data.ClusterConfiguration") or "")
+        for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
+            yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
 
 
-def of_cilium(config: Json) -> Found:
-    """Return the networks of Cilium's ConfigMap."""
-    meta, data = config["metadata"], config.get("data") or {}
-    for key in ("cluster-pool-ipv4-cidr", "cluster-pool-ipv6-cidr"):
-        yield f"ConfigMap {meta['namespace']}/{meta['name']}, {key}", parsed(data.get(key))
+def of_cilium(configs: t.Iterable[Json]) -> Found:
+    """Yield the networks of Cilium's ConfigMaps."""
+    for config in configs:
+        meta, data = config["metadata"], config.get("data") or {}
+        for key in ("cluster-pool-ipv4-cidr", "cluster-pool-ipv6-cidr"):
+            yield f"ConfigMap {meta['namespace']}/{meta['name']}, {key}", parsed(data.get(key))
 
 
 def of_nodes(nodes: t.Iterable[Json]) -> Found:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
-from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, OUT_TAINT, ZONE_LABEL
+from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json
 
@@ -72,14 +72,19 @@ class Node:
             meta.get("resourceVersion", ""),
         )
 
-    def taint_patch(self, *, wanted: bool) -> Json | None:
-        """Return the merge patch that brings or removes our taint beside all others; None: it is as wanted."""
-        others = [taint for taint in self.taints if taint.get("key") != OUT_TAINT["key"]]
-        taints = [*others, OUT_TAINT] if wanted else others
-        if taints == [*self.taints]:
-            return None
-        # Taints are one list: a patch of a version that was not read would remove another client's taint.
-        return {"metadata": {"resourceVersion": self.version}, "spec": {"taints": taints or None}}
+
+def taint_patch(taints: t.Sequence[Json], version: str, ours: Json, *, wanted: bool) -> Json | None:
+    """Return the merge patch that sets or removes our taint beside all others; None: it is as wanted.
+
+    :param taints: the node's, in the version that was read.
+    :param ours: our taint.
+    """
+    others = [taint for taint in taints if taint.get("key") != ours["key"]]
+    if [taint for taint in taints if taint not in others] == ([ours] if wanted else []):
+        return None
+    # Taints are one list: a patch of a version that was not read would remove another client's taint.
+    left = [*others, ours] if wanted else others
+    return {"metadata": {"resourceVersion": version}, "spec": {"taints": left or None}}
 
 
 def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:

@@ -108,7 +108,8 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     taints = {
         name: patch
         for name in sorted(known)
-        if name in live and (patch := live[name].taint_patch(wanted=name in wanted))
+        if (node := live.get(name))
+        and (patch := nodes.taint_patch(node.taints, node.version, OUT_TAINT, wanted=name in wanted))
     }
     if not check_mode:
         # First, as labels make another version of the node.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rollout state of parts of a cluster: Deployments, DaemonSets, Jobs, Spiderpool's coordinator. Pure.
+"""The rollout state of parts of a cluster: Deployments, DaemonSets, Spiderpool's coordinator. Pure.
 
 A rollout has no time of its own: on a thousand nodes, two at a time, it takes hours. What counts is that it moves
 (`Patience`). Nodes that are down are named and not waited for.
@@ -25,7 +25,6 @@ from .scheduling import DOWN, LEFT_OUT, fix_of, kept_off
 KINDS: t.Mapping[str, str] = {
     "Deployment": "apps/v1",
     "DaemonSet": "apps/v1",
-    "Job": "batch/v1",
     "SpiderCoordinator": SPIDERPOOL,
 }
 SYNCED = "Synced"
@@ -99,8 +98,6 @@ def look(
         return RolloutState(part, False, "is not there", {})
     if part.kind == "SpiderCoordinator":
         return _coordinator(part, obj)
-    if part.kind == "Job":
-        return _job(part, obj, pods)
     meta, status = obj["metadata"], obj.get("status") or {}
     generation = int(meta.get("generation") or 0)
     seen = int(status.get("observedGeneration") or 0) >= generation
@@ -227,20 +224,6 @@ def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodT
         "Bring these nodes back, take them out of the cluster, or raise updateStrategy.rollingUpdate.maxUnavailable in "
         "spiderpool_values.",
     )
-
-
-def _job(part: RolloutPart, obj: Json, pods: t.Sequence[Json] | None) -> RolloutState:
-    # A replacement of a failed pod is no progress.
-    living = [pod for pod in pods or () if (pod.get("status") or {}).get("phase") != "Failed"]
-    steps: dict[t.Hashable, int] = {(part, "begun"): sum(map(pod_state.begun, living))}
-    if pod_state.condition(obj, "Complete"):
-        return RolloutState(part, True, "has ended well", steps)
-    if why := pod_state.job_failure(obj):
-        fix = f"Read the log of its pods: kubectl -n {part.namespace} logs job/{part.name}."
-        return RolloutState(
-            part, False, "has failed", steps, tuple(pods or ()), own=pod_state.PodTrouble(why, fix), final=True
-        )
-    return RolloutState(part, False, "has not ended", steps, _late(pods or ()))
 
 
 def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:

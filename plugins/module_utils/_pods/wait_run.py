@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
-import threading
 import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from ansible.module_utils.basic import AnsibleModule
@@ -168,61 +168,38 @@ class Waiting:
         return next((each for each in again if each.own or each.behind), again[0])
 
 
-class Command:
-    """A command that runs while the module watches the parts, such as helm."""
-
-    def __init__(self, argv: t.Sequence[str], stdin: str) -> None:
-        self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.stdout = self.stderr = ""
-        # Not by timeouts of communicate(): when one runs out, Python 3.11 to 3.13 never give what was not given yet.
-        self._exchange = threading.Thread(target=self._communicate, args=(stdin,), daemon=True)
-        self._exchange.start()
-
-    def _communicate(self, stdin: str) -> None:
-        self.stdout, self.stderr = self._process.communicate(stdin)
-
-    @property
-    def rc(self) -> int | None:
-        """The exit status; None while it runs."""
-        return self._process.returncode
-
-    def over(self, seconds: float = 0.1) -> bool:
-        """Return whether it has ended, and wait so long for it."""
-        self._exchange.join(seconds)
-        return not self._exchange.is_alive()
-
-    def end(self) -> None:
-        """End it as a person at the terminal would, and hard if that does not help."""
-        for stop, seconds in ((self._process.terminate, 20.0), (self._process.kill, 20.0)):
-            if not self.over():
-                stop()
-                self.over(seconds)
-
-
 def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
-    """Run a command and look meanwhile.
+    """Run a command, such as helm, and look at the parts meanwhile.
 
     :raises RdmaError: when it cannot be started.
     """
     try:
-        command = Command(argv, stdin)
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
     except OSError as exc:
         text = f"{argv[0]} cannot be started: {exc.strerror}."
         raise RdmaError(text, "Install it, or name its path. [helm_missing]") from exc
-    try:
-        outcome = waiting.until_ready(command.over)
-    finally:
-        command.end()
-    if command.rc and outcome.problem is None:
-        outcome.problem = api_lost(command.stderr) or waiting.problem(outcome.looks)
-    return outcome, {
-        "rc": command.rc,
-        "stdout": command.stdout,
-        "stderr": command.stderr,
-        "problem": str(outcome.problem or ""),
-    }
+    with ThreadPoolExecutor(1) as pool:
+        # Not by timeouts of communicate(): when one runs out, Python 3.11 to 3.13 never give what was not given yet.
+        exchange = pool.submit(process.communicate, stdin)
+
+        def over(seconds: float = 0.1) -> bool:
+            return bool(wait([exchange], seconds).done)
+
+        try:
+            outcome = waiting.until_ready(over)
+        finally:
+            # As a person at the terminal would end it, and hard if that does not help.
+            for stop in (process.terminate, process.kill):
+                if not over():
+                    stop()
+                    over(20.0)
+        stdout, stderr = exchange.result()
+    if process.returncode and outcome.problem is None:
+        outcome.problem = api_lost(stderr) or waiting.problem(outcome.looks)
+    problem = str(outcome.problem or "")
+    return outcome, {"rc": process.returncode, "stdout": stdout, "stderr": stderr, "problem": problem}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:

@@ -22,7 +22,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     judgments,
     max_unavailable_of,
     status_patch,
-    taint_patch,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import bring
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
@@ -51,7 +50,7 @@ def applied(obj, target, now):
             else:
                 rows[row["type"]] = {**rows.get(row["type"], {}), **row}
         obj["status"]["conditions"] = list(rows.values())
-    patch = taint_patch(live, target is not None and target.memory.out)
+    patch = live.taint_patch(target)
     if patch:
         obj["spec"]["taints"] = patch["spec"]["taints"] or []
     return obj
@@ -68,7 +67,7 @@ def run_once(objects, zones, found, when, now, policy):
     again = decide("f", {name: GatedNode.of(obj) for name, obj in made.items()}, zones, found, when, now, policy)
     for name, obj in made.items():
         assert status_patch(GatedNode.of(obj), again[name], now) is None
-        assert taint_patch(GatedNode.of(obj), again[name].memory.out) is None
+        assert GatedNode.of(obj).taint_patch(again[name]) is None
     return made, targets
 
 
@@ -173,7 +172,10 @@ def test_patches_name_the_version_that_was_read():
     live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
     target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, STRICT)["n"]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
-    assert taint_patch(live, True) == {"metadata": {"resourceVersion": "77"}, "spec": {"taints": [FOREIGN, GATE_TAINT]}}
+    assert live.taint_patch(replace(target, memory=replace(target.memory, out=True))) == {
+        "metadata": {"resourceVersion": "77"},
+        "spec": {"taints": [FOREIGN, GATE_TAINT]},
+    }
 
 
 @pytest.mark.parametrize(

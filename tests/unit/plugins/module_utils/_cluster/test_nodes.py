@@ -15,6 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import
     progress,
     request_of,
     steps,
+    taint_patch,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import OUT_TAINT, ZONE_LABEL
 
@@ -68,10 +69,10 @@ def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_other
     assert (want.nodes, want.resources, want.tainted) == (("node1",), {"node1": {"x/rail1": 8}}, {"node1"})
     other = {"key": "x", "effect": "NoSchedule"}
     live = Node(taints=(other,), version="7")
-    patch = live.taint_patch(wanted=True)
+    patch = taint_patch(live.taints, live.version, OUT_TAINT, wanted=True)
     assert patch == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [other, OUT_TAINT]}}
-    assert live.taint_patch(wanted=False) is None
-    assert Node(taints=(OUT_TAINT,)).taint_patch(wanted=False)["spec"] == {"taints": None}
+    assert taint_patch(live.taints, live.version, OUT_TAINT, wanted=False) is None
+    assert taint_patch([OUT_TAINT], "1", OUT_TAINT, wanted=False)["spec"] == {"taints": None}
 
 
 def test_checks_tell_cause_and_fix():

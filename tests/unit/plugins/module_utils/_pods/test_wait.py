@@ -11,6 +11,7 @@ import types
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
@@ -20,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     newest_revision,
     with_every_node,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Command, Waiting, api_lost
+from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting, api_lost
 
 AGENT = RolloutPart("DaemonSet", "agent", "spiderpool")
 CONTROLLER = RolloutPart("Deployment", "controller", "spiderpool")
@@ -99,13 +100,6 @@ def test_the_coordinator_tells_its_reason_and_what_mends_it(status, done, cause,
     found = look(COORDINATOR, {"metadata": {"name": "default"}, "status": status})
     assert (found.done, bool(found.own)) == (done, not done)
     assert done or (cause in found.own.text and fix in found.own.fix)
-
-
-def test_a_job_that_failed_is_not_waited_for():
-    row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
-    found = look(RolloutPart("Job", "init", "s"), {"metadata": {}, "status": {"conditions": [row]}}, [])
-    assert (found.done, found.final) == (False, True)
-    assert found.own.text == "BackoffLimitExceeded: too often"
 
 
 class TestNodesThatAreDown:
@@ -285,29 +279,8 @@ def test_a_rollout_that_stops_is_given_up_in_one_sentence():
     )
 
 
-class Crashing(Fleet):
-    """An API with one Job whose pods fail, each a while after its start, and are created again."""
-
-    def one(self, *_which):
-        return {"metadata": {"name": "init"}, "spec": {"selector": {"matchLabels": {"job": "init"}}}, "status": {}}
-
-    def listed(self, _api_version, kind, **_options):
-        if kind != "Pod":
-            return []
-        ended = {"terminated": {"exitCode": 3, "reason": "Error"}}
-        failed = [pod(f"init-{number}", "node1", ready=False, state=ended) for number in range(int(self.now / 40))]
-        for row in failed:
-            row["status"]["phase"] = "Failed"
-        return [*failed, pod("init-now", "node1", ready=False)]
-
-
 def test_a_crash_loop_is_no_progress():
-    fleet = Crashing(1, 40)
-    outcome = Waiting(
-        fleet, [RolloutPart("Job", "init", "spiderpool")], 300, fleet.lines.append, lambda: fleet.now, fleet.sleep
-    )
-    assert outcome.until_ready().seconds == pytest.approx(300, abs=20)
-    # A container that starts again in its pod is none either: what it reaches it has reached before.
+    # What a container that starts again in its pod reaches it has reached before.
     row = pod("agent-x", "node7", ready=False, state={"running": {}}, lastState={"terminated": {}}, restartCount=9)
     steps = [look(AGENT, daemon_set(2, 2, 1), [{**row}]).steps for _restart in range(2)]
     assert steps[0] == steps[1]
@@ -319,15 +292,16 @@ def test_how_far_everything_is_is_one_line():
     assert headline(looks[1:2]) == "everything is ready"
 
 
-def test_a_command_reads_and_is_ended():
-    command = Command(["sh", "-c", "sleep 0.5; wc -c; echo bad >&2; exit 3"], "x" * 300_000)
-    while not command.over():
-        pass
-    assert (command.rc, command.stdout.strip(), command.stderr) == (3, "300000", "bad\n")
-    lasting = Command(["sleep", "60"], "")
-    assert not lasting.over()
-    lasting.end()
-    assert lasting.rc == -15
+class Endless:
+    """Ends the wait at once."""
+
+    def until_ready(self, _over):
+        return wait_run.WaitOutcome(problem=RdmaError("It does not move.", "Look. [x]"))
+
+
+def test_a_command_is_ended_with_the_wait():
+    _outcome, found = wait_run.beside(Endless(), ["sleep", "60"], "")
+    assert found["rc"] == -15
 
 
 @pytest.mark.parametrize(
@@ -358,7 +332,7 @@ def test_a_command_that_failed_for_another_reason_does_not(said):
 
 def test_what_a_command_printed_and_its_code_are_returned(monkeypatch):
     monkeypatch.setattr(wait_run, "PodCluster", lambda _params: contextlib.nullcontext())
-    argv = [sys.executable, "-c", "import sys; print(sys.stdin.read()); sys.exit('no chart')"]
-    params = {"argv": argv, "stdin": "values", "parts": [], "timeout": 60, "progress_file": None}
+    argv = [sys.executable, "-c", "import sys; print(len(sys.stdin.read())); sys.exit('no chart')"]
+    params = {"argv": argv, "stdin": "x" * 300_000, "parts": [], "timeout": 60, "progress_file": None}
     found = wait_run.run(types.SimpleNamespace(params=params, check_mode=False))
-    assert (found["changed"], found["rc"], found["stdout"], found["stderr"]) == (True, 1, "values\n", "no chart\n")
+    assert (found["changed"], found["rc"], found["stdout"], found["stderr"]) == (True, 1, "300000\n", "no chart\n")
