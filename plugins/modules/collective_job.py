@@ -80,7 +80,7 @@ attributes:
     details: Leaves nothing behind.
 requirements:
   - kubernetes >= 31
-  - ssh-keygen
+  - cryptography >= 41
 """
 
 EXAMPLES = r"""
@@ -116,7 +116,8 @@ objects:
 
 import typing as t
 
-from ..module_utils._cluster.requirements import NEEDS, spec_of
+from ..module_utils._cluster.requirements import spec_of
+from ..module_utils._cluster.tls_run import NEEDS
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import read_facts
 from ..module_utils._module import run_module
@@ -132,7 +133,7 @@ def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
     """
     if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
         raise RdmaError(
-            "It takes two nodes, a program and a second.", "Look at nodes, words and seconds. [job_arguments]"
+            "nodes has fewer than two nodes, words is empty, or seconds is below 1.", "Set them. [job_arguments]"
         )
     facts = read_facts(params["plan_dir"])
     templates = facts["pod_templates"]

@@ -95,7 +95,6 @@ NEEDS: dict[str, tuple[Package, ...]] = {
         Package("gcc", "cc", "leads the netlink of dcb to the test", few=True),
         Package("libc6-dev", "/usr/include/stdlib.h", "what gcc builds with", few=True),
         Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
-        Package("openssh-client", "ssh-keygen", "keys for the pods of an MPI program", few=True),
     ),
     "main": (VENV, IP),
     "site": (VENV, IP),

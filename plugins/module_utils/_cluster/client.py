@@ -14,6 +14,7 @@ import json
 import random
 import time
 import typing as t
+from types import MappingProxyType
 
 from .._errors import RdmaError
 from . import api_errors, requirements
@@ -230,17 +231,8 @@ class Cluster:
             body["preconditions"] = preconditions
         if dry_run:
             body["dryRun"] = ["All"]
-        path = self._path(ref)
-
-        def send() -> None:
-            try:
-                self._send("delete", path, body)
-            except requirements.client.ApiException as exc:
-                if exc.status in (404, 409):
-                    raise api_errors.NotFound(str(ref)) from exc
-                raise
-
-        self._tried(self._paced(send), str(ref))
+        send = functools.partial(self._send, "delete", self._path(ref), body)
+        self._tried(self._paced(send), str(ref), raises={409: api_errors.NotFound})
 
     def patch(self, ref: Ref, patch: Json, *, content: str = "merge-patch", part: str = "") -> Json:
         """Change a few fields of an object that others own, and return it as it is then.
@@ -251,16 +243,9 @@ class Cluster:
         :raises VersionConflict: it is no longer that version: read it again.
         """
         path = self._path(ref) + (f"/{part}" if part else "")
-
-        def send() -> Json:
-            try:
-                return self._send("patch", path, patch, f"application/{content}+json")
-            except requirements.client.ApiException as exc:
-                if exc.status == 409 and "resourceVersion" in patch["metadata"]:
-                    raise api_errors.VersionConflict(str(ref)) from exc
-                raise
-
-        return t.cast("Json", self._tried(self._paced(send), str(ref)))
+        send = functools.partial(self._send, "patch", path, patch, f"application/{content}+json")
+        raises = {409: api_errors.VersionConflict} if "resourceVersion" in patch["metadata"] else {}
+        return t.cast("Json", self._tried(self._paced(send), str(ref), raises=raises))
 
     # Sending, and trying again
 
@@ -291,14 +276,27 @@ class Cluster:
 
         return in_turn
 
-    def _tried(self, call: t.Callable[[], t.Any], what: str, *, ref: Ref | None = None, seconds: float = 0.0) -> t.Any:
-        """Do it, and again while that may help and the time is not over."""
+    def _tried(
+        self,
+        call: t.Callable[[], t.Any],
+        what: str,
+        *,
+        ref: Ref | None = None,
+        seconds: float = 0.0,
+        raises: t.Mapping[int, type[api_errors.NotFound | api_errors.VersionConflict]] = MappingProxyType({}),
+    ) -> t.Any:
+        """Do it, and again while that may help and the time is not over.
+
+        :param raises: the error of a status that is not tried again.
+        """
         until = time.monotonic() + (seconds or self._retry_seconds)
         pause = 0.1
         while True:
             try:
                 return api_errors.answered(call)
             except requirements.client.ApiException as exc:
+                if exc.status in raises:
+                    raise raises[exc.status](what) from exc
                 if UNTRUSTED in str(exc.reason):
                     text = f"The certificate of the API at {self.host} is not trusted: {_beginning(exc.reason)}."
                     raise RdmaError(text, _TRUST, code=0) from exc

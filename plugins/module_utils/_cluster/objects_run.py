@@ -23,6 +23,7 @@ from .run import ApplyRun
 from .text import describe, summary
 
 MOST_CHANGES = 1000
+SHOWN = 20
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -61,23 +62,16 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return the result, or fail with it when something was refused or belongs to others."""
     if outcome.refused:
-        lines = "\n".join(f"  - {exc.problem}" for _ref, exc in outcome.refused[:20])
-        more = len(outcome.refused) - 20
-        lines += f"\n  - and {more:,} more" if more > 0 else ""
-        text = f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}\n"
+        lines = _lines([exc.problem for _ref, exc in outcome.refused])
+        text = f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}"
         raise RdmaError(text, outcome.refused[0][1].fix, **facts)
-    if facts["conflicts"]:
-        lines = "\n".join(
-            f"  - {row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})"
-            for row in facts["conflicts"][:20]
+    if rows := facts["conflicts"]:
+        told = [f"{row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})" for row in rows]
+        text = f"{len(rows):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
+        fix = (
+            "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
         )
-        raise RdmaError(
-            f"{len(facts['conflicts']):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
-            f"{lines}\n",
-            "Let the other owner release the field or object (or delete it), or run with force: true to take it "
-            "over. [objects_conflict]",
-            **facts,
-        )
+        raise RdmaError(text + _lines(told), f"{fix}[objects_conflict]", **facts)
     kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
     return {
         **facts,
@@ -86,6 +80,11 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
         "msg": summary(plan),
         "warnings": [*outcome.warnings, *kept],
     }
+
+
+def _lines(rows: list[str]) -> str:
+    more = [f"and {len(rows) - SHOWN:,} more"] if len(rows) > SHOWN else []
+    return "".join(f"  - {row}\n" for row in [*rows[:SHOWN], *more])
 
 
 def named(ref: Ref) -> dict[str, str]:
@@ -104,8 +103,8 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
             {
                 "action": step.action,
                 **named(step.ref),
-                "fields": [row.field for row in step.differences[:20]],
-                "mended": list(step.mended[:20]),
+                "fields": [row.field for row in step.differences[:SHOWN]],
+                "mended": list(step.mended[:SHOWN]),
             }
             for step in steps[:MOST_CHANGES]
         ],

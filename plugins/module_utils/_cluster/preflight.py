@@ -70,21 +70,17 @@ class Preflight:
             )
 
     def _check_namespaces(self, steps: list[ApplyStep]) -> None:
-        coming = {ref.name for ref in self._wanted if ref.kind == "Namespace"}
-        problems = []
         made = [step for step in steps if step.action != "delete"]
         wanted = {step.ref.namespace for step in made if step.ref.namespace}
         # A namespace itself is only ever replaced because it is being deleted.
         wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
-        for name in sorted(wanted):
-            phase = self._cluster.namespace_phase(name)
-            if phase == "Terminating":
-                problems.append(f"namespace {name} is being deleted")
-            elif phase == "Missing":
-                self._absent_namespaces.add(name)
-                if name not in coming and not self._options.check_mode:
-                    problems.append(f"namespace {name} does not exist")
-        if self._absent_namespaces and self._options.check_mode:
+        phases = {name: self._cluster.namespace_phase(name) for name in sorted(wanted)}
+        self._absent_namespaces = {name for name, phase in phases.items() if phase == "Missing"}
+        problems = [f"namespace {name} is being deleted" for name, phase in phases.items() if phase == "Terminating"]
+        if not self._options.check_mode:
+            absent = self._absent_namespaces - {ref.name for ref in self._wanted if ref.kind == "Namespace"}
+            problems += [f"namespace {name} does not exist" for name in sorted(absent)]
+        elif self._absent_namespaces:
             names = ", ".join(sorted(self._absent_namespaces))
             self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
         if problems:

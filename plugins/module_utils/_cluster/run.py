@@ -143,8 +143,8 @@ class ApplyRun(Preflight):
                 fix = self.outcome.stopped.fix
                 raise RdmaError(text, fix, **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total})
             if not self._options.check_mode:
-                self._wait_gone([step.ref for step in steps if step.action == "delete"])
-                self._wait_established([step for step in steps if step.ref.kind == "CustomResourceDefinition"])
+                self._wait_deleted([step.ref for step in steps if step.action == "delete"])
+                self._wait_established([step.ref for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
     def _all(self, steps: list[ApplyStep], report: t.Callable[[], None]) -> None:
         """Do steps, several at once; after something that concerns all of them no further one is begun."""
@@ -189,7 +189,7 @@ class ApplyRun(Preflight):
         if step.action == "replace":
             if not self._delete(step, dry_run=check):
                 return
-            self._wait_gone([step.ref])
+            self._wait_deleted([step.ref])
         self._cluster.apply(step.body or {}, force=step.force, dry_run=check)
 
     def _delete(self, step: ApplyStep, *, dry_run: bool) -> bool:
@@ -210,38 +210,30 @@ class ApplyRun(Preflight):
         text = f"{step.ref} changes faster than it can be deleted."
         raise RdmaError(text, "See who writes it, then run again. [object_write_conflict]", code=409)
 
-    def _wait_gone(self, refs: list[Ref]) -> None:
-        """Wait until finalizers let go."""
-        left = sorted(set(refs))
+    def _late(self, refs: t.Iterable[Ref], ready: t.Callable[[Json | None], bool]) -> list[Ref]:
+        """Wait until all objects are ready; return those that are not in time."""
         until = time.monotonic() + WAIT_SECONDS
-        pause = 0.05
-        while left:
-            # A part at a time, and the next part next: those of one controller that is down must not hide the others.
-            before = len(left)
-            looked, left = left[:200], left[200:]
-            left += [ref for ref in looked if below(self._cluster.get(ref), "metadata.deletionTimestamp")]
-            if not left:
-                return
-            if time.monotonic() > until:
-                names = ", ".join(str(ref) for ref in sorted(left)[:5])
-                self.outcome.warnings.append(
-                    f"{len(left)} object(s) are still being deleted: {names}. A finalizer holds them: see that the "
-                    "controller that owns it runs."
-                )
-                return
-            if len(left) == before:
-                time.sleep(pause)
-                pause = min(2.0, pause * 2)
-
-    def _wait_established(self, steps: list[ApplyStep]) -> None:
-        """Wait until the API serves the kinds of new CRDs."""
-        until = time.monotonic() + WAIT_SECONDS
-        for step in steps:
-            while not condition(self._cluster.get(step.ref) or {}, "Established"):
+        late = []
+        for ref in refs:
+            while not ready(self._cluster.get(ref)):
                 if time.monotonic() > until:
-                    self.outcome.warnings.append(
-                        f"{step.ref} is not established after {WAIT_SECONDS:.0f} s: its objects may"
-                        " be refused. See its conditions (kubectl describe), then run again."
-                    )
+                    late.append(ref)
                     break
-                time.sleep(0.3)
+                time.sleep(0.1)
+        return late
+
+    def _wait_deleted(self, refs: list[Ref]) -> None:
+        """Wait until finalizers let go."""
+        if late := self._late(refs, lambda live: not below(live, "metadata.deletionTimestamp")):
+            self.outcome.warnings.append(
+                f"{len(late)} object(s) are still being deleted: {', '.join(map(str, late[:5]))}. A finalizer holds "
+                "them: see that the controller that owns it runs."
+            )
+
+    def _wait_established(self, refs: list[Ref]) -> None:
+        """Wait until the API serves the kinds of new CRDs."""
+        for ref in self._late(refs, lambda live: bool(condition(live or {}, "Established"))):
+            self.outcome.warnings.append(
+                f"{ref} is not established after {WAIT_SECONDS:.0f} s: its objects may be refused. See its conditions "
+                "(kubectl describe), then run again."
+            )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make a certificate authority and a server certificate for a service inside of a cluster, and judge existing ones."""
+"""Make keys, and a certificate authority and certificate for a service in a cluster; check existing certificates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CRYPTOGRAPHY_ERROR: str | None = None
 try:
     from cryptography import __version__, x509
     from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
     # Before 41 it can neither check an issuer nor compare keys: each run would renew each certificate.
@@ -94,6 +94,15 @@ def _end(certificate: t.Any) -> datetime.datetime:
     if end is None:
         end = certificate.not_valid_after.replace(tzinfo=datetime.timezone.utc)
     return t.cast("datetime.datetime", end)
+
+
+def make_ssh_key() -> tuple[bytes, bytes]:
+    """Return a private and a public key in the formats of OpenSSH."""
+    key = ed25519.Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    return private, key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
 
 
 def decoded(data: dict[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
-from .._cluster import api_errors, requirements
+from .._cluster import api_errors
 from .._cluster.client import Cluster
 from .._cluster.model import Json, Ref
 from .._errors import RdmaError
@@ -43,8 +43,8 @@ class PodCluster(Cluster):
         :param previous: of the container's last start.
         :param limit: bytes of its end.
         """
-        ref = Ref.to("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
-        path = f"/api/v1/namespaces/{ref.namespace}/pods/{ref.name}/log"
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
         wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
         # The dynamic client has no words for these.
         how = {"query_params": [(name, value) for name, value in wanted.items() if value], "serialize": False}
@@ -52,20 +52,18 @@ class PodCluster(Cluster):
 
         def send() -> bytes:
             end = bytearray()
-            try:
-                # The API has a limit for the beginning only: what counts, the result, is at the end.
-                for part in self._client.request("get", path, _request_timeout=self._timeout, **how).stream(LOG_BYTES):
-                    end += part
-                    if len(end) > 2 * limit:
-                        del end[:-limit]
-                return bytes(end[-limit:])
-            except requirements.client.ApiException as exc:
-                # 400: its container is still waiting to start, or had no start before.
-                if exc.status in (400, 404):
-                    return b""
-                raise
+            # The API has a limit for the beginning only: what counts, the result, is at the end.
+            for part in self._client.request("get", path, _request_timeout=self._timeout, **how).stream(LOG_BYTES):
+                end += part
+                if len(end) > 2 * limit:
+                    del end[:-limit]
+            return bytes(end[-limit:])
 
-        raw: bytes = self._tried(send, f"the log of pod {ref.namespace}/{ref.name}")
+        try:
+            # 400: its container is still waiting to start, or had no start before.
+            raw: bytes = self._tried(send, f"the log of pod {meta['name']}", raises={400: api_errors.NotFound})
+        except api_errors.NotFound:
+            return ""
         return raw.decode(errors="replace")
 
     def events(self, body: Json) -> list[Json]:

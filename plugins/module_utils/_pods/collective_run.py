@@ -7,15 +7,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 import typing as t
 
 from .._cluster.model import Json
 from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
+from .._cluster.tls import make_ssh_key
 from .._errors import RdmaError, with_id
 from .._fabric.labels import selector
 from . import collective
@@ -25,25 +22,6 @@ from .scheduling import fix_of, kept_off, off_text
 POLL_SECONDS = 2.0
 # NCCL writes a line for each channel of each rank.
 LOG_BYTES = 32 * 2**20
-
-
-def make_key() -> tuple[bytes, bytes]:
-    """Return a private and a public ed25519 key, made in a folder that only this user can read.
-
-    :raises RdmaError: when there is no ssh-keygen here.
-    """
-    program = shutil.which("ssh-keygen")
-    if program is None:
-        text = "There is no ssh-keygen here."
-        raise RdmaError(text, "Install openssh-client where the module runs. [ssh_keygen_missing]")
-    with tempfile.TemporaryDirectory(prefix="railops-rdma-") as folder:
-        path = os.path.join(folder, "id")
-        # Nothing of it reaches the output or the log of the module.
-        subprocess.run(  # pylint: disable=ansible-bad-function
-            [program, "-q", "-t", "ed25519", "-N", "", "-C", "railops", "-f", path], check=True, timeout=60
-        )
-        with open(path, "rb") as private, open(f"{path}.pub", "rb") as public:
-            return private.read(), public.read()
 
 
 class Collective:
@@ -64,7 +42,7 @@ class Collective:
         try:
             self._cluster.create(self._made)
             uid = str(self._job()["metadata"].get("uid") or "")
-            for belonging in collective.belongings(self._made, uid, *make_key()):
+            for belonging in collective.belongings(self._made, uid, *make_ssh_key()):
                 self._cluster.create(belonging)
             return self._result()
         finally:

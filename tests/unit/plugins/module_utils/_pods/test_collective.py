@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from kubernetes.client import models
@@ -74,11 +73,6 @@ class Played:
         return []
 
 
-needs_keygen = pytest.mark.skipif(
-    not shutil.which("ssh-keygen"), reason="ssh-keygen is not here: apt-get install openssh-client"
-)
-
-
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     monkeypatch.setattr(collective_run, "POLL_SECONDS", 0.0)
@@ -123,7 +117,6 @@ def test_the_api_has_every_field(job):
     assert [*unknown(job, "V1Job")] == ["memory"]
 
 
-@needs_keygen
 def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(job):
     api = Played(["Pending", "Running", "Succeeded"])
     found = collective_run.Collective(api, job).run()
@@ -134,7 +127,6 @@ def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(job):
     assert "PRIVATE KEY" not in json.dumps(found)
 
 
-@needs_keygen
 def test_a_program_that_hangs_is_left_in_its_time(job, monkeypatch):
     api = Played(["Running"])
     clock = iter(range(0, 10000, 10))
@@ -143,7 +135,6 @@ def test_a_program_that_hangs_is_left_in_its_time(job, monkeypatch):
     assert api.gone
 
 
-@needs_keygen
 def test_pods_that_do_not_start_are_said(job, monkeypatch):
     api = Played(["Pending"])
     clock = iter(range(0, 100000, 50))
@@ -153,7 +144,6 @@ def test_pods_that_do_not_start_are_said(job, monkeypatch):
     assert api.gone
 
 
-@needs_keygen
 def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(job):
     """With its deadline the pods go too: only the Job says why."""
     api = Played(["Pending"])
@@ -165,7 +155,6 @@ def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(job):
     assert api.gone
 
 
-@needs_keygen
 def test_half_a_log_is_no_measurement(job):
     api = Played(["Running", "Succeeded"])
     api.said = "Avg bus bandwidth : 40\n"
