@@ -83,7 +83,7 @@ def test_multus_file_leaves_every_node_before_the_release(
     assert "rm -f " + " ".join(f"/{PLUGINS}/{name}" for name in (*AGENT, *MULTUS)) in said(ran.text)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.only_double("a node's folders are played")
 def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_anothers_note(
     playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]

@@ -99,7 +99,6 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
         double.store.kind_of(CRD, "CustomResourceDefinition"), "", "cidrpools.nv-ipam.nvidia.com", {}, {}
     )
     site.serve(*NEW)
-    site.refused("cluster_components.nv_ipam is managed", cluster_components={"nv_ipam": "managed"})
 
     before_the_change(live)
     ran = " ".join(site.run("cluster").text.split())

@@ -428,7 +428,7 @@ def test_sriov_policies_do_not_go_from_under_pods_unasked(
     assert "stray" not in double.objects("SriovNetworkNodePolicy")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application(
     playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]

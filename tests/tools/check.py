@@ -298,7 +298,7 @@ def long() -> t.Iterator[Argv]:
     if env.interpreter("3.13"):
         yield [
             *whole[:2],
-            "RAILOPS_FABRICS=200",
+            "RAILOPS_FABRICS=3000",
             "RAILOPS_HISTORIES=2000",
             *pytest("tests/unit", parallel=True, version="3.13"),
         ]
