@@ -4,8 +4,8 @@
 
 """Properties of every plan, over thousands of random fabrics.
 
-RAILOPS_FABRICS says over how many: 700 by default, always the same; the check `long` draws 3,000 others. What is
-checked is checked on the files, by `plan_checker`, which shares no code with the planner, and by the admission validator.
+RAILOPS_FABRICS says over how many: 700 by default, always the same; the check `long` draws 3,000 others. The files are
+checked, by `plan_checker`, which shares no code with the planner, and by the admission validator.
 """
 
 from __future__ import annotations
