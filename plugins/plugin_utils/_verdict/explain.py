@@ -2,16 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Completes a verdict: attribution, causes, coverage; and finds the leaves that explain deviations. Pure.
-
-Each check is covered separately: a leaf's fault and a wrong setting everywhere have different checks. A node, leaf,
-rail or zone explains deviations when more of its own results are bad than good, and the one that explains most, less
-the good ones in it, is taken first (greedy set cover). What none of them explains is one rail of one node.
-"""
+"""Completes a verdict: attribution, causes, coverage; and finds the leaves that explain deviations. Pure."""
 
 from __future__ import annotations
 
-import heapq
 import sys
 import typing as t
 from collections import Counter
@@ -25,15 +19,6 @@ from .causes import Found, found_in
 from .merge import counted, deviations, untested
 from .pairs import with_attribution
 
-Cell = tuple[str, str | None]
-"""A host and its rail; None for what is of the whole host."""
-Scope = tuple[tuple[str, str], ...]
-"""(kind, name): one for a thing, two for one rail of a node."""
-
-# Of two that explain as much, the first: what a person can put a hand on.
-KINDS = ("node", "leaf", "rail", "zone", "fabric")
-EVERYWHERE = "all nodes"
-
 
 @dataclass(frozen=True)
 class HostPlace:
@@ -43,92 +28,39 @@ class HostPlace:
     leaves: t.Mapping[str, str] = field(default_factory=dict)
 
 
-class _Results:
-    """The number of results of each scope, separately for checked rails and for hosts."""
+def leaves_of(verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str, HostPlace]) -> Leaves:
+    """Return the leaf that explains each cause: most of its ports have it, and not most leaves of its rail or zone.
 
-    def __init__(self, verdict: Verdict, places: t.Mapping[str, HostPlace]) -> None:
-        self._places = places
-        self._rails: Counter[Scope] = Counter()
-        self._hosts: Counter[Scope] = Counter()
-        for host, entry in verdict["hosts"].items():
-            looked = [rail for rail, status in entry["rails"].items() if status != SKIPPED]
-            for rail in looked:
-                self._rails.update(self.scopes((host, rail)))
-            if looked or any(entry["counts"].get(kind) for kind in ("ok", "warning", DEVIATION)):
-                self._hosts.update(self.scopes((host, None)))
-
-    def scopes(self, cell: Cell) -> t.Iterator[Scope]:
-        host, rail = cell
-        place = self._places.get(host) or HostPlace()
-        yield (("node", host),)
-        if rail is not None:
-            if leaf := place.leaves.get(rail):
-                yield (("leaf", leaf),)
-            yield (("rail", rail),)
-        if place.zone:
-            yield (("zone", place.zone),)
-        yield (("fabric", EVERYWHERE),)
-
-    def good(self, scope: Scope, bad: int, unseen: int, *, rails: bool) -> int:
-        """Return how many results of a scope are good, when so many of one check are bad and not made."""
-        return max(0, (self._rails if rails else self._hosts)[scope] - bad - unseen)
-
-
-def _cover(
-    fleet: _Results, bad: t.Collection[Cell], unseen: set[Cell], *, rails: bool
-) -> t.Iterator[tuple[Cell, Scope]]:
-    """Yield the bad cells of one check, each with the scope that explains it."""
-    members: dict[Scope, set[Cell]] = {}
-    for cell in bad:
-        for scope in fleet.scopes(cell):
-            members.setdefault(scope, set()).add(cell)
-    skipped = Counter(scope for cell in unseen for scope in fleet.scopes(cell) if scope in members)
-    good = {scope: fleet.good(scope, len(cells), skipped[scope], rails=rails) for scope, cells in members.items()}
-    heap = [
-        (good[scope] - len(cells), len(cells) + good[scope], KINDS.index(scope[0][0]), scope)
-        for scope, cells in members.items()
-        if len(cells) > good[scope]
-    ]
-    heapq.heapify(heap)
-    left = set(bad)
-    while left and heap:
-        gain, size, kind, scope = heapq.heappop(heap)
-        covered = members[scope] & left
-        now = good[scope] - len(covered)
-        if now > -2:
-            continue  # one cell is its own scope, and so is what has nearly as many good ones
-        if now > gain:
-            heapq.heappush(heap, (now, size, kind, scope))
-            continue
-        yield from ((cell, scope) for cell in covered)
-        left -= covered
-    for host, rail in left:
-        yield (host, rail), (("node", host),) if rail is None else (("node", host), ("rail", rail))
-
-
-def scopes_of(
-    verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str, HostPlace]
-) -> dict[tuple[str, str, str | None], Scope]:
-    """Return the scope that explains each cause, by check ID, host and rail.
-
-    :param places: where hosts stand, by inventory name.
+    :param places: the planned places of hosts, by inventory name.
     """
-    bad: dict[tuple[str, bool], set[Cell]] = {}
-    unseen: dict[tuple[str, bool], set[Cell]] = {}
-    for item in found:
-        check = item.check
-        if item.root is None and item.status == DEVIATION and len(item.places) == 1 and item.places[0] not in SECTIONS:
-            bad.setdefault((check["id"], check["rail"] is not None), set()).add((item.places[0], check["rail"]))
+    leaf_of: dict[tuple[str, str | None], str] = {}
+    # The leaves of each rail and of each zone.
+    groups: dict[tuple[str, str], set[str]] = {}
+    ports: Counter[str] = Counter()
+    skipped: Counter[tuple[str, str]] = Counter()
     for host, entry in verdict["hosts"].items():
+        place = places.get(host) or HostPlace()
+        for rail, leaf in place.leaves.items():
+            leaf_of[host, rail] = leaf
+            ports[leaf] += entry["rails"].get(rail, SKIPPED) != SKIPPED
+            groups.setdefault(("rail", rail), set()).add(leaf)
+            groups.setdefault(("zone", place.zone), set()).add(leaf)
         for check in entry["checks"]:
-            if check["status"] == SKIPPED:
-                unseen.setdefault((check["id"], check["rail"] is not None), set()).add((host, check["rail"]))
-    fleet = _Results(verdict, places)
-    return {
-        (name, host, rail): scope
-        for (name, rails), cells in bad.items()
-        for (host, rail), scope in _cover(fleet, cells, unseen.get((name, rails), set()) - cells, rails=rails)
-    }
+            if check["status"] == SKIPPED and (host, check["rail"]) in leaf_of:
+                skipped[check["id"], leaf_of[host, check["rail"]]] += 1
+    bad: dict[str, dict[str, list[tuple[str, str | None]]]] = {}
+    for item in found:
+        cell = item.places[0], item.check["rail"]
+        leaf = leaf_of.get(cell) if len(item.places) == 1 else None
+        if leaf and item.root is None and item.status == DEVIATION:
+            bad.setdefault(item.check["id"], {}).setdefault(leaf, []).append(cell)
+    explained: dict[tuple[str, str, str | None], str] = {}
+    for name, by_leaf in bad.items():
+        having = {leaf for leaf, cells in by_leaf.items() if 2 * len({*cells}) - ports[leaf] + skipped[name, leaf] > 1}
+        common = [group for group in groups.values() if 2 * len(group & having) > len(group) > 1]
+        for leaf in having.difference(*common):
+            explained.update({(name, *cell): leaf for cell in by_leaf[leaf]})
+    return explained
 
 
 def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostPlace:
@@ -157,14 +89,15 @@ def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int 
     """
     verdict = with_attribution(verdict)
     found = found_in(verdict)
-    leaves: Leaves = {
-        key: scope[0][1] for key, scope in scopes_of(verdict, found, places).items() if scope[0][0] == "leaf"
-    }
     left: list[Skipped] = [
         {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
         for reason, (ids, hosts) in untested(verdict).items()
     ]
-    more = {"causes": cards_of(found, leaves, total), "coverage": coverage_of(verdict), "skipped": left}
+    more = {
+        "causes": cards_of(found, leaves_of(verdict, found, places), total),
+        "coverage": coverage_of(verdict),
+        "skipped": left,
+    }
     rows = {id(item.check): item for item in found}
     sections = {name: _repaired(t.cast("t.Any", verdict)[name], rows) for name in SECTIONS}
     hosts = {name: _repaired(entry, rows) for name, entry in verdict["hosts"].items()}

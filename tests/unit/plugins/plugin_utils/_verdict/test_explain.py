@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the fault is: the smallest thing that explains the deviations."""
+"""Where the fault is: the leaf that explains the deviations on its ports."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Found
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
     HostPlace,
+    leaves_of,
     place_of,
-    scopes_of,
     with_causes,
 )
 
@@ -51,15 +52,14 @@ def verdict(bad, hosts=8, without=(), zones=2):
     return merge.merge("d", results, names, rails=RAILS), stand
 
 
-def explained(made, stand):
-    """Return the scope of each deviation, each looked at by itself."""
+def leaves(bad, **more):
+    """Return how many deviations each leaf explains; None for those that no leaf explains."""
+    made, places = verdict(bad, **more)
     found = [Found(host, (host,), check) for host, check in merge.deviations(made)]
-    return scopes_of(made, found, stand)
-
-
-def scopes(bad, **more):
-    counts = Counter(explained(*verdict(bad, **more)).values())
-    return [(dict(scope), number) for scope, number in counts.most_common()]
+    explained = leaves_of(made, found, places)
+    counts = Counter(explained.get((item.check["id"], item.host, item.check["rail"])) for item in found)
+    assert {*explained} <= {(check, host, rail) for host, rail, check in bad}
+    return dict(counts)
 
 
 def cells(hosts, rails, checks):
@@ -68,32 +68,41 @@ def cells(hosts, rails, checks):
 
 def test_a_leaf_is_named_for_all_that_hangs_on_it():
     bad = cells((1, 3, 5, 7), ["rail3"], ["network_link", "ping_gateway"])
-    assert scopes(bad) == [({"leaf": "z1-leaf3"}, 8)]
+    assert leaves(bad) == {"z1-leaf3": 8}
     (card,) = with_causes(*verdict(bad))["causes"]
     assert card["sentence"] == "z1-leaf3 (node[1,3,5,7] rail3): why."
     assert (card["check"], card["checks"], card["follows"], card["leaf"]) == ("network_link", 4, 4, "z1-leaf3")
 
 
-def test_a_node_is_named_for_all_its_rails_and_itself():
-    bad = cells([2], RAILS, ["network_link"]) | cells([2], [None], ["network_mtu"])
-    assert scopes(bad) == [({"node": "node2"}, 5)]
+def test_one_host_without_it_does_not_clear_a_leaf():
+    assert leaves(cells((1, 3, 5), ["rail3"], ["network_link"])) == {"z1-leaf3": 3}
+    assert leaves(cells((1, 3), ["rail3"], ["network_link"])) == {None: 2}
 
 
-def test_a_rail_in_all_zones_and_a_zone_with_all_rails():
-    assert scopes(cells(range(1, 9), ["rail2"], ["network_mtu"])) == [({"rail": "rail2"}, 8)]
-    assert scopes(cells((1, 3, 5, 7), RAILS, ["network_mtu"])) == [({"zone": "z1"}, 16)]
-    assert scopes(cells(range(1, 9), RAILS, ["network_mtu"])) == [({"fabric": "all nodes"}, 32)]
+def test_two_leaves_are_named():
+    bad = cells((1, 3, 5, 7), ["rail3"], ["network_link"]) | cells((2, 4, 6, 8), ["rail1"], ["network_link"])
+    assert leaves(bad) == {"z1-leaf3": 4, "z2-leaf1": 4}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rails"),
+    [([2], [*RAILS, None]), ([2], ["rail2"]), (range(1, 9), ["rail2"]), ((1, 3, 5, 7), RAILS), (range(1, 9), RAILS)],
+    ids=["a node", "a rail of a node", "a rail", "a zone", "all nodes"],
+)
+def test_no_leaf_is_named_for_what_others_have_too(hosts, rails):
+    bad = cells(hosts, rails, ["network_mtu"])
+    assert leaves(bad) == {None: len(bad)}
 
 
 def test_a_fault_everywhere_does_not_hide_another():
     bad = cells(range(1, 9), RAILS, ["network_mtu"]) | cells((2, 4, 6, 8), ["rail1"], ["network_link"])
-    assert scopes(bad) == [({"fabric": "all nodes"}, 32), ({"leaf": "z2-leaf1"}, 4)]
+    assert leaves(bad) == {None: 32, "z2-leaf1": 4}
 
 
-def test_what_was_not_made_is_no_good_result():
-    """Half of a leaf was not asked: of those that were, all deviate."""
+def test_a_skipped_check_is_no_good_result():
+    """Half of a leaf was skipped: of the others all deviate."""
     left = cells((1, 3), ["rail3"], ["ping_gateway"])
-    assert scopes(cells((5, 7), ["rail3"], ["ping_gateway"]), without=left) == [({"leaf": "z1-leaf3"}, 2)]
+    assert leaves(cells((5, 7), ["rail3"], ["ping_gateway"]), without=left) == {"z1-leaf3": 2}
 
 
 CELL = st.tuples(
@@ -101,27 +110,15 @@ CELL = st.tuples(
 )
 
 
-def in_scope(scope, host, rail, stand):
-    kinds = {"node": host, "rail": rail, "leaf": stand[host].leaves.get(rail), "zone": stand[host].zone}
-    return all(kind == "fabric" or kinds[kind] == name for kind, name in scope.items())
-
-
 @settings(deadline=None)
 @given(st.sets(CELL, max_size=60), st.sets(CELL, max_size=20), st.integers(1, 3))
-def test_every_deviation_is_explained_once_and_nothing_sound_is_named(bad, without, zones):
+def test_a_named_leaf_has_more_bad_ports_than_good_ones(bad, without, zones):
     bad -= without
-    made, stand = verdict(bad, without=without, zones=zones)
-    rows = explained(made, stand)
-    assert {(host, rail, check) for check, host, rail in rows} == bad
-    for scope, check in {(scope, check) for (check, _host, _rail), scope in rows.items()}:
-        mine = {cell for cell in bad if cell[2] == check and in_scope(dict(scope), *cell[:2], stand)}
-        # Results on rails and results of hosts are two populations: one of them has more bad than good.
-        all_cells = {(host, rail, check) for host in stand for rail in [*RAILS, None]} - bad - without
-        good = [cell for cell in all_cells if in_scope(dict(scope), *cell[:2], stand)]
-        assert any(
-            sum((cell[1] is None) == whole for cell in mine) > sum((cell[1] is None) == whole for cell in good)
-            for whole in (True, False)
-        )
+    made, places = verdict(bad, without=without, zones=zones)
+    found = [Found(host, (host,), check) for host, check in merge.deviations(made)]
+    for check, leaf in {(key[0], leaf) for key, leaf in leaves_of(made, found, places).items()}:
+        ports = {(host, rail, check) for host in places for rail in RAILS if places[host].leaves[rail] == leaf}
+        assert len(ports & bad) > len(ports - bad - without)
 
 
 def test_what_differs_only_in_addresses_is_equal_too():
