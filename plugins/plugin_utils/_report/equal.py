@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Puts equal deviations together: one line for what is the same on many rails and hosts; and where they are. Pure."""
+"""Folds what is equal on many hosts: names, diffs, planned and observed values. Pure."""
 
 from __future__ import annotations
 
@@ -31,74 +31,8 @@ SECTIONS = ("plan", "cluster")
 NUMBERED = re.compile(r"(.*?)(\d*)(\D*)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Equal:
-    """Checks with the same id and fix, whose planned and observed are the same but for addresses."""
-
-    check: t.Mapping[str, t.Any]
-    """The first of them."""
-    alike: bool
-    """Whether planned and observed are those of all of them."""
-    places: tuple[tuple[str, str], ...]
-    """Host (or section of the verdict) and rail of each; the rail is empty where there is none."""
-    causes: tuple[str, ...]
-    """Each once."""
-
-    @property
-    def cause(self) -> str:
-        """The first cause, and how many others there are."""
-        more = len(self.causes) - 1
-        return f"{self.causes[0]} (and {more} more like it)" if more else self.causes[0]
-
-    @property
-    def hosts(self) -> list[str]:
-        """Each host once."""
-        return list(dict.fromkeys(host for host, _rail in self.places))
-
-    @property
-    def rails(self) -> list[str]:
-        """Each rail once."""
-        return list(dict.fromkeys(rail for _host, rail in self.places if rail))
-
-    @property
-    def where(self) -> list[str]:
-        """Host and rail of each."""
-        return [f"{host} {rail}".strip() for host, rail in self.places]
-
-    @property
-    def summary(self) -> str:
-        """Where they are, in one line; hosts are folded where each of them has each of the rails."""
-        if len(self.places) == len(self.hosts) * max(1, len(self.rails)):
-            return f"{folded(self.hosts)} {shortened(self.rails)}".strip()
-        return shortened(self.where, 6)
-
-
-def _key(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    return (check["id"], str(check["fix"] or ""), *(ADDRESS.sub("@", text) for text in _texts(check)))
-
-
-def _texts(check: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    return _json(check["planned"]), _json(check["observed"])
-
-
 def _json(value: t.Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
-
-
-def equal(checks: t.Iterable[tuple[str, t.Mapping[str, t.Any]]]) -> list[Equal]:
-    """Return checks, each with its host, put together, in the order in which the first of each comes."""
-    groups: dict[tuple[str, ...], list[tuple[str, t.Mapping[str, t.Any]]]] = {}
-    for host, check in checks:
-        groups.setdefault(_key(check), []).append((host, check))
-    return [_group(members) for members in groups.values()]
-
-
-def _group(members: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> Equal:
-    places = tuple((host, str(check["rail"] or "")) for host, check in members)
-    causes = dict.fromkeys(str(check["cause"] or "") for _host, check in members)
-    first = members[0][1]
-    texts = _texts(first)
-    return Equal(first, all(_texts(check) == texts for _host, check in members), places, tuple(causes))
 
 
 def folded(names: t.Iterable[str], limit: int = 8) -> str:

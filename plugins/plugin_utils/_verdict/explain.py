@@ -51,9 +51,9 @@ def leaves_of(verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str,
     bad: dict[str, dict[str, list[tuple[str, str | None]]]] = {}
     for item in found:
         cell = item.places[0], item.check["rail"]
-        leaf = leaf_of.get(cell) if len(item.places) == 1 else None
-        if leaf and item.root is None and item.status == DEVIATION:
-            bad.setdefault(item.check["id"], {}).setdefault(leaf, []).append(cell)
+        at = leaf_of.get(cell) if len(item.places) == 1 else None
+        if at and item.root is None and item.status == DEVIATION:
+            bad.setdefault(item.check["id"], {}).setdefault(at, []).append(cell)
     explained: dict[tuple[str, str, str | None], str] = {}
     for name, by_leaf in bad.items():
         having = {leaf for leaf, cells in by_leaf.items() if 2 * len({*cells}) - ports[leaf] + skipped[name, leaf] > 1}

@@ -11,11 +11,11 @@ import typing as t
 from itertools import takewhile
 from textwrap import wrap
 
-from ...module_utils._check import SKIPPED, WARNING
+from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
 from ...module_utils._formatting import count, shortened
 from ...module_utils._validation import shown
-from .._report.equal import SECTIONS, Equal, differing, equal, folded, section_of
+from .._report.equal import SECTIONS, differing, section_of
 from .._report.table import md, md_table
 from .._report.verdict import utc
 from .cards import commands_of, named
@@ -103,8 +103,8 @@ def markdown(verdict: Verdict, fabric: str) -> str:
         lines += ["## Do this", ""]
         for impact, command in commands:
             lines += [f"Impact: {impact}.", "", "```sh", command, "```", ""]
-    lines += _listed("Deviations", equal(deviations(verdict)))
-    lines += _listed("Warnings", equal(deviations(verdict, WARNING)))
+    lines += _listed("Deviations", verdict, DEVIATION)
+    lines += _listed("Warnings", verdict, WARNING)
     rails = verdict["rails"]
     states = [
         (name, entry["status"], *(entry["rails"].get(rail, "-") for rail in rails))
@@ -119,22 +119,15 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     return "\n".join(lines)
 
 
-def _listed(title: str, found: t.Sequence[Equal]) -> list[str]:
-    """Return a table of equal checks."""
+def _listed(title: str, verdict: Verdict, status: str) -> list[str]:
+    """Return a table of the checks of a status that follow from no other."""
+    found = [row for row in deviations(verdict, status) if not row[1].get("caused_by")]
     if not found:
         return []
-    heading = ("where", "rail", "times", "check", "planned", "observed", "cause", "follows from")
+    heading = ("where", "rail", "check", "planned", "observed", "cause")
     rows = [
-        (
-            folded(row.hosts),
-            shortened(row.rails),
-            len(row.places),
-            row.check["id"],
-            *differing(row.check["planned"], row.check["observed"]),
-            row.cause,
-            row.check.get("caused_by"),
-        )
-        for row in found[:_LISTED_MARKDOWN]
+        (host, check["rail"], check["id"], *differing(check["planned"], check["observed"]), check["cause"])
+        for host, check in found[:_LISTED_MARKDOWN]
     ]
     more = [f"{len(found) - len(rows):,} more are in verdict.json.", ""] if len(found) > len(rows) else []
     return [f"## {title}", "", *_table(heading, rows), *more]

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import equal
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Found
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
@@ -119,27 +118,6 @@ def test_a_named_leaf_has_more_bad_ports_than_good_ones(bad, without, zones):
     for check, leaf in {(key[0], leaf) for key, leaf in leaves_of(made, found, places).items()}:
         ports = {(host, rail, check) for host in places for rail in RAILS if places[host].leaves[rail] == leaf}
         assert len(ports & bad) > len(ports - bad - without)
-
-
-def test_what_differs_only_in_addresses_is_equal_too():
-    def rule(host, table, address):
-        planned = f"1000{table}: from {address} lookup 100{table}"
-        return host, deviation("network_rules", [planned], [], f"missing: {planned}", "run", rail=f"rail{table}")
-
-    rows = [
-        rule("n1", 1, "172.17.0.2"),
-        rule("n2", 1, "172.17.0.34"),
-        rule("n3", 1, "fd00:1::2"),
-        rule("n1", 2, "172.17.1.2"),
-    ]
-    groups = equal(rows)
-    assert [(group.where, group.alike) for group in groups] == [
-        (["n1 rail1", "n2 rail1", "n3 rail1"], False),
-        (["n1 rail2"], True),
-    ]
-    assert groups[0].cause.endswith("(and 2 more like it)")
-    mtu = [(host, deviation("network_mtu", 9000, seen, "c", "f")) for host, seen in (("a", 1500), ("b", 4200))]
-    assert len(equal(mtu)) == 2
 
 
 def test_where_a_host_stands_comes_from_the_plan():
