@@ -224,9 +224,7 @@ def checks_of_rails(
         linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
         found = wire({(pair.interface, pair.address) for pair in linked})
         answered.update({pair: answered[pair] or (pair.interface, pair.address) in found for pair in linked})
-    crossed = judge(
-        answered, {(target.rail, target.family) for target in alive}, bool(meet), params["rails_reachable"] is not None
-    )
+    crossed = judge(answered, alive, bool(meet), params["rails_reachable"] is not None)
     families = sorted({item.family for rail in want.rails for item in rail.addresses})
     return [*checks, *crossed, *own_echo(families, Sysfs())]
 

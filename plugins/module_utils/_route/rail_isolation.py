@@ -5,7 +5,7 @@
 """Rail isolation: selects pairs of rails to test, and compares the answers with the plan. Pure.
 
 In a routed fabric every rail reaches every other one; isolated rails reach only themselves. A pair counts only where
-both its ends answer on their own rail: `ping_neighbor` reports a dead rail, which proves nothing about the others.
+the address answers on its own rail too, and so does a neighbor on the host's rail: `ping_neighbor` reports a dead rail.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> li
 
 
 def judge(
-    answers: t.Mapping[EchoTarget, bool], alive: t.Collection[tuple[str, int]], meet: bool, declared: bool
+    answers: t.Mapping[EchoTarget, bool], alive: t.Collection[EchoTarget], meet: bool, declared: bool
 ) -> list[Check]:
     """Return one check per rail and family.
 
     :param answers: whether each tested pair answered.
-    :param alive: rails and families whose own pair, from rail to the same rail, answered.
+    :param alive: the pairs from a rail to the same rail that answered.
     :param meet: whether rails reach each other, as planned.
     :param declared: whether the user declared `meet`; a silence that contradicts a guess is a warning.
     """
     ends: dict[tuple[str, int], tuple[list[str], list[str]]] = {}
+    own, addresses = {(pair.rail, pair.family) for pair in alive}, {pair.address for pair in alive}
     for pair, is_heard in answers.items():
         answered, silent = ends.setdefault((pair.rail, pair.family), ([], []))
         # One answer proves a route, even when other targets are silent.
         if is_heard:
             answered.append(pair.other)
-        elif {(pair.rail, pair.family), (pair.other, pair.family)} <= set(alive):
+        elif (pair.rail, pair.family) in own and pair.address in addresses:
             silent.append(pair.other)
     return [_check(*end, sorted(yes), sorted(no), meet, declared) for end, (yes, no) in ends.items()]
 

@@ -18,7 +18,8 @@ def pair(rail, other, family):
 RAILS = [f"rail{number}" for number in range(1, 9)]
 PAIRS = [pair(rail, other, family) for rail in RAILS for other in RAILS if rail != other for family in (4, 6)]
 AB, AC = pair("a", "b", 4), pair("a", "c", 4)
-ALL = {("a", 4), ("b", 4), ("c", 4)}
+A, B, C = (pair(name, name, 4) for name in "abc")
+ALL = [A, B, C]
 
 
 def test_a_draw_is_bounded_and_the_same_with_the_same_seed():
@@ -45,13 +46,15 @@ def test_a_fleet_asks_every_pair_and_another_seed_asks_others():
         ({AB: True, AC: True}, ALL, True, True, "ok", ""),
         ({AB: True, AC: False}, ALL, True, True, "deviation", "a does not reach c of a neighbor"),
         ({AB: True, AC: False}, ALL, True, False, "warning", "a does not reach c of a neighbor"),
-        ({AB: True, AC: False}, {("a", 4), ("b", 4)}, True, True, "ok", ""),
-        ({AB: False, AC: False}, {("b", 4), ("c", 4)}, True, True, "skipped", "silence says nothing"),
+        ({AB: True, AC: False}, [A, B], True, True, "ok", ""),
+        # On rail c another host answers, and not the one that this pair leads to.
+        ({AB: True, AC: False}, [A, B, pair("c", "9", 4)], True, True, "ok", ""),
+        ({AB: False, AC: False}, [B, C], True, True, "skipped", "silence says nothing"),
         ({AB: False, AC: False}, ALL, False, True, "ok", ""),
         ({AB: True, AC: False}, ALL, False, False, "deviation", "a reaches b, and isolated"),
         # Whoever answers is reached, also where nothing else does.
-        ({AB: True}, set(), False, True, "deviation", "a reaches b, and isolated"),
-        ({AB: False}, set(), False, True, "skipped", "silence says nothing"),
+        ({AB: True}, [], False, True, "deviation", "a reaches b, and isolated"),
+        ({AB: False}, [], False, True, "skipped", "silence says nothing"),
     ],
 )
 def test_what_answers_say(answers, alive, meet, declared, status, words):
