@@ -24,7 +24,12 @@ Leaves = t.Mapping[tuple[str, str, str | None], str]
 """The leaf that explains a deviation, by the check's ID, host and rail."""
 _NAMES = 60
 _NOTHING = "nothing of the plan is configured"
-_TESTS = {"ping_": "pings", "pod_": "tests between pods", "traffic_": "RDMA tests"}
+_TESTS = {
+    "ping_neighbor_tcp": "TCP connections",
+    "ping_": "pings",
+    "pod_": "tests between pods",
+    "traffic_": "RDMA tests",
+}
 
 
 def cards_of(found: t.Iterable[Found], leaves: Leaves, total: int | None = None) -> list[Cause]:

@@ -112,10 +112,11 @@ def test_a_node_is_judged_by_no_other_ends_word_alone(counts, checks):
     assert not told["k8s-2"]
 
 
-def test_what_is_not_decided_is_between_two_hosts_and_fails_neither():
-    made = with_causes(verdict(node1=[bad("ping_neighbor", "rail2", "node2")]), {})
+@pytest.mark.parametrize(("check", "tests"), [("ping_neighbor", "pings"), ("ping_neighbor_tcp", "TCP connections")])
+def test_what_is_not_decided_is_between_two_hosts_and_fails_neither(check, tests):
+    made = with_causes(verdict(node1=[bad(check, "rail2", "node2")]), {})
     (card,) = made["causes"]
-    assert card["sentence"] == "between node1 and node2 rail2: pings fail."
+    assert card["sentence"] == f"between node1 and node2 rail2: {tests} fail."
     assert card["undecided"] is True
     assert [entry["status"] for entry in made["hosts"].values()] == ["pass"] * 3
     assert made["status"] == "deviation"
