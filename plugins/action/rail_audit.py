@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 import typing as t
 
@@ -20,6 +19,7 @@ from ..module_utils._cluster.node_identity import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._validation import line
+from ..plugin_utils._arguments import kept
 from ..plugin_utils._host_plan import (
     drawn_addresses,
     leaves_of,
@@ -35,15 +35,13 @@ from ..plugin_utils._module_action import (
     torn_options,
 )
 from ..plugin_utils._refusal import once
-from ..plugin_utils._role_options import ASKED, AUDITED
 from ..plugin_utils._verdict.files import last_path, read_json
 from ..plugin_utils._verdict.preflight import unreached
 from ..plugin_utils._verdict.result import write_result
 from ..plugin_utils._verdict.scope import scope
 
-# The options that the controller alone reads, with their defaults; and the module's own name among the settings.
+# The options that the controller alone reads, with their defaults.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}
-OWN = "rail_audit"
 GATHERED = ("virtualization_role", "virtualization_type", "default_ipv4", "default_ipv6")
 
 # nic_link_type_cards uses a filter. Load it here, in the process that forks: each host's worker would compile all
@@ -103,31 +101,28 @@ class ActionModule(ModuleAction):
         facts = found.get("ansible_facts") or {}
         return {key: facts.get(f"ansible_{key}") for key in GATHERED}
 
-    def _lost(self, args: dict[str, t.Any], text: str, task_vars: dict[str, t.Any], *, connected: bool) -> str:
+    def _lost(self, args: dict[str, t.Any], text: str, *, connected: bool) -> str:
         """Return why preflight cannot ask this host; nothing where it is no matter of reaching it."""
         if args.get("checks") != ["preflight"]:
             return ""
-        return unreached(text, str(self._value("fabric_group", task_vars) or "gpu_nodes"), connected=connected)
+        return unreached(text, self._group, connected=connected)
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        self._node, settings = {}, copy.deepcopy(args.pop("settings", None) or {})
+        self._node, settings = {}, kept(args.pop("settings", None) or {}, None)
         self._settings: dict[str, dict[str, t.Any]] = settings
         self._host: str = task_vars["inventory_hostname"]
-        if named := args.pop("variables", None):
-            of_roles = ASKED if args.get("checks") == ["preflight"] else AUDITED
-            for module, variables in {**of_roles, **named}.items():
-                settings[module] = {**self._named(variables, task_vars), **settings.get(module, {})}
-            args = {**settings.pop(OWN, {}), **args}
+        group = task_vars.get("fabric_group")
+        self._group = str(self._templar.template(group)) if group else "gpu_nodes"
         gather = settings.get("preflight", {}).pop("gather", None)
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
         said = {key: args.pop(key, value) for key, value in SCOPE.items()}
         if said["roles"] is not None:
             # Here, as a condition of the task would cost more than all that this does.
-            group = self._value("fabric_group", task_vars) or "gpu_nodes"
-            if self._host not in task_vars["groups"][group]:
-                return {"changed": False, "skipped": True, "skip_reason": f"{self._host} is not in the group {group}"}
+            if self._host not in task_vars["groups"][self._group]:
+                reason = f"{self._host} is not in the group {self._group}"
+                return {"changed": False, "skipped": True, "skip_reason": reason}
             flags = {key: boolean(said[key]) for key in ("devices", "persist")}
             args["checks"], left_out = scope(said["roles"], traffic=said["traffic"], **flags)
         if verify_dir and "since" not in args:
@@ -138,11 +133,11 @@ class ActionModule(ModuleAction):
             result = once(self._task, super().act(args, task_vars))
         except AnsibleError as exc:
             connected = not isinstance(exc, AnsibleConnectionFailure)
-            lost = self._lost(args, str(exc), task_vars, connected=connected)
+            lost = self._lost(args, str(exc), connected=connected)
             if not lost and not (verify_dir and isinstance(exc, AnsibleActionFail)):
                 raise
             result = {"failed": True, "msg": lost or str(exc), "lost": bool(lost)}
-        if lost := self._lost(args, str(result.get("module_stderr") or ""), task_vars, connected=True):
+        if lost := self._lost(args, str(result.get("module_stderr") or ""), connected=True):
             result = {"failed": True, "msg": lost, "lost": True}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
         if isinstance(node := facts.pop("node", None), dict):  # whose answer it is, no host says

@@ -11,7 +11,7 @@ from ..module_utils._qos.leaf import DECLARED, choose
 from ..module_utils._qos.policy import switch_values
 from ..module_utils._qos.run import SPEC
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._module_action import ModuleAction, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._module_action import ModuleAction, given, lossless_options, refuse_two_declarations, torn_options
 
 
 class ActionModule(ModuleAction):
@@ -32,9 +32,8 @@ class ActionModule(ModuleAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, and say by what was declared, and not by a host's word, what the switches need."""
         self._declared = {}
-        args = self.given(args, task_vars)
         result = super().act(args, task_vars)
         if result.get("switch"):
-            policy, source = choose({**arguments(args, SPEC), **self._declared}, {})
+            policy, source = choose({**arguments(given(args), SPEC), **self._declared}, {})
             result["switch"] = switch_values(policy) if source == DECLARED else result["switch"]
         return result

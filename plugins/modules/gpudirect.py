@@ -19,7 +19,6 @@ author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
   - railops.rdma._attributes
-  - railops.rdma._role_variables
 attributes:
   check_mode:
     support: full

@@ -18,10 +18,10 @@ description:
   - All input is checked before anything is written, and all problems are reported at once, each with its place and
     its fix.
   - Runs on the controller, whatever host the task names. Without O(nodes) it plans all hosts of the inventory group
-    O(group), never only the play's hosts, so that C(--limit) cannot retire anyone.
+    O(group), never only the play's hosts, so that C(--limit) cannot retire anyone. An option C(NAME) that is not set
+    comes then from the variable C(fabric_NAME).
 extends_documentation_fragment:
   - railops.rdma._attributes
-  - railops.rdma._role_variables
 attributes:
   check_mode:
     support: full

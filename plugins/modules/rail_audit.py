@@ -78,12 +78,6 @@ options:
         the seconds to wait after the last; C(loss_percent), how much may be lost between hosts, V(0) by default.
     type: dict
     default: {}
-  variables:
-    description:
-      - As O(settings), with the names of variables instead of values; C(rail_audit) holds the options of this module.
-        A variable that is not set is left out. The controller reads them, which costs much less than templates.
-      - With it the variables of the host roles are read too. A module that is named here is read as it is named.
-    type: dict
   neighbors:
     description:
       - Hosts to prove paths to, each with C(host), C(rails) as in O(rails), and C(zone) where it is another zone than

@@ -28,7 +28,6 @@ author:
 extends_documentation_fragment:
   - railops.rdma._attributes
   - railops.rdma._host_plan
-  - railops.rdma._role_variables
 attributes:
   check_mode:
     support: full

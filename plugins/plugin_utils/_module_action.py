@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import typing as t
@@ -17,11 +16,9 @@ from pathlib import Path
 from ..module_utils import _pyroute2
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._formatting import shortened
-from ._arguments import kept
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail
-from ._role_options import variables_of
 
 LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 """The options of roce_qos that the plan has, each with its key of fabric_lossless."""
@@ -44,8 +41,6 @@ GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
 """The options that are called otherwise than in the host plan."""
 
-# What audit.yml and site.yml say of most variables: another one, or a literal.
-PLAIN = re.compile(r"\{\{ (\w+) \| default\((\d+|\{\}|\[[\w', ]*\]|'\w*')\) \}\}")
 SAFE_PATH = re.compile(r"[\w./~-]+")
 WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-py3-none-any.whl")
 """The library that travels with the collection. No variable names it: a host's could name any file here."""
@@ -88,6 +83,11 @@ def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "")
     ]
 
 
+def given(args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Return the arguments that have a value: before ansible-core 2.19 a null becomes an empty text."""
+    return {key: value for key, value in args.items() if value is not None and value != ""}
+
+
 class ModuleAction(FabricAction):
     """Run the module of the task, with what the host plan has for it."""
 
@@ -109,42 +109,14 @@ class ModuleAction(FabricAction):
             options[OUT] = options[OUT]["rails"]
         return options
 
-    def _value(self, name: str, task_vars: dict[str, t.Any]) -> t.Any:
-        """Return a variable of the host; only what is a template is templated."""
-        value = task_vars.get(name)
-        if value is None or not self._templar.is_template(value):
-            return value
-        # Each template that is compiled costs a fortieth of what a ping costs: these are read without.
-        if isinstance(value, str) and (found := PLAIN.findall(value)):
-            parts = [task_vars.get(name, ast.literal_eval(default)) for name, default in found]
-            text = PLAIN.sub("{}", value)
-            if not self._templar.is_template(parts) and text in ("{}", "{}/{}"):
-                if text == "{}":
-                    return parts[0]
-                if all(isinstance(part, str) for part in parts):
-                    return "/".join(parts)
-        return kept(self._templar.template(value), task_vars.get("omit"))
-
-    def _named(self, names: t.Mapping[str, str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the options whose variables the host has, by their variables' names."""
-        found = {option: self._value(name, task_vars) for option, name in names.items()}
-        return {option: value for option, value in found.items() if value is not None}
-
-    def given(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Return the arguments with those of the role's variables that the task names by variables_of."""
-        args = dict(args)
-        if role := args.pop("variables_of", None):
-            args = {**self._named(variables_of(self.name, role=role), task_vars), **args}
-        return args
-
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Run the module, with the host plan's values for options that are not given; an empty text gives nothing."""
-        args = self.given(args, task_vars)
+        """Run the module, with the host plan's values for options that are not given."""
+        args = given(args)
         if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             options = self.options(read_host_plan(folder, task_vars["inventory_hostname"]), folder, args)
-            args |= {key: value for key, value in options.items() if args.get(key) in (None, "")}
+            args = {**options, **args}
         name = f"railops.rdma.{self.name}"
         module: dict[str, t.Any] = {"module_name": name, "module_args": args, "task_vars": task_vars}
         result: dict[str, t.Any] = self._execute_module(**module)

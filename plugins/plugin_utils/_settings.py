@@ -204,11 +204,11 @@ def repeated_hosts(group: str, sources: object) -> t.Iterator[Problem]:
 
 
 def collect(
-    raw: dict[str, t.Any], groups: Groups, hostvars: t.Mapping[str, t.Any], places: dict[str, str], *, own: bool = True
+    raw: dict[str, t.Any], groups: Groups, hostvars: t.Mapping[str, t.Any], places: dict[str, str]
 ) -> tuple[list[dict[str, t.Any]], list[Problem], str]:
     """Return the hosts of the group with what they say about themselves, what is wrong with that, and a warning.
 
-    :param raw: the options of the fabric; with `own` those that only hosts have are added.
+    :param raw: the options of the fabric; those that only hosts have are added.
     :param places: where each variable of localhost is, by its name; those of hosts are added.
     """
     from ._fabric.options import DEFAULTS
@@ -233,7 +233,7 @@ def collect(
         mine = hostvars[host]
         have = set(mine)
         places.update({name: f"hosts.{host}.{name}" for name in have - places.keys()})
-        for name in have & unset.keys() if own else ():
+        for name in have & unset.keys():
             hidden.setdefault(name, []).append(str(host))
         for key, variable in HOST_KEYS.items():
             if variable not in mine:

@@ -15,7 +15,6 @@ python3 tests/docs/options_doc.py --check   say whether they are as the modules 
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import textwrap
@@ -31,6 +30,16 @@ MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the 
 MODULE_ONLY = ("nodes",)
 TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
+REQUIRED = " Required."
+OURS, NOTICE = "railops.rdma.", "railops.rdma.notice"
+HOST_ROLES = sorted(
+    path.parents[1].name for path in ROLES.glob("*/tasks/settings.yml") if path.parents[1].name != "verify"
+)
+UNAUDITED = ("plan_dir", "upgrade", "rollback_token")
+AUDITED = """\
+# Made by python3 tests/docs/options_doc.py from the tasks of the host roles: the options of their modules.
+# One template, as each costs the controller time for each host.
+"""
 # The playbook site sets it where nobody else does.
 BY_SITE = """\
 # The playbook site sets the second option: locked where a plan.json exists.
@@ -46,23 +55,54 @@ def documented(module: str) -> Docs:
     return found
 
 
-def of_roles() -> dict[str, Docs]:
-    """Return the options of the modules of each host role, by the names of their variables."""
-    tree = ast.parse((CHECKOUT / "plugins/plugin_utils/_role_options.py").read_text(encoding="utf-8"))
-    assigned = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
-    left_out = ast.literal_eval(assigned["NO_VARIABLES"])
-    found: dict[str, Docs] = {}
-    rows = assigned["ROWS"]
-    for module, row in zip(rows.keys, rows.values, strict=True):  # type: ignore[attr-defined]
-        given = dict(zip(("role", "spec", "names", "own"), row.args, strict=False))
-        given |= {word.arg: word.value for word in row.keywords}
-        role = ast.literal_eval(given["role"])
-        names, own = (ast.literal_eval(given[key]) if key in given else () for key in ("names", "own"))
-        for option_name, about in documented(ast.literal_eval(module)).items():
-            name = dict(names).get(option_name, f"{role}_{option_name}")
-            if option_name not in (*left_out, *own) and name.startswith(f"{role}_"):
-                found.setdefault(role, {}).setdefault(name, about)
+def tasks_of(role: str) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
+    """Yield the modules that a host role's tasks call, each with its arguments."""
+    found = yaml.safe_load((ROLES / role / "tasks/main.yml").read_text(encoding="utf-8"))
+    for task in found:
+        found += [row for key in ("block", "rescue", "always") for row in task.get(key, ())]
+        yield from (
+            (key.removeprefix(OURS), args) for key, args in task.items() if key.startswith(OURS) and key != NOTICE
+        )
+
+
+def of_role(role: str) -> Docs:
+    """Return the options of the modules that a host role's tasks give its variables to, by variable."""
+    found: Docs = {}
+    for module, args in tasks_of(role):
+        for option_name, text in args.items():
+            name = re.match(rf"\{{\{{ ({role}_\w+)", str(text))
+            if name and option_name != "plan_dir":
+                found.setdefault(name[1], documented(module)[option_name])
     return found
+
+
+def audited(old: str) -> str:
+    """Return the variables of the role verify with the options by which an audit compares a host.
+
+    They are what the tasks of the host roles set to a variable, and to nothing that they work out.
+    """
+    modules: dict[str, dict[str, str]] = {}
+    for role in HOST_ROLES:
+        for module, args in tasks_of(role):
+            plain = {
+                option_name: name[1]
+                for option_name, text in args.items()
+                if (name := re.fullmatch(r"\{\{ ((?!__)\w+( \| default\([^()]*\))?) \}\}", str(text)))
+                and option_name not in UNAUDITED
+            }
+            modules.setdefault(module, plain)
+    rows = []
+    for module, plain in modules.items():
+        items = ", ".join(f"'{key}':\0{name}".replace(" ", "\0") for key, name in plain.items())
+        rows += textwrap.wrap(
+            f"'{module}': {{{items}}},",
+            WIDTH - 5,
+            initial_indent=" " * 5,
+            subsequent_indent=" " * 6,
+            break_long_words=False,
+        )
+    body = "\n".join(rows).replace("\0", " ").lstrip().rstrip(",")
+    return f"{old.partition(AUDITED)[0]}{AUDITED}__verify_host_roles: >-\n  {{{{ {{{body}}} }}}}\n"
 
 
 def value(data: t.Any) -> str:
@@ -84,7 +124,7 @@ def option(name: str, docs: dict[str, t.Any], indent: int, prefix: str) -> list[
     of_role = name.startswith(prefix)
     texts = [re.sub(r"\bO\((\w)", rf"O({prefix}\1", text) for text in texts]
     if needed and of_role:
-        texts[-1] += " Required."
+        texts[-1] += REQUIRED
     lines = [f"{name}:", "  description:"]
     for text in texts:
         lines += textwrap.wrap(
@@ -158,11 +198,18 @@ def variables(specs: t.Mapping[str, t.Any]) -> Docs:
     return {name: about for entry in specs.values() for name, about in (entry.get("options") or {}).items()}
 
 
-def with_defaults(specs: t.Mapping[str, t.Any], old: str) -> str:
-    """Return a role's defaults with those of its spec that they lack."""
+def with_defaults(specs: t.Mapping[str, t.Any], unset: t.Container[str], old: str) -> str:
+    """Return a role's defaults with those of its spec that they lack.
+
+    :param unset: variables that a task reads, which are null without a default.
+    """
     known = yaml.safe_load(old) or {}
-    fresh = {name: about for name, about in variables(specs).items() if "default" in about and name not in known}
-    return old + "".join(f"{name}: {value(about['default'])}\n" for name, about in fresh.items())
+    fresh = {name: about for name, about in variables(specs).items() if name not in known}
+    return old + "".join(
+        f"{name}: {value(about.get('default'))}\n"
+        for name, about in fresh.items()
+        if "default" in about or (name in unset and "choices" not in about)
+    )
 
 
 def plain(texts: t.Any) -> str:
@@ -173,12 +220,29 @@ def plain(texts: t.Any) -> str:
     return text.replace("|", "\\|")
 
 
-def readme(specs: t.Mapping[str, t.Any], old: str) -> str:
-    """Return a README with the table of the role's variables at its end."""
+def default_of(name: str, about: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> str:
+    """Return the default of a role's variable as Markdown.
+
+    :param values: the role's defaults.
+    """
+    if about.get("required") or plain(about["description"]).endswith(REQUIRED):
+        return "required"
+    have = about.get("default", values.get(name))
+    if "{{" in str(have):
+        other = re.fullmatch(r"\{\{ (\w+)(?: \| default\([^{}]*\))? \}\}", str(have))
+        return f"`{other[1]}`" if other else "computed"
+    return "unset" if have is None else f"`{value(have)}`"
+
+
+def readme(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any], old: str) -> str:
+    """Return a README with the table of the role's variables at its end.
+
+    :param values: the role's defaults.
+    """
     lines = ["\n## Variables\n\n", TABLE, "| variable | type | default | what it is |\n| --- | --- | --- | --- |\n"]
     for name, about in variables(specs).items():
         kind = f"{about['type']} of {about['elements']}" if "elements" in about else about.get("type", "str")
-        default = f"`{value(about['default'])}`" if "default" in about and about["default"] != "" else ""
+        default = default_of(name, about, values).replace("|", "\\|")
         choices = f" One of {', '.join(f'`{value(one)}`' for one in about['choices'])}." if "choices" in about else ""
         lines.append(f"| `{name}` | {kind} | {default} | {plain(about['description'])}{choices} |\n")
     return old.partition("\n## Variables\n")[0] + "".join(lines)
@@ -186,19 +250,24 @@ def readme(specs: t.Mapping[str, t.Any], old: str) -> str:
 
 def pages() -> t.Iterator[tuple[Path, str]]:
     """Give each file that is made or completed, with its text."""
-    hosts = of_roles()
     for folder in sorted(path.parent.parent for path in ROLES.glob("*/meta/argument_specs.yml")):
         role, specs = folder.name, folder / "meta/argument_specs.yml"
         text = before = specs.read_text(encoding="utf-8")
         values = (folder / "defaults/main.yml").read_text(encoding="utf-8")
         if role == PLANNED:
             text, values = spec(planned(), before), defaults(planned(), values)
-        elif role in hosts:
-            text = completed(role, hosts[role], before)
+        elif role in HOST_ROLES:
+            text = completed(role, of_role(role), before)
         made = yaml.safe_load(text)["argument_specs"]
         yield specs, text
-        yield folder / "defaults/main.yml", with_defaults(made, values)
-        yield folder / "README.md", readme(made, (folder / "README.md").read_text(encoding="utf-8"))
+        values = with_defaults(made, of_role(role) if role in HOST_ROLES else (), values)
+        yield folder / "defaults/main.yml", values
+        yield (
+            folder / "README.md",
+            readme(made, yaml.safe_load(values) or {}, (folder / "README.md").read_text(encoding="utf-8")),
+        )
+    audits = ROLES / "verify/vars/main.yml"
+    yield audits, audited(audits.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

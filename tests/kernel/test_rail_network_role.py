@@ -174,7 +174,6 @@ LOOK = """
         checks: [preflight, network, paths]
         settings:
           preflight: {roles: [rail_network], persist: false}
-          policy_route: {on_problem: report}
       register: seen
     - debug:
         msg: "{{ seen.checks | map(attribute='cause') | list + seen.errors }}"

@@ -38,7 +38,6 @@ SPEC = {
     "addresses": {"type": "dict"},
     "since": {"type": "dict"},
     # Read by the action plugin, on the controller.
-    "variables": {"type": "dict"},
     "verify_dir": {"type": "path"},
     "roles": {"type": "list", "elements": "str"},
     "devices": {"type": "bool", "default": True},

@@ -25,7 +25,6 @@ from .plan import CardPlan, CardStep, checks, predicted, reboot_reasons
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
-    "variables_of": {"type": "str"},
     "rails": rails_spec(pci="str"),
     "out_of_service": {"type": "list", "elements": "dict"},
     "rdma_prefixes": {"type": "list", "elements": "str"},

@@ -24,8 +24,6 @@ from .plan import BUILD_TOOLS, HEADERS, DriverOptions, DriverPlan
 POLL_SECONDS = 10.0
 
 SPEC = {
-    # Read by the action plugin, on the controller.
-    "variables_of": {"type": "str"},
     "source": {"type": "str", "choices": ["inbox", "doca", "container"], "default": "inbox"},
     "packages": {"type": "list", "elements": "str"},
     "extra_packages": {"type": "list", "elements": "str", "default": []},

@@ -42,8 +42,6 @@ WantedBy=multi-user.target
 """
 
 SPEC = {
-    # Read by the action plugin, on the controller.
-    "variables_of": {"type": "str"},
     "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
     "gdrcopy": {"type": "bool", "default": False},
     "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},

@@ -19,7 +19,6 @@ from .plan import OWNED_FILE, NetnsOptions, NetnsPlan, NetnsState, checks, plan_
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
-    "variables_of": {"type": "str"},
     "mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "live": {"type": "bool", "default": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

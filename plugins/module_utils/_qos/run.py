@@ -28,7 +28,6 @@ from .policy import OPTIONS, switch_values, warnings_of
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
-    "variables_of": {"type": "str"},
     "rails": rails_spec(),
     "out_of_service": {"type": "list", "elements": "dict"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},

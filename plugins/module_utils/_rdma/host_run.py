@@ -27,7 +27,6 @@ MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
-    "variables_of": {"type": "str"},
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "rails": {**rails_spec(pci="str", mtu="int"), "default": []},

@@ -43,8 +43,6 @@ def host_plan_spec() -> dict[str, t.Any]:
 # Of policy_route and rail_persist, which set the same rails now and for the next boot.
 RAILS = {
     **host_plan_spec(),
-    # Read by the action plugin, on the controller.
-    "variables_of": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "list", "elements": "str", "default": []},
     "adopt_ports": {"type": "list", "elements": "str", "default": []},

@@ -24,11 +24,11 @@ FOLDER = Path(__file__).resolve().parents[4] / "plugins/action"
 ARGS: dict[str, dict[str, t.Any]] = {
     "acceptance": {"phase": "serve", "plan_dir": "fabric", "verify_dir": "verify"},
     "cluster_nodes": {"nodes": ["node1"], "drain": "begin"},
-    "cluster_objects": {"variables_of": "", "objects": []},
+    "cluster_objects": {"objects": []},
     "fabric_lease": {"state": "held"},
     "ippool_plan": {**exclusive(), "plan_dir": ".", "nodes": hosts(2)},
     "notice": {"heading": "Look", "lines": ["here"]},
-    "policy_route": {"plan_dir": "fabric", "variables_of": "rail_network", "confirm": "new_connection"},
+    "policy_route": {"plan_dir": "fabric", "confirm": "new_connection"},
     "rail_audit": {
         "plan_dir": "fabric",
         "verify_dir": "verify",
@@ -41,7 +41,7 @@ ARGS: dict[str, dict[str, t.Any]] = {
     "rail_upgrade_info": {"phase": "end", "folder": "upgrade"},
     "rdma_info": {"plan_dir": "fabric", "gids": False},
     "rdma_probe": {"token": "t", "plan_dir": "fabric", "end": "server", "hosts": ["node1", "node2"]},
-    "roce_qos": {"plan_dir": "fabric", "variables_of": "lossless_roce", "priority": 3},
+    "roce_qos": {"plan_dir": "fabric", "priority": 3},
     "verdict": {"plan_dir": "fabric", "verify_dir": "verify", "hosts": ["node1", "node2"], "fail": False},
     "verify_result": {"plan_dir": "fabric", "verify_dir": "verify", "results": []},
 }

@@ -151,44 +151,13 @@ def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
         library_sent(policy_route, [{"library_missing": True}], tmpdir="/tmp/{{ lookup('pipe', 'id') }}")
 
 
-def with_variables(module, args, variables, **more):
-    known = {**HOST, **variables}
-    return run(module, args, variables=known, templar=Templar(loader=DataLoader(), variables=known), **more)
-
-
-def test_options_come_from_the_roles_variables_and_what_the_task_says_wins(plan):
-    known = {"rail_network_purge": trust("{{ not other }}"), "other": True, "rail_network_gateways": "require"}
-    known |= {"rail_network_confirm": "by a slip", "rail_network_force": None, "rail_network_rails": []}
-    args = {"plan_dir": plan, "variables_of": "rail_network", "gateways": "ignore"}
-    _result, handed = with_variables(policy_route, args, known)
-    assert (handed["args"]["purge"], handed["args"]["gateways"]) == (False, "ignore")
+def test_what_the_task_says_wins_and_what_has_no_value_is_not_given(plan):
+    """Before core 2.19 a null in a variable is an empty text in an argument."""
+    args = {"plan_dir": plan, "purge": False, "force": None, "gateways": "", "rails": None, "network": "infiniband"}
+    _result, handed = run(policy_route, args)
+    assert (handed["args"]["purge"], handed["args"]["network"]) == (False, "infiniband")
     assert [rail["name"] for rail in handed["args"]["rails"]] == ["rail1"]
-    assert not {"variables_of", "confirm", "force"} & {*handed["args"]}
-
-
-def test_variables_with_other_names_and_of_other_roles(plan):
-    known = {"rdma_host_pin_names": True, "rail_network_adopt_ports": ["ens1np0"], "rdma_host_pin": False}
-    _result, handed = with_variables("rdma_host", {"variables_of": "rdma_host"}, known)
-    assert handed["args"] == {"pin": True, "adopt_ports": ["ens1np0"]}
-
-
-@pytest.mark.parametrize("omitted", ["__omit_place_holder__1", None])
-def test_what_a_variable_omits_is_not_given(omitted):
-    """Core 2.19 leaves it out by itself; before, a text stands in its place."""
-    cards = [{"select": "rails", "link_type": "eth", "vfs": trust("{{ omit }}") if omitted else None}]
-    known = {"nic_link_type_cards": cards, **({"omit": omitted} if omitted else {})}
-    _result, handed = with_variables("nic_link_type", {"variables_of": "nic_link_type"}, known)
-    (card,) = handed["args"]["cards"]
-    assert {key: value for key, value in card.items() if value is not None} == {"select": "rails", "link_type": "eth"}
-
-
-def test_a_variable_is_held_to_the_plans_declaration(plan):
-    have = {"node": "node1", "network": "roce", "rails": [], "lossless": {"priority": 3, "dscp": 26, "cnp": 48}}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_module_action, "read_host_plan", lambda folder, host: have)
-        args = {"plan_dir": plan, "variables_of": "lossless_roce"}
-        with pytest.raises(AnsibleActionFail, match="lossless_roce_dscp is 40"):
-            with_variables(roce_qos, args, {"lossless_roce_dscp": 40})
+    assert not {"force", "gateways", "plan_dir"} & {*handed["args"]}
 
 
 @pytest.mark.parametrize(
