@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     call_module,
     drop_capabilities,
     inside,
+    own_sysfs,
     run,
     wait_for,
     want_of,
@@ -445,3 +447,36 @@ def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
     assert not [line for line in dump["rules"] if line.startswith("100") and not line.startswith("1000:")]
     assert [line for line in dump["rules"] if line.startswith("1000:")]
     assert not [line for line in dump["routes"] if "table 100" in line or "proto 143" in line or "metric 10" in line]
+
+
+def test_a_dead_card_of_a_rail_without_a_name_leaves_the_other_rails(host, tmp_path):
+    """Its rail has only a PCI address, which has no interface any more."""
+    want = {**want_of(0, 2), "sysctls": {}}
+    for rail in want["rails"]:
+        rail["pci"] = f"0000:{rail['index']}1:00.0"
+        (tmp_path / rail["pci"] / "net" / rail.pop("interface")).mkdir(parents=True)
+
+    def call():
+        own_sysfs()
+        run("mount", "--bind", str(tmp_path), "/sys/bus/pci/devices")
+        return call_module(policy_route, want)
+
+    def applied():
+        result, again = inside(host.name, call), inside(host.name, call)
+        assert not result.get("failed"), result["msg"]
+        assert not again["changed"]
+        return {(check["rail"], check["id"]): check["fix"] for check in again["checks"] if check["status"] != "ok"}
+
+    assert applied() == {}
+    rules = host.dump()["rules"]
+    shutil.rmtree(tmp_path / "0000:21:00.0")
+    host.batch("link set ens2np0 down\nlink set ens2np0 name dead0\nrule del pref 10001")
+    lost = applied()
+    assert [*lost] == [("rail2", "network_link")]
+    assert lost["rail2", "network_link"].endswith("[interface_lost]")
+    assert host.dump()["rules"] == rules
+    (tmp_path / "0000:21:00.0/net/ens2np0").mkdir(parents=True)
+    assert "[interface_lost]" in applied()["rail2", "network_link"], "the address leads to no interface"
+    host.batch("link set dead0 name ens2np0")
+    assert applied() == {}
+    assert host.dump()["rules"] == rules
