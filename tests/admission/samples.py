@@ -137,22 +137,6 @@ REFUSED = [
 ]
 
 # What the webhook fills in or drops: observed on Spiderpool 1.2.1.
-# What the webhooks may take, and the collection never writes.
-NOT_OURS = [
-    pytest.param(pool(podAffinity={"matchLabels": {"a": "b"}}), "spec.podAffinity: field not", id="affinity"),
-    pytest.param(pool(excludeIPs=["172.17.0.5"]), "spec.excludeIPs: field not declared", id="excludeIPs"),
-    pytest.param(pool(routes=[{"dst": "10.0.0.0/8", "gw": "172.17.0.1"}]), "spec.routes: field not", id="routes"),
-    pytest.param(multus("vlan"), "Unsupported value", id="vlan"),
-    pytest.param(multus("macvlan", {"bond": {"name": "c", "mode": 1}}), "bond: field not declared", id="bond"),
-    pytest.param(multus("sriov", {"ippools": {"matchMasterSubnet": True}}), "Unsupported", id="match master"),
-    pytest.param(multus("sriov", {"maxTxRateMbps": 1}), "Unsupported value", id="rates"),
-    pytest.param(multus(coordinator={"mode": "underlay"}), "the collection's constant", id="coordinator"),
-    pytest.param(multus(chainCNIJsonData=['{"type": "tuning"}']), "chainCNIJsonData: not written", id="chain"),
-    pytest.param(multus(annotations={"multus.spidernet.io/cr-name": "a"}), "not written", id="annotation"),
-    pytest.param(policy(nicSelector={"vendor": "15b3", "pfNames": ["a"]}), "vendor: field not", id="vendor"),
-    pytest.param(policy(deviceType="vfio-pci"), "Unsupported value", id="vfio"),
-]
-
 FILLED = [
     pool(ips=[], nodeName=[], multusName=[]),
     pool(ips=["172.17.0.5-172.17.0.5", "172.17.0.9"]),

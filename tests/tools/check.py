@@ -285,9 +285,7 @@ def kind() -> t.Iterator[Argv]:
 
 
 # What the real network managers of a release make of our files and of others'.
-WITH_MANAGERS = [
-    f"tests/kernel/test_rail_persist_{name}.py" for name in ("tools", "boot", "others", "next_boot", "lives")
-]
+WITH_MANAGERS = [f"tests/kernel/test_rail_persist_{name}.py" for name in ("tools", "boot", "others", "next_boot")]
 
 
 def long() -> t.Iterator[Argv]:

@@ -173,18 +173,6 @@ def test_a_host_that_did_not_answer():
     assert len(proposal.rails) == 8
 
 
-def test_nobody_answered():
-    proposal = discover({"node1": None})
-    assert proposal.rails == ()
-    assert "0 hosts answered" in report(proposal)
-
-
-def test_the_order_of_the_hosts_does_not_matter():
-    hosts = fleet(6, node4=cable(info(), {2: "leaf3"}))
-    backwards = dict(reversed(list(hosts.items())))
-    assert report(discover(hosts)) == report(discover(backwards))
-
-
 @pytest.mark.parametrize(
     ("names", "expected"),
     [(["storage"], ["storage", "rail2"]), (list("abcdefghij"), ["a", "b"]), (None, ["rail1", "rail2"])],

@@ -11,7 +11,6 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
 
@@ -349,18 +348,6 @@ def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
     lock = locks.write_lock(body["frozen"], {"node1": locks.Entry("", 0, False)}, body["files"])[0]
 
     assert "plan.json: frozen" in str(failure(exclusive(), hosts(1), lock))
-
-
-def test_an_unfinished_lock_keeps_the_old_slots_and_matches_no_host_plan():
-    made = plan(exclusive(), hosts(2))
-    text = locks.unfinished_lock(locks.parse_lock(made.lock, "plan.json"))
-    data = json.loads(text)
-    lock = locks.parse_lock(text, "plan.json")
-
-    assert (data["digest"], list(data["frozen"])) == ("", ["unfinished"])
-    assert locks.freeze(lock.fabric) == locks.freeze(made.plan.fabric)
-    assert set(lock.nodes) == {"node1", "node2"}
-    assert digest_of(data["frozen"]) != made.slice("node1")["frozen_digest"]
 
 
 def test_naming_the_only_zone_later_renumbers_nobody():

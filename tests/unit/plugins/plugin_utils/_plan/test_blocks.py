@@ -151,12 +151,6 @@ def test_default_route_leads_to_the_supernet_for_the_exclusion_rule_needs_one_pr
     ]
 
 
-def test_rail_names_are_padded_above_nine():
-    made = plan(exclusive(rails=rails(12)))
-
-    assert [rail["name"] for rail in made.slice("node1")["rails"]][::11] == ["rail01", "rail12"]
-
-
 @pytest.mark.parametrize(
     ("count", "said"), [(124, ""), (125, "about 4 minutes."), (500, "about 60 minutes."), (1000, "about 4 hours.")]
 )

@@ -164,16 +164,3 @@ def test_a_fabric_can_lose_its_pods_and_keeps_its_addresses():
 
     assert [after.slice("node3")["rails"], after.slice("node3")["slot"]] == [before.slice("node3")["rails"], 2]
     assert plan(exclusive(), hosts(3), after.lock).lock == before.lock
-
-
-@pytest.mark.parametrize("attachment", ["none", "ib-sriov"])
-def test_infiniband_without_addresses_needs_no_mode_and_has_no_words_of_subnets(attachment):
-    raw = {"network": "infiniband", "attachment": attachment, "supernets": [], "max_nodes": 4, "rails": rails(2)}
-    made = plan(raw, hosts(2))
-    summary = summary_of(made.plan, made.allocation, Change({}, (), None), "0" * 64)
-    read = {path: shown(path, made.files[path]) for path in ("report.md", "report.html")}
-    read["terminal"] = "\n".join(summary["text"])
-
-    for path, text in read.items():
-        assert not re.search(r"(?i)subnet|supernet|\bflat\b|\bpools?\b|pod address", text), path
-    assert made.lock == plan({**raw, "mode": "flat"}, hosts(2)).lock

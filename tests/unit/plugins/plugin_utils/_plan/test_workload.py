@@ -283,18 +283,6 @@ def test_hostlists_name_the_same_nodes(given):
     assert sorted(expanded(hostlist(given))) == sorted(given)
 
 
-@pytest.mark.parametrize("sample", EACH)
-def test_slurms_switches_name_each_node_once(sample):
-    plan, files = made_of(sample)
-    lines = [line for line in files["topology.conf"].splitlines() if not line.startswith("#")]
-    conf = [dict(word.split("=", 1) for word in line.split(" ")) for line in lines]
-    switches = [row["SwitchName"] for row in conf]
-    assert len(set(switches)) == len(switches)
-    assert all(len(name) <= 64 for name in switches)
-    nodes = [name for row in conf for name in expanded(row.get("Nodes", ""))]
-    assert sorted(nodes) == sorted(node.name for node in plan.nodes)
-
-
 def test_rails_whose_groups_differ_are_no_tree():
     """Node2 shares one leaf with node1 and another with node3: below the zone there is nothing to keep together."""
     cables = (("a", "x"), ("a", "y"), ("b", "y"))

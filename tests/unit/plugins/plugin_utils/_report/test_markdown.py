@@ -67,20 +67,6 @@ def test_the_page_is_whole_and_leads_nowhere(sample):
     assert "default-src 'none'" in page
 
 
-def test_what_the_leaves_have_for_lossless_traffic_is_in_the_first_line():
-    lossless = {"priority": 3, "dscp": 26}
-    for said, raw in ((True, raw_of(lossless=lossless)), (False, raw_of())):
-        files = render_report(plan_of(raw, names(2)))
-        for text in (files["report.md"].splitlines()[2], data_of(files["report.html"])["subtitle"]):
-            assert ("MTU 4200, RoCE on priority 3 by DSCP 26, CNP 48" in text) is said
-
-
-def test_many_nodes_stay_out_of_the_markdown():
-    text = render_report(plan_of(raw_of(max_nodes=512, supernets=["10.0.0.0/8"]), names(300)))["report.md"]
-    assert "300 nodes: search them in report.html" in text
-    assert "node299" not in text
-
-
 def test_every_name_is_escaped():
     files = render_report(evil_plan())
     reader = Reader(files["report.html"])
