@@ -42,8 +42,6 @@ _REACH = (
 _LONGEST_PAUSE = 5.0
 _ANSWER_SECONDS = (5, 60)
 _CONNECT_SECONDS = 8.0
-# A list's pages are kept for some minutes only: how often a list is begun again.
-_MOST_LISTS = 3
 
 
 def _beginning(said: t.Any) -> str:
@@ -91,28 +89,18 @@ class Cluster:
         return found
 
     def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> t.Iterator[list[Json]]:
-        """Yield the objects of a kind, a page at a time; again from the first when the API has forgotten the list.
+        """Yield the objects of a kind, a page at a time.
 
         :raises RdmaError: also when this identity may not list the kind.
         """
         path = resource.path(namespace=namespace or None)
-        token = ""
-        again = 0
+        query: dict[str, t.Any] = {"limit": PAGE, **({"label_selector": selector} if selector else {})}
         while True:
-            query: dict[str, t.Any] = {"limit": PAGE, "label_selector": selector, "_continue": token}
-            given = {name: value for name, value in query.items() if value}
-            send = functools.partial(self._send, "get", path, **given)
-            try:
-                page = self._tried(send, f"list {resource.kind}")
-            except RdmaError as exc:
-                if exc.facts.get("code") != 410 or not token or again == _MOST_LISTS:
-                    raise
-                token, again = "", again + 1
-                continue
+            page = self._tried(functools.partial(self._send, "get", path, **query), f"list {resource.kind}")
             version, kind = resource.group_version, resource.kind
             yield [{**item, "apiVersion": version, "kind": kind} for item in page["items"]]
-            token = page["metadata"].get("continue") or ""
-            if not token:
+            query["_continue"] = page["metadata"].get("continue")
+            if not query["_continue"]:
                 return
 
     def each(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> t.Iterator[Json]:

@@ -17,7 +17,7 @@ from ansible.module_utils.basic import AnsibleModule
 from .._errors import RdmaError
 from .._fabric.lock import read_lock
 from .._fabric.shapes import Verdict
-from .._validation import FILE, excerpt, parsed
+from .._validation import FILE, parsed
 from . import gate
 from .api_errors import NotFound, VersionConflict
 from .client import THREADS, Cluster
@@ -120,13 +120,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 list(pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()))
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
-    strange = [name for name in sorted(planned.keys() & live.keys()) if live[name].note and not live[name].memory]
     return {
         "changed": bool(changes),
-        "warnings": [
-            f"{name}: its annotation {gate.NOTE} is none of ours ({excerpt(live[name].note)}): the gate begins anew."
-            for name in strange
-        ],
         "nodes": {
             status: sorted(name for name, target in targets.items() if target.status == status)
             for status in (gate.TRUE, gate.FALSE, gate.UNKNOWN)

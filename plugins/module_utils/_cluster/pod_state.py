@@ -16,21 +16,11 @@ from dataclasses import dataclass
 from .._validation import line, parsed, sanitize
 from .model import Json
 
-# How far a pod must be for the kubelet to say this: a warning is over when something of a later stage has followed.
-_STAGES: t.Mapping[str, int] = {
-    "FailedScheduling": 0,
-    "Scheduled": 1,
-    "SuccessfulAttachVolume": 1,
-    "AddedInterface": 1,
-    "Pulling": 2,
-    "Pulled": 2,
-    "Created": 3,
-    "Started": 3,
-    "Unhealthy": 4,
-    "BackOff": 4,
-}
-_SANDBOX = 1
-_HARMLESS = frozenset({"MissingClusterDNS", "DNSConfigForming", "CheckLimitsForResolvConf", "Preempting"})
+# A warning is over when one of these has followed. That no node takes the pod its condition tells.
+_PROGRESS = frozenset({"Pulling", "Pulled", "Created", "Started"})
+_HARMLESS = frozenset(
+    {"MissingClusterDNS", "DNSConfigForming", "CheckLimitsForResolvConf", "Preempting", "FailedScheduling"}
+)
 _STARTING = ("ContainerCreating", "PodInitializing", "")
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
@@ -155,16 +145,11 @@ def last_warning(events: t.Sequence[t.Mapping[str, t.Any]]) -> str:
 
     :param events: of one object, in any order.
     """
-    rows = sorted(events, key=event_time)
-    for event in reversed(rows):
+    for event in sorted(events, key=event_time, reverse=True):
         reason = str(event.get("reason") or "")
-        if event.get("type") != "Warning" or reason in _HARMLESS:
-            continue
-        stage = _STAGES.get(reason, _SANDBOX)
-        overtaken = any(
-            _STAGES.get(str(row.get("reason")), 0) > stage and event_time(row) >= event_time(event) for row in rows
-        )
-        if not overtaken:
+        if reason in _PROGRESS:
+            break
+        if event.get("type") == "Warning" and reason not in _HARMLESS:
             return (line(f"{reason}: {event.get('message') or ''}") or "").strip(": ")
     return ""
 

@@ -33,7 +33,6 @@ class RateLimit:
         self._free = threading.Condition()
         self._under_way = 0
         self._changed = clock()
-        self._quick = 0
         self._known = False
 
     def enter(self) -> float:
@@ -61,14 +60,9 @@ class RateLimit:
             pass  # it was under way with more or fewer others than there are now
         elif seconds > SLOW_SECONDS:
             self._set(self.limit // 2)
-        elif seconds > QUICK_SECONDS:
-            self._quick = 0
-        else:
-            self._quick += 1
-            if self._quick >= self.limit:
-                self._set(self.limit + 1)
+        elif seconds < QUICK_SECONDS and self.limit < self._most:
+            self._set(self.limit + 1)
 
     def _set(self, limit: int) -> None:
         self.limit = min(self._most, max(1, limit))
         self._changed = self._clock()
-        self._quick = 0

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make keys, and a certificate authority and certificate for a service in a cluster; check existing certificates."""
+"""Make keys and certificates for services in a cluster, and check existing certificates."""
 
 from __future__ import annotations
 
@@ -36,33 +36,25 @@ def dns_names(service: str, namespace: str) -> list[str]:
 
 
 def make(service: str, namespace: str) -> dict[str, str]:
-    """Return PEM texts by the keys of a TLS Secret. The authority's own key is thrown away: it signs this one only."""
+    """Return PEM texts by the keys of a TLS Secret: a certificate that signs itself is its own authority."""
     now = datetime.datetime.now(datetime.timezone.utc)
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service} webhook CA")])
+    key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service}.{namespace}.svc"[:64])])
-    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
-    usage = {"digital_signature": True, **dict.fromkeys((*unused, "decipher_only"), False)}
-
-    def signed(subject: t.Any, public: t.Any, *more: t.Any, ca: bool) -> t.Any:
-        made = x509.CertificateBuilder().issuer_name(ca_name).subject_name(subject).public_key(public)
-        made = made.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
-        made = made.not_valid_after(now + datetime.timedelta(days=DAYS))
-        made = made.add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
-        made = made.add_extension(x509.KeyUsage(**usage, key_cert_sign=ca, crl_sign=ca), critical=True)
-        for extension in more:
-            made = made.add_extension(extension, critical=False)
-        return made.sign(ca_key, hashes.SHA256())
-
+    made = x509.CertificateBuilder().issuer_name(name).subject_name(name).public_key(key.public_key())
+    made = made.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+    made = made.not_valid_after(now + datetime.timedelta(days=DAYS))
     names = x509.SubjectAlternativeName([x509.DNSName(text) for text in dns_names(service, namespace)])
-    authority = signed(ca_name, ca_key.public_key(), ca=True)
-    server = signed(name, key.public_key(), names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), ca=False)
-    pem = serialization.Encoding.PEM
-    return {
-        "ca.crt": authority.public_bytes(pem).decode(),
-        "tls.crt": server.public_bytes(pem).decode(),
-        "tls.key": key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
-    }
+    for extension, critical in (
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (names, False),
+    ):
+        made = made.add_extension(extension, critical=critical)
+    text = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return {"ca.crt": text, "tls.crt": text, "tls.key": private.decode()}
 
 
 def fault(have: dict[str, str], service: str, namespace: str) -> str:

@@ -149,43 +149,34 @@ class Pods:
     def _measure(self) -> str:
         return ping.CHECK if self._params["depth"] == "ping" else latency.CHECK
 
-    def _ping(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
-        """Ping the server's pod from the client's."""
-        network = next(row for row in self._nodes[pair.client].networks if row.rail == pair.rail)
-        if not network.subnets:
-            return latency.LatencyOutcome(pair, None, "pods have no address on this rail", skipped=True)
-        (interface, _own), (_name, address) = (
-            latency.place_of(self._nodes[name], pair.rail, alive[name]) for name in (pair.client, pair.server)
-        )
-        if not interface or not address:
-            return latency.without_address(pair, "server" if interface else "client")
-        seconds = self._params["timeout"]
-        words = ping.command(network.mtu, interface, address, seconds)
-        try:
-            return ping.read(pair, self._cluster.run(alive[pair.client], words, seconds + MARGIN))
-        except CommandFailed as exc:
-            return latency.not_run(pair, pair.client, str(exc))
-
     def _test(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
-        """Run the server's end, and the client's until it has found it or it has ended."""
-        if self._measure == ping.CHECK:
-            return self._ping(pair, alive)
-        params, words = self._params, {}
-        address = ""
+        """Run a test between two pods: a ping, or both ends of a latency test."""
+        places = {}
         for end, name in (("client", pair.client), ("server", pair.server)):
-            interface, address = latency.place_of(self._nodes[name], pair.rail, alive[name])
+            places[end] = latency.place_of(self._nodes[name], pair.rail, alive[name])
+        network = next(row for row in self._nodes[pair.client].networks if row.rail == pair.rail)
+        pings = self._measure == ping.CHECK
+        if pings and not network.subnets:
+            return latency.LatencyOutcome(pair, None, "pods have no address on this rail", skipped=True)
+        for end, (interface, _address) in places.items():
             if not interface:
                 return latency.without_address(pair, end)
-            words[end] = latency.command(pair, params["iterations"], params["timeout"], interface)
-        words["client"].append(address)
-        # Whose pod a command cannot be run in: that is no fault of the other end.
-        node = pair.server
+        (own, _address), (other, address) = places.values()
+        params, node = self._params, pair.client
         try:
-            with self._cluster.start(alive[node], words["server"]) as server:
+            if pings:
+                words = ping.command(network.mtu, own, address, params["timeout"])
+                return ping.read(pair, self._cluster.run(alive[node], words, params["timeout"] + MARGIN))
+            limits = params["iterations"], params["timeout"]
+            # Whose pod a command cannot be run in: that is no fault of the other end.
+            node = pair.server
+            with self._cluster.start(alive[node], latency.command(pair, *limits, other)) as server:
                 node = pair.client
                 while True:
                     over = server.over()
-                    client = self._cluster.run(alive[node], words["client"], params["timeout"] + MARGIN)
+                    words = latency.command(pair, *limits, own, address)
+                    client = self._cluster.run(alive[node], words, params["timeout"] + MARGIN)
+                    # Until it has found the server's end, or that has ended.
                     if over or not latency.too_early(client):
                         break
                     time.sleep(POLL_SECONDS)

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 import time
 import typing as t
@@ -31,23 +30,6 @@ POLL_SECONDS = 1.0
 # Interval of reading pods and nodes, which are many, and of printing the progress.
 DETAIL_SECONDS = 10.0
 LOG_LINES = 20
-# What Go's HTTP client, and so helm, says of a server that is not there or goes away (net, net/http, x/net/http2).
-LOST = re.compile(
-    r"connection refused|connection reset|client connection lost|server sent GOAWAY|TLS handshake timeout|"
-    r"i/o timeout|\bEOF\b|cluster unreachable"
-)
-
-
-def api_lost(stderr: str) -> RdmaError | None:
-    """Return what a command that failed says of an API that went away; None when it says something else.
-
-    That a webhook does not answer is reported by an API that does.
-    """
-    lines = [line.strip() for line in stderr.splitlines() if LOST.search(line) and "webhook" not in line]
-    if not lines:
-        return None
-    text = f"The API of the cluster went away meanwhile: {lines[-1][-300:].rstrip('.')}."
-    return RdmaError(text, "See why its server ended or cannot be reached, and run again. [api_connection_lost]")
 
 
 @dataclass
@@ -197,7 +179,7 @@ def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, 
                     over(20.0)
         stdout, stderr = exchange.result()
     if process.returncode and outcome.problem is None:
-        outcome.problem = api_lost(stderr) or waiting.problem(outcome.looks)
+        outcome.problem = waiting.problem(outcome.looks)
     problem = str(outcome.problem or "")
     return outcome, {"rc": process.returncode, "stdout": stdout, "stderr": stderr, "problem": problem}
 

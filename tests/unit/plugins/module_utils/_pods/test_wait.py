@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     newest_revision,
     with_every_node,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting, api_lost
+from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting
 
 AGENT = RolloutPart("DaemonSet", "agent", "spiderpool")
 CONTROLLER = RolloutPart("Deployment", "controller", "spiderpool")
@@ -302,32 +302,6 @@ class Endless:
 def test_a_command_is_ended_with_the_wait():
     _outcome, found = wait_run.beside(Endless(), ["sleep", "60"], "")
     assert found["rc"] == -15
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        'Error: UPGRADE FAILED: Get "https://api:6443/version": dial tcp 10.0.0.1:6443: connect: connection refused',
-        'Error: Kubernetes cluster unreachable: Get "https://10.0.0.1:6443/version": EOF',
-        "Error: UPGRADE FAILED: failed to create resource: http2: client connection lost",
-        "Error: UPGRADE FAILED: unexpected EOF",
-    ],
-)
-def test_a_command_that_lost_the_api_says_so(line):
-    problem = api_lost(f"WARNING: something else\n{line}\n")
-    assert str(problem).startswith(f"The API of the cluster went away meanwhile: {line}.")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        'Error: UPGRADE FAILED: cannot patch "spiderpool-agent" with kind DaemonSet: is invalid: HEOFX\n',
-        'Error: UPGRADE FAILED: Internal error occurred: failed calling webhook "x": failed to call webhook: '
-        'Post "https://spiderpool-controller:5722/mutate": dial tcp 10.96.0.9:5722: connect: connection refused\n',
-    ],
-)
-def test_a_command_that_failed_for_another_reason_does_not(said):
-    assert api_lost(said) is None
 
 
 def test_what_a_command_printed_and_its_code_are_returned(monkeypatch):
