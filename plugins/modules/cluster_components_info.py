@@ -149,7 +149,7 @@ left:
   type: list
   elements: str
   sample: []
-foreign:
+existing_crds:
   description:
     - With O(state=absent), the SR-IOV operator's CRD that this collection did not create. The chart's hook would delete
       it.

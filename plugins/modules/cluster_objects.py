@@ -146,7 +146,7 @@ changes:
       namespace: ""
       name: fabric-rail1-v4-node1
       fields: [spec.ips]
-      mended: []
+      reverted: []
 changes_omitted:
   description: How many entries RV(changes) leaves out.
   returned: always

@@ -113,7 +113,7 @@ capped:
   type: list
   elements: str
   sample: []
-foreign:
+other_fabric:
   description: Nodes that the gate of another fabric manages. The module did not change them.
   returned: always
   type: list

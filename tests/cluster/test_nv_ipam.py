@@ -168,8 +168,8 @@ def another_answer(site: Site, live: Live) -> None:
     site.double.store.patch_status(kind, NAMESPACE, "fabric-rail3-v4", {"allocations": rows})
     site.double.store.patch_status(kind, NAMESPACE, "fabric-rail4-v4", {"allocations": []})
     ran = " ".join(site.run("cluster").text.split())
-    assert "172.17.2.32/27 by 172.17.2.33" in ran
-    assert "172.17.2.224/27 by 172.17.2.33" in ran
+    assert "172.17.2.32/27 via 172.17.2.33" in ran
+    assert "172.17.2.224/27 via 172.17.2.33" in ran
     assert "nv-ipam's controller gave nothing of this pool to any node" in ran
     for name in ("fabric-rail3-v4", "fabric-rail4-v4"):
         site.double.store.patch_status(kind, NAMESPACE, name, {"allocations": []})

@@ -141,7 +141,7 @@ class TestConverging:
 class TestDrift:
     def test_an_edited_pool_is_mended_and_the_editor_named(self, objects: Run, live: Live, one: Json) -> None:
         live.patch("SpiderIPPool", one["metadata"]["name"], {"spec": {"nodeName": ["wrong"]}})
-        assert ok(objects([one]))["changes"][0]["mended"] == ["spec.nodeName (set by kubectl-edit)"]
+        assert ok(objects([one]))["changes"][0]["reverted"] == ["spec.nodeName (set by kubectl-edit)"]
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
         assert not ok(objects([one]))["changed"]
 

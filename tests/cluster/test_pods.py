@@ -305,7 +305,7 @@ def test_a_pod_that_prints_without_end_is_given_up(probe: Probe) -> None:
     assert bad(checks) == []
     (lost,) = [row for row in of(checks, "pod_read_lat", "skipped") if row["rail"]]
     assert (lost["node"], lost["rail"]) == ("node1", "rail1")
-    assert "it printed more than 8,388,608 letters" in lost["cause"]
+    assert "it printed more than 8,388,608 characters" in lost["cause"]
 
 
 def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:

@@ -242,7 +242,7 @@ ON_REAL = [
 ]
 
 
-FOREIGN = (
+EXISTING = (
     "spiderpool_by_helm_under_the_same_name",
     "spiderpool_by_helm_in_another_namespace",
     "multus_alone",
@@ -292,7 +292,7 @@ def long() -> t.Iterator[Argv]:
     whole = ["env", "RAILOPS_TEST_LONG=1", tool("python"), "-m", "pytest", "-q"]
     marked = [*whole, "-m", "long"]
     # The data of tests are others' files, as they were: some hold several documents.
-    yield from sanity("--exclude playbooks/collections/ --exclude tests/cluster/foreign/")
+    yield from sanity("--exclude playbooks/collections/ --exclude tests/cluster/existing/")
     if env.interpreter("3.13"):
         yield [
             *whole[:2],
@@ -314,10 +314,10 @@ def long() -> t.Iterator[Argv]:
         if beside := real_api("webhooks"):
             # What others left in a cluster is there for good: each case has a cluster of its own.
             yield from (
-                [*beside, *whole, "--real-only", f"tests/cluster/test_foreign.py::test_{name}"] for name in FOREIGN
+                [*beside, *whole, "--real-only", f"tests/cluster/test_existing.py::test_{name}"] for name in EXISTING
             )
     except SkipStep as exc:
-        yield skipped(len(ON_REAL) + len(FOREIGN), f"files of tests want a real API: {exc}")
+        yield skipped(len(ON_REAL) + len(EXISTING), f"files of tests want a real API: {exc}")
 
 
 BARE = "tests/bare/test_bare.py"

@@ -89,9 +89,9 @@ class Requirement(t.NamedTuple):
 
 def _version(part: str, found: str) -> Requirement:
     first, before = VERSIONS[part]
-    told = _VERSION.match(found)
+    version = _VERSION.match(found)
     # Text without a version, as of operators, passes.
-    good = told is None or first <= (int(told[1]), int(told[2])) < before
+    good = version is None or first <= (int(version[1]), int(version[2])) < before
     low, high = (f"{major}.{minor}" for major, minor in (first, before))
     fix = f"Bring it to {low} or newer, below {high}."
     return Requirement("version", f"{low} to before {high}", ... if good else found, fix)

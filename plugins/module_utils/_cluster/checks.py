@@ -17,7 +17,7 @@ _OBSERVED = {
     "create": ("not there", "the object was deleted, or never applied"),
     "delete": ("there, and not planned", "it is left over from an earlier plan, or was made by hand with our label"),
     "replace": ("another one", "a field that cannot be changed in place differs"),
-    "apply": ("different", "somebody edited it, or the plan is newer than the cluster"),
+    "apply": ("different", "another user edited it, or the plan is newer than the cluster"),
 }
 
 
@@ -43,7 +43,7 @@ def object_checks(result: t.Mapping[str, t.Any]) -> list[Check]:
     ]
     for entry in result.get("conflicts") or ():
         fix = "Take the field out of the other owner's declaration, or out of ours."
-        checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'somebody else'} owns it", fix))
+        checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'another client'} owns it", fix))
     if same := (result.get("summary") or {}).get("unchanged", 0):
         checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
     return checks
@@ -75,7 +75,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
                 continue
             planned = _prefix(row["prefix"], spec.get("gatewayIndex"))
             have = given.get(row["nodeName"])
-            observed = f"{have['prefix']} by {have.get('gateway') or 'nobody'}" if have else "nothing"
+            observed = f"{have['prefix']} via {have.get('gateway') or 'no gateway'}" if have else "nothing"
             if planned == observed:
                 good += 1
             elif given:
@@ -95,5 +95,5 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
 
 
 def _prefix(prefix: str, gateway: int | None) -> str:
-    by = "nobody" if gateway is None else str(ipaddress.ip_network(prefix)[gateway])
-    return f"{prefix} by {by}"
+    by = "no gateway" if gateway is None else str(ipaddress.ip_network(prefix)[gateway])
+    return f"{prefix} via {by}"

@@ -106,8 +106,8 @@ def version_of(obj: Json) -> str:
     labels = obj["metadata"].get("labels") or {}
     chart = str(labels.get("helm.sh/chart", ""))
     tags = [image.rpartition(":")[2] for image in images(obj) if ":" in image.rpartition("/")[2] and "@" not in image]
-    told = (labels.get("app.kubernetes.io/version"), chart.rpartition("-")[2], *tags)
-    return next((str(text) for text in told if text), "")
+    versions = (labels.get("app.kubernetes.io/version"), chart.rpartition("-")[2], *tags)
+    return next((str(text) for text in versions if text), "")
 
 
 def containers(obj: Json) -> list[Json]:

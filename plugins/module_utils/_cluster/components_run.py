@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: read a cluster before an installation: the door of cluster_components_info."""
+"""On the controller: read a cluster before an installation: the entry point of cluster_components_info."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NOTHING: Json = {
     "components": {},
     "crds": [],
     "left": [],
-    "foreign": [],
+    "existing_crds": [],
     "notes": [],
     "calico": "",
     "calico_set": {},
@@ -141,7 +141,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
 def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[str, t.Any]:
     """Return the CRDs of a chart that only this collection made and no object uses, and those that stay, with reasons.
 
-    `foreign`: the SR-IOV operator's CRD where it is not ours; the chart's own hook would delete it with the release.
+    `existing_crds`: the SR-IOV operator's CRD where it is not ours; the chart's hook would delete it.
     """
     proof = PROOFS[SRIOV_OPERATOR]
     live = crds_there(cluster, {proof, *(crd["metadata"]["name"] for crd in charts)})
@@ -162,7 +162,7 @@ def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[st
         **NOTHING,
         "crds": [name for name in asked if name not in why],
         "left": [f"CRD {name} stays: {text}" for name, text in why.items()],
-        "foreign": [proof] if proof in live and proof not in users else [],
+        "existing_crds": [proof] if proof in live and proof not in users else [],
     }
 
 
@@ -242,8 +242,8 @@ class ComponentDiscovery:
     def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
         """Return what an adopted part says of itself, of which `rows` are there."""
         if part == SPIDERPOOL:
-            told = mounted(self.cluster, rows, "conf.yml") or ""
-            return AdoptedPart(rows, config=next(iter(source.load_all(told)), {}) or {})
+            text = mounted(self.cluster, rows, "conf.yml") or ""
+            return AdoptedPart(rows, config=next(iter(source.load_all(text)), {}) or {})
         if part == DEVICE_PLUGIN:
             own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
             given = own[0] if own else mounted(self.cluster, rows, "config.json")
@@ -281,7 +281,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         lines = "\n".join(f"  - {problem}" for problem in problems)
         setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
         line = f" The line for all that is there: cluster_components: {{{setting}}}." if asked else ""
-        text = f"{len(problems)} thing(s) of the cluster stand in the way of the plan:\n{lines}\n"
+        text = f"{len(problems)} conflict(s) between the cluster and the plan:\n{lines}\n"
         fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_conflict]"
         raise RdmaError(text, fix, problems=[str(problem) for problem in problems])
     adopted = {part for part, state in parts.items() if state == ADOPT}

@@ -66,15 +66,15 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
             found.apply.append(name)
             continue
         lacking = list(lacks(crd, have or {}))
-        told = f"{owner.name} ({version_of(have or crd) or 'version unknown'})"
+        source = f"{owner.name} ({version_of(have or crd) or 'version unknown'})"
         if not lacking:
-            found.others.setdefault(told, []).append(name)
+            found.others.setdefault(source, []).append(name)
             continue
         found.problems.append(
             Problem(
                 f"CRD {name}",
-                f"It belongs to {told}, and lacks {shortened(lacking, _MOST)}.",
-                f"Update it where it comes from, or delete it if nobody uses it any more; or use that part as it is: "
+                f"It belongs to {source}, and lacks {shortened(lacking, _MOST)}.",
+                f"Update it where it comes from, or delete it if nothing uses it; or use that part as it is: "
                 f"cluster_components: {{{part}: adopt}}. [crd_existing]",
             )
         )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: label nodes and keep jobs off broken ones by the verdict: the door of kubernetes_gate."""
+"""On the controller: label nodes and keep jobs off broken ones by the verdict: the entry point of kubernetes_gate."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         },
         "out": out,
         "capped": [name for name in broken if name not in out] if params["taint"] else [],
-        "foreign": sorted(name for name, owner in gated_by.items() if name in planned and owner != fabric),
+        "other_fabric": sorted(name for name, owner in gated_by.items() if name in planned and owner != fabric),
         "missing": sorted(set(planned) - set(live)),
         "diff": {
             "before": "".join(f"{name}: {live[name]}\n" for name in sorted(changes)),

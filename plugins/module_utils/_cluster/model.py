@@ -92,13 +92,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class ApplyStep:
-    """One step. `force` restores edited fields of an object of ours; `mended` lists them with their field managers."""
+    """One step. `force` restores edited fields of an object of ours; `reverted` lists them with their field managers."""
 
     action: str  # create, apply, replace, delete
     ref: Ref
     body: Json | None = None
     differences: tuple[Difference, ...] = ()
-    mended: tuple[str, ...] = ()
+    reverted: tuple[str, ...] = ()
     force: bool = False
     uid: str = ""
     version: str = ""
@@ -150,7 +150,7 @@ class ClusterPlan:
         gone: dict[int, list[ApplyStep]] = {}
         for step in self.steps:
             (gone if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
-        phases = [("remove what is in the way", list(self.early))] if self.early else []
+        phases = [("remove conflicting strays", list(self.early))] if self.early else []
         phases += [(f"apply {made[rank][0].ref.kind}", made[rank]) for rank in sorted(made)]
         phases += [(f"remove {gone[rank][0].ref.kind}", gone[rank]) for rank in sorted(gone, reverse=True)]
         return phases

@@ -34,9 +34,9 @@ def place(host: Json, nodes: t.Mapping[str, Json]) -> tuple[bool, Problem | None
     """
     name, kubelet = host["node"], host["kubelet"]
     node = nodes.get(name)
-    told = below(node, "status.nodeInfo.machineID")
-    same = node is not None and told in (None, "", host["machine_id"])
-    if node and same and (not kubelet or not told or _is(node, host)):
+    known = below(node, "status.nodeInfo.machineID")
+    same = node is not None and known in (None, "", host["machine_id"])
+    if node and same and (not kubelet or not known or _is(node, host)):
         return True, None
     other = next((each for each in sorted(nodes) if each != name and _is(nodes[each], host)), None)
     if not kubelet and not other:

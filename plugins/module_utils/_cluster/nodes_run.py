@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: label nodes, and compare what they offer with the plan: the door of cluster_nodes."""
+"""On the controller: label nodes, and compare what they offer with the plan: the entry point of cluster_nodes."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, fo
             }
     plugin = None
     if not facts["own_device"]:
-        # They only tell causes: who labels nodes need not be allowed to read them.
+        # They only show causes: labels need no right to read them.
         with contextlib.suppress(Forbidden):
             config = cluster.one("v1", "ConfigMap", PLUGIN, params["namespace"])
             pods = cluster.listed("v1", "Pod", namespace=params["namespace"], selector=f"app={PLUGIN}")

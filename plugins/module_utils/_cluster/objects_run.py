@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: bring many objects of a cluster to what a plan or a list says: the door of cluster_objects."""
+"""On the controller: bring many objects of a cluster to what a plan or a list says: the entry point of cluster_objects."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
         text = f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}"
         raise RdmaError(text, outcome.refused[0][1].fix, **facts)
     if rows := facts["conflicts"]:
-        told = [f"{row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})" for row in rows]
+        shown = [f"{row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})" for row in rows]
         text = f"{len(rows):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
         fix = (
             "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
         )
-        raise RdmaError(text + _lines(told), f"{fix}[objects_conflict]", **facts)
+        raise RdmaError(text + _lines(shown), f"{fix}[objects_conflict]", **facts)
     kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
     return {
         **facts,
@@ -104,7 +104,7 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
                 "action": step.action,
                 **named(step.ref),
                 "fields": [row.field for row in step.differences[:SHOWN]],
-                "mended": list(step.mended[:SHOWN]),
+                "reverted": list(step.reverted[:SHOWN]),
             }
             for step in steps[:MOST_CHANGES]
         ],

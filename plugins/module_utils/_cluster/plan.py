@@ -89,7 +89,7 @@ class ClusterPlanner:
             return
         labeled = LABEL_MANAGER in labels_of(self.wanted.get(ref, live))
         if labeled and not is_ours(live, fabric) and not self.options.force:
-            self._conflicts.append(self._foreign(ref, live))
+            self._conflicts.append(self._existing(ref, live))
             return
         if self._keeps("delete", ref, live, None):
             if ref.kind == POOL:
@@ -111,9 +111,9 @@ class ClusterPlanner:
         return (int(subnet.network_address), int(subnet.broadcast_address)), addresses(pool)
 
     @staticmethod
-    def _foreign(ref: Ref, live: Json) -> Conflict:
+    def _existing(ref: Ref, live: Json) -> Conflict:
         labels = labels_of(live)
-        owner = labels.get(LABEL_MANAGER) or ", ".join(writers(live["metadata"])) or "somebody"
+        owner = labels.get(LABEL_MANAGER) or ", ".join(writers(live["metadata"])) or "an unknown owner"
         if labels.get(LABEL_MANAGER) == FIELD_MANAGER:
             owner = f"fabric {labels.get(LABEL_FABRIC, '')!r}"
         return Conflict(ref, "", owner, "exists and is not of this fabric")
@@ -131,16 +131,16 @@ class ClusterPlanner:
         labeled = LABEL_MANAGER in labels_of(wanted)
         owned = labeled and self._owned(wanted, live)
         if labeled and not owned and not self.options.force:
-            self._conflicts.append(self._foreign(ref, live))
+            self._conflicts.append(self._existing(ref, live))
             return
-        mended, clashes = self._ownership(ref, live, found, owned=owned)
+        reverted, clashes = self._ownership(ref, live, found, owned=owned)
         if clashes:
             self._conflicts += clashes
             return
         if action := self._pool_action(ref, wanted, live, found):
             version = meta.get("resourceVersion", "") if action == "replace" else ""
-            force = bool(mended) or self.options.force
-            self._steps.append(ApplyStep(action, ref, wanted, found, mended, force, meta.get("uid", ""), version))
+            force = bool(reverted) or self.options.force
+            self._steps.append(ApplyStep(action, ref, wanted, found, reverted, force, meta.get("uid", ""), version))
 
     @staticmethod
     def _owned(wanted: Json, live: Json) -> bool:
@@ -153,17 +153,17 @@ class ClusterPlanner:
         self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool
     ) -> tuple[tuple[str, ...], list[Conflict]]:
         """Separate edits of our fields, which are repaired, from fields that another controller declares."""
-        mended = []
+        reverted = []
         clashes = []
         for difference in found:
             if difference.after is None:
                 continue
             for manager, operation in owners(live, difference.field):
                 if self.options.force or (owned and operation == "Update"):
-                    mended.append(f"{difference.field} (set by {manager})")
+                    reverted.append(f"{difference.field} (set by {manager})")
                 else:
                     clashes.append(Conflict(ref, difference.field, manager, "is declared by another field manager"))
-        return tuple(mended), clashes
+        return tuple(reverted), clashes
 
     def _pool_action(self, ref: Ref, wanted: Json, live: Json, found: tuple[Difference, ...]) -> str:
         """Return apply or replace, or nothing when the pool must stay as it is."""
@@ -182,7 +182,7 @@ class ClusterPlanner:
             self._unchanged += len(set(self.wanted) - self._seen)
         else:
             news = [ApplyStep("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]
-        early, blocked = self._in_the_way([step for step in [*news, *self._steps] if step.action != "delete"])
+        early, blocked = self._conflicting([step for step in [*news, *self._steps] if step.action != "delete"])
         self._conflicts += blocked.values()
         steps = [step for step in [*news, *self._steps] if step.ref not in early and step.ref not in blocked]
         return ClusterPlan(
@@ -193,7 +193,7 @@ class ClusterPlanner:
             unchanged=self._unchanged,
         )
 
-    def _in_the_way(self, made: list[ApplyStep]) -> tuple[set[Ref], dict[Ref, Conflict]]:
+    def _conflicting(self, made: list[ApplyStep]) -> tuple[set[Ref], dict[Ref, Conflict]]:
         """Return strays whose addresses a new pool needs, and new pools that a kept stray blocks."""
         early: set[Ref] = set()
         blocked: dict[Ref, Conflict] = {}

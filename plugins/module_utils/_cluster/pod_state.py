@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .._validation import line, parsed, sanitize
 from .model import Json
 
-# A warning is over when one of these has followed. That no node takes the pod its condition tells.
+# A warning is over when one of these has followed. The pod's own condition shows whether a node takes it.
 _PROGRESS = frozenset({"Pulling", "Pulled", "Created", "Started"})
 _HARMLESS = frozenset(
     {"MissingClusterDNS", "DNSConfigForming", "CheckLimitsForResolvConf", "Preempting", "FailedScheduling"}
@@ -125,12 +125,12 @@ def _reason(row: t.Mapping[str, t.Any]) -> str:
     return ": ".join(said.rstrip(".") for key in ("reason", "message") if (said := line(row.get(key))))
 
 
-def begun(pod: t.Mapping[str, t.Any]) -> int:
+def started_containers(pod: t.Mapping[str, t.Any]) -> int:
     """Return how many containers of a pod have been started, and its being scheduled as one more: it only grows."""
-    started = sum(
+    count = sum(
         1 for row in containers(pod) if {"running", "terminated"} & set(row.get("state") or {}) or row.get("lastState")
     )
-    return started + bool((pod.get("spec") or {}).get("nodeName"))
+    return count + bool((pod.get("spec") or {}).get("nodeName"))
 
 
 def event_time(event: t.Mapping[str, t.Any]) -> str:

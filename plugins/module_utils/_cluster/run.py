@@ -147,7 +147,7 @@ class ApplyRun(Preflight):
                 self._wait_established([step.ref for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
     def _all(self, steps: list[ApplyStep], report: t.Callable[[], None]) -> None:
-        """Do steps, several at once; after something that concerns all of them no further one is begun."""
+        """Do steps, several at once; after something that concerns all of them no further one starts."""
         left = iter(steps)
 
         def work(_number: int) -> None:

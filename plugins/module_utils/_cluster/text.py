@@ -48,7 +48,7 @@ def describe(plan: ClusterPlan, most: int = _SHOWN) -> str:
             lines += [
                 f"    {row.field}: {as_text(row.before)} -> {as_text(row.after)}" for row in step.differences[:10]
             ]
-            lines += [f"    taken back: {text}" for text in step.mended[:10]]
+            lines += [f"    reverted: {text}" for text in step.reverted[:10]]
         lines += _more(len(steps), most, mark, Counter(step.ref.kind for step in steps[most:]))
     return "\n".join(lines) + "\n"
 

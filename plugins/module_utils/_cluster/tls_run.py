@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: keep a webhook's certificate in a Secret of the cluster: the door of webhook_tls."""
+"""On the controller: keep a webhook's certificate in a Secret of the cluster: the entry point of webhook_tls."""
 
 from __future__ import annotations
 

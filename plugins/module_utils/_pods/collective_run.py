@@ -66,7 +66,7 @@ class Collective:
 
     def _result(self) -> dict[str, t.Any]:
         until = time.monotonic() + collective.START_SECONDS
-        begun = False
+        started = False
         which = {"namespace": self._namespace, "selector": selector(self._made["metadata"]["labels"])}
         seconds = self._made["spec"]["activeDeadlineSeconds"] - collective.START_SECONDS
         while True:
@@ -77,10 +77,10 @@ class Collective:
             if failure := job_failure(self._job()):
                 raise self._given_up(failure, pods)
             running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
-            if not begun and len(running) == self._count:
-                begun, until = True, time.monotonic() + seconds
+            if not started and len(running) == self._count:
+                started, until = True, time.monotonic() + seconds
             if time.monotonic() >= until:
-                if begun and first is not None:
+                if started and first is not None:
                     return {"code": None, "output": self._cluster.log(first, limit=LOG_BYTES)}
                 raise self._not_started(pods)
             time.sleep(POLL_SECONDS)

@@ -93,7 +93,7 @@ class Command:
                 opened.update(timeout=min(1.0, seconds))
             out, err = opened.read_channel(ws_client.STDOUT_CHANNEL), opened.read_channel(ws_client.STDERR_CHANNEL)
             if len(out) > PRINTED:
-                raise CommandFailed(f"it printed more than {PRINTED:,} letters")
+                raise CommandFailed(f"it printed more than {PRINTED:,} characters")
             if opened.is_open():
                 return CommandResult(out, None, f"it did not end in {seconds:g} s")
             code, problem = _status(opened.read_channel(ws_client.ERROR_CHANNEL))
@@ -106,7 +106,7 @@ class Command:
 
 
 def _status(text: str) -> tuple[int | None, str]:
-    """Return the exit code that the error channel tells, None where the command was not run, and its message."""
+    """Return the exit code of the error channel, None where the command was not run, and its message."""
     try:
         status = parsed(text or "{}")
     except ValueError:

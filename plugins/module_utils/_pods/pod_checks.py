@@ -48,7 +48,7 @@ _TUNE = (
 _IMAGE = "Give the test application an image with iproute2, and look at who can change its pods."
 _ROW = {"flags": (None, [str]), "addr_info": (None, [{}]), "mtu": (None, int)}
 _REMAKE = (
-    "Delete the pod, so that its network is made anew; look at the log of the Spiderpool agent on the node, or with "
+    "Delete the pod, so that its network is made again; look at the log of the Spiderpool agent on the node, or with "
     "nv-ipam at those of kubelet and Multus."
 )
 
@@ -235,9 +235,9 @@ def _device_checks(
         shown = ", ".join(active) or "none"
         checks.append(check("pod_rdma", node.name, None, f"{len(shared)} active RDMA devices", shown, cause, fix))
     elif rails:
-        foreign = [row for row in links if str(row.get("netdev") or "") not in known]
-        shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in foreign) or "none"
-        cause = f"the pod also sees {len(foreign)} RDMA devices that are not its own" if foreign else ""
+        others = [row for row in links if str(row.get("netdev") or "") not in known]
+        shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in others) or "none"
+        cause = f"the pod also sees {len(others)} RDMA devices that are not its own" if others else ""
         fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod."
         checks.append(check("pod_rdma_isolation", node.name, None, "no RDMA device of others", shown, cause, fix))
     return checks

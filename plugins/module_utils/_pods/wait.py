@@ -118,7 +118,7 @@ def look(
     found = RolloutState(part, seen and new >= want and ready >= want and old <= 0, text, steps)
     if found.done or pods is None:
         return found if seen else replace(found, text="is not taken up yet")
-    steps[part, generation, "begun"] = sum(pod_state.begun(pod) for pod in pods)
+    steps[part, generation, "started"] = sum(pod_state.started_containers(pod) for pod in pods)
     if part.kind == "DaemonSet":
         return _with_pods(found, obj, pods, lost, revision if seen else "")
     late = _late(pods)
@@ -235,7 +235,7 @@ def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:
     text = f"is {phase or 'without a phase'}"
     if not phase:
         own = pod_state.PodTrouble(
-            "the controller has not looked at it: it cannot find which network the cluster has",
+            "the controller has not read it: it cannot find which network the cluster has",
             "Look for Coordinator-Informer in the log: kubectl -n spiderpool logs deployment/spiderpool-controller.",
         )
     elif "kube-controller-manager" in reason or "clusterCIDR" in reason:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: read parts of a cluster until they are ready or stuck: the door of cluster_wait.
+"""On the controller: read parts of a cluster until they are ready or stuck: the entry point of cluster_wait.
 
 `wait` says what it sees.
 """

@@ -36,13 +36,13 @@ def crd(name, fields):
 
 
 @pytest.mark.parametrize(
-    ("there", "foreign", "goes"),
+    ("there", "existing", "goes"),
     [
         pytest.param([], [], [], id="not-there"),
         pytest.param([crd(PROOF, OURS)], [], [PROOF], id="ours"),
         pytest.param([crd(PROOF, [{"manager": "helm"}])], [PROOF], [], id="of-another"),
     ],
 )
-def test_the_crd_of_an_operator_of_others_is_named(there, foreign, goes):
+def test_the_crd_of_an_operator_of_others_is_named(there, existing, goes):
     found = removable(Api(*there), [crd(PROOF, [])], Release("spiderpool", "spiderpool"))
-    assert (found["foreign"], found["crds"]) == (foreign, goes)
+    assert (found["existing_crds"], found["crds"]) == (existing, goes)

@@ -192,7 +192,7 @@ def test_a_pool_being_deleted_is_made_again_unless_it_is_in_use():
 
 def test_a_stray_in_the_way_goes_first():
     plan = planned([pool("new")], [pool("old")], prune=True)
-    assert [name for name, _steps in plan.phases()] == ["remove what is in the way", "apply SpiderIPPool"]
+    assert [name for name, _steps in plan.phases()] == ["remove conflicting strays", "apply SpiderIPPool"]
 
 
 @pytest.mark.parametrize("subnet", ["192.0.2.0/26", "192.0.2.0/28", "192.0.2.0/27"])
@@ -213,7 +213,7 @@ def test_an_edit_of_ours_is_mended_and_another_controllers_field_is_not():
     declared = managed("argocd", "Apply", **{"f:spec": {"f:ips": {}}})
     live["metadata"]["managedFields"] = [edited]
     step = next(planned([pool()], [live]).all_steps())
-    assert (step.force, step.mended) == (True, ("spec.ips (set by kubectl-edit)",))
+    assert (step.force, step.reverted) == (True, ("spec.ips (set by kubectl-edit)",))
     live["metadata"]["managedFields"] = [declared]
     plan = planned([pool()], [live])
     assert [(row.field, row.owner) for row in plan.conflicts] == [("spec.ips", "argocd")]

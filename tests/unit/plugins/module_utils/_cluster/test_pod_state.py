@@ -9,7 +9,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import (
-    begun,
+    started_containers,
     is_ready,
     last_lines,
     last_warning,
@@ -155,7 +155,7 @@ def test_a_pod_gets_further_and_never_back():
     placed = {**pod(), "spec": {"nodeName": "node1"}}
     started = {**placed, "status": {"phase": "Running", "containerStatuses": [container(state=RUNS)]}}
     crashed = {**placed, "status": {"containerStatuses": [container(state=BACK_OFF, lastState=CRASHED)]}}
-    assert [begun(made) for made in (fresh, placed, started, crashed)] == [0, 1, 2, 2]
+    assert [started_containers(made) for made in (fresh, placed, started, crashed)] == [0, 1, 2, 2]
 
 
 def test_ready_is_what_the_condition_says():

@@ -93,7 +93,7 @@ def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
             "cilium multi-pool",
             "spiderpool_pod_cidr_type",
         ),
-        ({}, False, "has not looked at it", "Coordinator-Informer"),
+        ({}, False, "has not read it", "Coordinator-Informer"),
     ],
 )
 def test_the_coordinator_tells_its_reason_and_what_mends_it(status, done, cause, fix):

@@ -204,7 +204,7 @@ def backends() -> list[Json]:
         found = [row for row in read_crds(BACKENDS) if row["spec"]["group"] == "mellanox.com"]
         assert found
         return found
-    return read_crds(HERE / "foreign")
+    return read_crds(HERE / "existing")
 
 
 @pytest.mark.long
