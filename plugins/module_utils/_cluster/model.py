@@ -92,7 +92,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class ApplyStep:
-    """One step. `force` restores edited fields of an object of ours; `reverted` lists them with their field managers."""
+    """One step. `force` restores edited fields of our object; `reverted` lists them with their field managers."""
 
     action: str  # create, apply, replace, delete
     ref: Ref

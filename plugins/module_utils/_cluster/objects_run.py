@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: bring many objects of a cluster to what a plan or a list says: the entry point of cluster_objects."""
+"""On the controller: apply many objects to a cluster: the entry point of cluster_objects."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: compare the test application's pods with the plan, measure latency: the entry point of pod_probe."""
+"""On the controller: compare pods of the test application with the plan: the entry point of pod_probe."""
 
 from __future__ import annotations
 

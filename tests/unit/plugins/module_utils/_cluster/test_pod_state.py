@@ -9,10 +9,10 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.pod_state import (
-    started_containers,
     is_ready,
     last_lines,
     last_warning,
+    started_containers,
     trouble,
 )
 
