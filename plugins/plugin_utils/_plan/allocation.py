@@ -56,11 +56,8 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
         place = f"fabric_rename.{old}"
         if old not in lock.nodes:
             if new not in lock.nodes:
-                check.add(
-                    place,
-                    f"Neither {old} nor {new} is in plan.json.",
-                    "Correct the name, or take the line out. [rename_unknown]",
-                )
+                problem = f"Neither {old} nor {new} is in plan.json."
+                check.add(place, problem, "Correct the name, or take the line out. [rename_unknown]")
             continue
         if old in names:
             fix = f"Call it {new} there (fabric_node_name). [rename_still_there]"
@@ -135,11 +132,9 @@ class _Allocator:
                 middle = (low + high) // 2
                 low, high = (low, middle) if self._would_renumber(zone, middle) else (middle, high)
             limit = f"{name} up to {low} moves no node (docs/concepts/slots.md). "
-        self.check.add(
-            next(iter(changed), "fabric_*"),
-            f"The change would renumber {count} node(s): {which}.{lines}.",
-            f"{limit}Undo the change, or set fabric_allow_renumber=true and plan for the outage. [renumber_refused]",
-        )
+        problem = f"The change would renumber {count} node(s): {which}.{lines}."
+        fix = f"{limit}Undo the change, or set fabric_allow_renumber=true and plan for the outage. [renumber_refused]"
+        self.check.add(next(iter(changed), "fabric_*"), problem, fix)
         self.check.raise_any()
 
     def _retired(self) -> set[str]:
@@ -163,11 +158,8 @@ class _Allocator:
         for name in sorted(released, key=natural):
             place = f"fabric_release[{self.options.release.index(name)}]"
             if name in self.candidates:
-                self.check.add(
-                    place,
-                    f"{name} is in the inventory.",
-                    "Take it out of the list, or out of the group. [retired_node_present]",
-                )
+                problem = f"{name} is in the inventory."
+                self.check.add(place, problem, "Take it out of the list, or out of the group. [retired_node_present]")
             elif name in self.locked and name not in retired:
                 self.check.add(
                     place, f"{name} is not retired.", "Name it in fabric_retire first. [release_not_retired]"
@@ -229,11 +221,8 @@ class _Allocator:
             )
         if slot >= limit:
             place = "fabric_max_nodes" if place == LOCK else place
-            self.check.add(
-                place,
-                f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1}).",
-                f"Raise fabric_max_nodes to {slot + 1} or more. [slots_too_few]",
-            )
+            problem = f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1})."
+            self.check.add(place, problem, f"Raise fabric_max_nodes to {slot + 1} or more. [slots_too_few]")
 
     def _pins(self, retired: set[str]) -> None:
         moved: list[tuple[str, int, int, str]] = []
@@ -247,11 +236,8 @@ class _Allocator:
                 if slot == one.slot:
                     continue
                 if not self.options.allow_renumber:
-                    self.check.add(
-                        place,
-                        f"{one.slot} is not the slot that {name} has in plan.json: {slot}.",
-                        f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node. [slot_differs]",
-                    )
+                    fix = f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node. [slot_differs]"
+                    self.check.add(place, f"{one.slot} is not the slot that {name} has in plan.json: {slot}.", fix)
                     continue
                 # All who move leave theirs first: two may want each other's slots.
                 if self.taken.get((zone, slot)) == name:

@@ -133,11 +133,8 @@ class Checker:
         if isinstance(value, str) and value in choices:
             return value
         listed = ", ".join(choices)
-        self.add(
-            place,
-            f"{shown(value)} is not one of: {listed}{why}.",
-            f"Give {listed.replace(', ', ' or ')}. [choice_unknown]",
-        )
+        problem = f"{shown(value)} is not one of: {listed}{why}."
+        self.add(place, problem, f"Give {listed.replace(', ', ' or ')}. [choice_unknown]")
         return choices[0]
 
     def text(self, place: str, value: object, pattern: re.Pattern[str], what: str, *, default: str = "") -> str:
@@ -187,11 +184,8 @@ class Checker:
             if not value:
                 continue
             if value in first:
-                self.add(
-                    place(index),
-                    f"{what} {value!r} is already taken by {place(first[value])}.",
-                    "Give each its own. [value_in_use]",
-                )
+                problem = f"{what} {value!r} is already taken by {place(first[value])}."
+                self.add(place(index), problem, "Give each its own. [value_in_use]")
             first.setdefault(value, index)
 
     def vlan_interface(self, place: str, interface: str, vlan: int) -> None:
@@ -207,11 +201,8 @@ class Checker:
         if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F:.]+", value.strip()):
             with contextlib.suppress(ValueError):
                 return family, int(ipaddress.ip_address(value.strip()))
-        self.add(
-            place,
-            f"{shown(value)} is not an IP address.",
-            "Give an address such as 172.17.0.1 or fd00::1. [address_not_ip]",
-        )
+        problem = f"{shown(value)} is not an IP address."
+        self.add(place, problem, "Give an address such as 172.17.0.1 or fd00::1. [address_not_ip]")
         return None
 
     def prefix(self, place: str, value: object, *, rail: bool = True) -> Prefix | None:
@@ -219,11 +210,8 @@ class Checker:
         text = value.strip() if isinstance(value, str) else ""
         head, slash, tail = text.partition("/")
         if not slash or not re.fullmatch(r"[0-9]{1,3}", tail):
-            self.add(
-                place,
-                f"{shown(value)} is not a network in CIDR form.",
-                "Give one such as 172.17.0.0/16. [network_not_cidr]",
-            )
+            problem = f"{shown(value)} is not a network in CIDR form."
+            self.add(place, problem, "Give one such as 172.17.0.0/16. [network_not_cidr]")
             return None
         found = self.address(place, head)
         if found is None:
@@ -232,19 +220,13 @@ class Checker:
         length = int(tail)
         if length > WIDTH[family]:
             limit = WIDTH[family]
-            self.add(
-                place,
-                f"{text!r} has a prefix length above {limit}.",
-                f"Give a length from 1 to {limit}. [prefix_length]",
-            )
+            problem = f"{text!r} has a prefix length above {limit}."
+            self.add(place, problem, f"Give a length from 1 to {limit}. [prefix_length]")
             return None
         canonical = ipaddress.ip_network((number if family == 4 else number.to_bytes(16, "big"), length), strict=False)
         if int(canonical.network_address) != number:
-            self.add(
-                place,
-                f"{text!r} has host bits set, so the API would refuse it.",
-                f"Write the network as {canonical}. [network_host_bits]",
-            )
+            problem = f"{text!r} has host bits set, so the API would refuse it."
+            self.add(place, problem, f"Write the network as {canonical}. [network_host_bits]")
             return None
         prefix = Prefix(family, number, length)
         return prefix if not rail or self._usable(place, prefix) else None
@@ -252,11 +234,8 @@ class Checker:
     def _usable(self, place: str, prefix: Prefix) -> bool:
         for network, length, what in UNUSABLE[prefix.family]:
             if prefix.overlaps(Prefix(prefix.family, network, length)):
-                self.add(
-                    place,
-                    f"{prefix} has {what} addresses.",
-                    "Give a private or global unicast network. [network_not_usable]",
-                )
+                problem = f"{prefix} has {what} addresses."
+                self.add(place, problem, "Give a private or global unicast network. [network_not_usable]")
                 return False
         return True
 
@@ -275,11 +254,8 @@ class Checker:
             self.add(place, f"{text!r} mixes IPv4 and IPv6.", "Give both ends in one family. [range_families]")
             return None
         if high[1] < low[1]:
-            self.add(
-                place,
-                f"{text!r} ends before it begins.",
-                f"Write it as {tail.strip()}-{head.strip()}. [range_reversed]",
-            )
+            problem = f"{text!r} ends before it begins."
+            self.add(place, problem, f"Write it as {tail.strip()}-{head.strip()}. [range_reversed]")
             return None
         return low[0], low[1], high[1]
 

@@ -123,19 +123,13 @@ def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
         # Without addresses no mode decides anything.
         given["mode"] = None if any(zone.supernets for zone in zones) else "flat"
     if given["mode"] is None:
-        check.add(
-            "fabric_mode",
-            "It is required.",
-            "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]",
-        )
+        fix = "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]"
+        check.add("fabric_mode", "It is required.", fix)
         given["mode"] = "exclusive"
     mode = _choice(check, given, "mode")
     if mode == "flat" and network == "roce":
-        check.add(
-            "fabric_mode",
-            "'flat' is for InfiniBand, and fabric_network is 'roce'.",
-            "Give shared or exclusive. [flat_on_roce]",
-        )
+        problem = "'flat' is for InfiniBand, and fabric_network is 'roce'."
+        check.add("fabric_mode", problem, "Give shared or exclusive. [flat_on_roce]")
     values: dict[str, t.Any] = {key: _choice(check, given, key) for key in ("host_addresses", "ipam", "policy")}
     for key, (low, high) in RANGES.items():
         values[key] = check.integer(PLACE + key, given[key], low, high, default=DEFAULTS[key])
@@ -205,11 +199,9 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
             break
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
-            check.add(
-                f"fabric_zones[{index}].leaves" if fabric.zoned else "fabric_leaves",
-                f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails.",
-                "Name one leaf per rail, one for all, or none. [leaves_count]",
-            )
+            problem = f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails."
+            fix = "Name one leaf per rail, one for all, or none. [leaves_count]"
+            check.add(f"fabric_zones[{index}].leaves" if fabric.zoned else "fabric_leaves", problem, fix)
     if fabric.name == "zone" or fabric.name.startswith("leaf-"):
         fix = "Give the fabric another name. [label_in_use]"
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
@@ -220,23 +212,14 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
     if fabric.families or check.problems:
         return
     if fabric.network == "roce":
-        check.add(
-            "fabric_supernets",
-            "It is empty, and RoCE needs addresses.",
-            "Give a network such as 172.17.0.0/16. [supernet_missing]",
-        )
+        problem = "It is empty, and RoCE needs addresses."
+        check.add("fabric_supernets", problem, "Give a network such as 172.17.0.0/16. [supernet_missing]")
     elif fabric.attached.needs_addresses:
-        check.add(
-            "fabric_supernets",
-            f"It is empty, and attachment {fabric.attachment} needs addresses.",
-            "Give a network, or use attachment ib-sriov for LID only. [supernet_missing]",
-        )
+        fix = "Give a network, or use attachment ib-sriov for LID only. [supernet_missing]"
+        check.add("fabric_supernets", f"It is empty, and attachment {fabric.attachment} needs addresses.", fix)
     if fabric.inject:
-        check.add(
-            "fabric_inject",
-            "Injection needs pools, and LID only has none.",
-            "Take it out, or give supernets. [injection_no_pools]",
-        )
+        problem = "Injection needs pools, and LID only has none."
+        check.add("fabric_inject", problem, "Take it out, or give supernets. [injection_no_pools]")
 
 
 def _check_backend(check: Checker, fabric: Fabric) -> None:
@@ -248,17 +231,10 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
     ):
         if value not in can:
             problem = f"{backend.name} does not support fabric_{key} {value}; supported: {', '.join(can)}."
-            check.add(
-                PLACE + key,
-                problem,
-                "Change one of the two (docs/guides/ipam-backend.md). [backend_cannot]",
-            )
+            check.add(PLACE + key, problem, "Change one of the two (docs/guides/ipam-backend.md). [backend_cannot]")
     if fabric.inject and not backend.injects:
-        check.add(
-            "fabric_inject",
-            f"{backend.name} cannot inject rails into pods.",
-            "Take it out: pods name their networks. [injection_backend]",
-        )
+        problem = f"{backend.name} cannot inject rails into pods."
+        check.add("fabric_inject", problem, "Take it out: pods name their networks. [injection_backend]")
     if rail := fabric.pod_default_rail:
         place, names = "fabric_pod_default_rail", [row.name for row in fabric.rails]
         if rail not in names:

@@ -47,11 +47,9 @@ def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ..
         if prefix is None:
             continue
         if prefix.family in found:
-            check.add(
-                f"{place}[{index}]",
-                f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}.",
-                "Give at most one per family; more room means a shorter prefix. [family_duplicate]",
-            )
+            problem = f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}."
+            fix = "Give at most one per family; more room means a shorter prefix. [family_duplicate]"
+            check.add(f"{place}[{index}]", problem, fix)
         found.setdefault(prefix.family, prefix)
     return tuple(found[family] for family in sorted(found))
 
@@ -63,17 +61,11 @@ def read_rails(check: Checker, given: dict[str, t.Any], fabric: str, *, own_devi
     """
     items = check.listing("fabric_rails", given["rails"], "rails such as {interface: ens1np0}")
     if not items and isinstance(given["rails"], (list, tuple, type(None))):
-        check.add(
-            "fabric_rails",
-            "There is no rail.",
-            "Give a list such as [{name: rail1, interface: ens1np0}]. [rails_missing]",
-        )
+        problem = "There is no rail."
+        check.add("fabric_rails", problem, "Give a list such as [{name: rail1, interface: ens1np0}]. [rails_missing]")
     if len(items) > MAX_RAILS:
-        check.add(
-            "fabric_rails",
-            f"There are {len(items)} rails.",
-            f"Give at most {MAX_RAILS}: a table each. [rails_too_many]",
-        )
+        problem = f"There are {len(items)} rails."
+        check.add("fabric_rails", problem, f"Give at most {MAX_RAILS}: a table each. [rails_too_many]")
         items = items[:MAX_RAILS]
     digits = len(str(len(items)))
     vlan = check.integer("fabric_vlan", given["vlan"], 0, 4094)
@@ -101,11 +93,8 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         what = "an interface name (1 to 15 of letters, digits, dot, dash, underscore)"
         interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
     elif isinstance(item, dict):
-        check.add(
-            f"{place}.interface",
-            "It is required.",
-            "Give the name of the rail's interface, such as ens1np0. [interface_missing]",
-        )
+        fix = "Give the name of the rail's interface, such as ens1np0. [interface_missing]"
+        check.add(f"{place}.interface", "It is required.", fix)
     resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
     what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
     pci = given.get("pci")
@@ -116,11 +105,8 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
     check.vlan_interface(f"{place}.interface", interface, vlan)
     if BOND_DEVICE.match(str(given.get("device", ""))):
         problem = f"{given['device']!r} is a bond; the plan does not know rails on bonds or two ports."
-        check.add(
-            f"{place}.interface",
-            problem,
-            "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
-        )
+        fix = "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]"
+        check.add(f"{place}.interface", problem, fix)
     device = given.get("device")
     if device is not None:
         device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
@@ -156,11 +142,9 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     families = [tuple(prefix.family for prefix in zone.supernets) for zone in zones]
     for index, own in enumerate(families):
         if own != families[0]:
-            check.add(
-                f"fabric_zones[{index}].supernets",
-                f"The families differ from those of zone {zones[0].name!r}.",
-                "Give every zone a supernet of the same families. [zone_families]",
-            )
+            problem = f"The families differ from those of zone {zones[0].name!r}."
+            fix = "Give every zone a supernet of the same families. [zone_families]"
+            check.add(f"fabric_zones[{index}].supernets", problem, fix)
     return zones
 
 
@@ -173,11 +157,8 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
     if "max_nodes" in given:
         own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
     if own is None:
-        check.add(
-            f"{place}.max_nodes",
-            "It is required, here or as fabric_max_nodes.",
-            "Give the slots of the zone. [zone_slots]",
-        )
+        problem = "It is required, here or as fabric_max_nodes."
+        check.add(f"{place}.max_nodes", problem, "Give the slots of the zone. [zone_slots]")
     nets = read_networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
     group = read_group(check, f"{place}.group", given.get("group", name))
     return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))

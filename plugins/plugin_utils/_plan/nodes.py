@@ -31,11 +31,8 @@ def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> 
     check = Checker()
     listed = check.listing("nodes", nodes, "nodes such as {host: node1}")
     if not listed and not check.problems:
-        check.add(
-            "fabric_group",
-            f"Group {fabric.group!r} has no hosts.",
-            "Name a group of the inventory that has some. [group_empty]",
-        )
+        problem = f"Group {fabric.group!r} has no hosts."
+        check.add("fabric_group", problem, "Name a group of the inventory that has some. [group_empty]")
     found: list[Node] = []
     names: dict[str, str] = {}
     hosts: set[str] = set()
@@ -48,11 +45,9 @@ def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> 
             check.add(f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_duplicate]")
         other = names.setdefault(one.name, one.host)
         if other != one.host:
-            check.add(
-                f"hosts.{one.host}.fabric_node_name",
-                f"{one.name!r} is already the node name of host {other!r}.",
-                "Give each host the name that Kubernetes knows it by. [node_name_in_use]",
-            )
+            problem = f"{one.name!r} is already the node name of host {other!r}."
+            fix = "Give each host the name that Kubernetes knows it by. [node_name_in_use]"
+            check.add(f"hosts.{one.host}.fabric_node_name", problem, fix)
         hosts.add(one.host)
         found.append(one)
     out = _out_of_service(check, fabric, {node.host: node.name for node in found}, out_of_service)
@@ -94,11 +89,8 @@ def _out_of_service(
         reason = row.get("reason", "")
         if "reason" in row and not is_switch_name(reason):
             problem = f"{shown(reason)} is not a reason."
-            check.add(
-                f"{place}.reason",
-                problem,
-                "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]",
-            )
+            fix = "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]"
+            check.add(f"{place}.reason", problem, fix)
         if not isinstance(row.get("taint", False), bool):
             problem = f"{shown(row['taint'])} is not a boolean."
             check.add(f"{place}.taint", problem, "Set true or false. [not_boolean]")
@@ -114,19 +106,14 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, it
     check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
     host = item.get("name") if item.get("host") is None else item["host"]
     if not isinstance(host, str) or not HOST.fullmatch(host):
-        check.add(
-            f"hosts.{host}",
-            f"{shown(host)} cannot be the name of a file in hosts/.",
-            "Rename the host in the inventory: letters, digits, dots, dashes, underscores. [host_name]",
-        )
+        fix = "Rename the host in the inventory: letters, digits, dots, dashes, underscores. [host_name]"
+        check.add(f"hosts.{host}", f"{shown(host)} cannot be the name of a file in hosts/.", fix)
         return None
     name = host if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not SUBDOMAIN.fullmatch(name):
-        check.add(
-            f"hosts.{host}.fabric_node_name",
-            f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots).",
-            "Set fabric_node_name of the host to the name that `kubectl get nodes` shows. [node_name]",
-        )
+        problem = f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots)."
+        fix = "Set fabric_node_name of the host to the name that `kubectl get nodes` shows. [node_name]"
+        check.add(f"hosts.{host}.fabric_node_name", problem, fix)
         return None
     zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
     given = item.get("interfaces")

@@ -47,24 +47,15 @@ def _check_rails(check: Checker, fabric: Fabric) -> None:
         place = f"fabric_rails[{index}].subnets"
         explicit = {prefix.family for prefix in rail.subnets}
         if rail.subnets and fabric.mode == "flat":
-            check.add(
-                place,
-                "A flat fabric has one subnet for all rails.",
-                "Take it out and set fabric_supernets. [flat_one_subnet]",
-            )
+            problem = "A flat fabric has one subnet for all rails."
+            check.add(place, problem, "Take it out and set fabric_supernets. [flat_one_subnet]")
         if rail.subnets and len(fabric.zones) > 1:
-            check.add(
-                place,
-                f"{rail.subnets[0]} would be in {len(fabric.zones)} zones at once.",
-                "Take it out and give each zone its supernets, or plan each zone as a fabric of its own. [zone_nets]",
-            )
+            fix = "Take it out and give each zone its supernets, or plan each zone as a fabric of its own. [zone_nets]"
+            check.add(place, f"{rail.subnets[0]} would be in {len(fabric.zones)} zones at once.", fix)
         for zone in fabric.zones:
             for family in sorted(set(fabric.families) - explicit - {prefix.family for prefix in zone.supernets}):
-                check.add(
-                    place,
-                    f"Rail {rail.name!r} has no IPv{family} network, but others of the fabric do.",
-                    f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet. [rail_family]",
-                )
+                fix = f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet. [rail_family]"
+                check.add(place, f"Rail {rail.name!r} has no IPv{family} network, but others of the fabric do.", fix)
 
 
 def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, family: int) -> None:
@@ -103,20 +94,14 @@ def _check_shapes(check: Checker, fabric: Fabric) -> None:
         for length, place in sorted(_lengths(fabric, family)):
             size = 1 << (WIDTH[family] - length)
             if size < 4 and not fabric.attached.pods and fabric.mode != "exclusive":
-                check.add(
-                    place,
-                    f"A /{length} is a link of one node, and the nodes share it in fabric_mode {fabric.mode}.",
-                    "Set a shorter prefix, or fabric_mode exclusive. [prefix_link_shared]",
-                )
+                problem = f"A /{length} is a link of one node, and the nodes share it in fabric_mode {fabric.mode}."
+                check.add(place, problem, "Set a shorter prefix, or fabric_mode exclusive. [prefix_link_shared]")
             elif size < 4 and (
                 fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]
             ):
                 why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
-                check.add(
-                    place,
-                    f"A /{length} has no address for pods, which {why}.",
-                    "Give a shorter prefix. [prefix_no_pods]",
-                )
+                problem = f"A /{length} has no address for pods, which {why}."
+                check.add(place, problem, "Give a shorter prefix. [prefix_no_pods]")
             else:
                 _check_gateway(check, fabric, family, size)
 
@@ -155,11 +140,8 @@ def _check_aggregate(check: Checker, fabric: Fabric, index: int, subnet: Prefix)
 def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> None:
     spec = fabric.gateway[family]
     if size == 2 and not isinstance(spec, str):
-        check.add(
-            "fabric_gateway",
-            f"{spec!r} does not suit a link of two addresses.",
-            "Give first (the even address), last (the odd one) or none. [gateway_on_p2p]",
-        )
+        fix = "Give first (the even address), last (the odd one) or none. [gateway_on_p2p]"
+        check.add("fabric_gateway", f"{spec!r} does not suit a link of two addresses.", fix)
     if isinstance(spec, str) or size == 2:
         return
     window = size
@@ -167,11 +149,9 @@ def _check_gateway(check: Checker, fabric: Fabric, family: int, size: int) -> No
         window = min(arithmetic.window_beside(fabric, size, length) for length, _place in _lengths(fabric, 4))
     offset = spec if spec >= 0 else window + spec
     if not 1 <= offset <= window - 2:
-        check.add(
-            "fabric_gateway",
-            f"Offset {spec} is no host address in an IPv{family} subnet of which {window} addresses are used.",
-            f"Give one from 1 to {window - 2}, or from -{window - 1} to -2. [gateway_offset]",
-        )
+        problem = f"Offset {spec} is no host address in an IPv{family} subnet of which {window} addresses are used."
+        fix = f"Give one from 1 to {window - 2}, or from -{window - 1} to -2. [gateway_offset]"
+        check.add("fabric_gateway", problem, fix)
 
 
 def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> None:
@@ -218,11 +198,9 @@ def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
         what = "the node" if cut.host is None else "pods"
         if cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses):
             rail = fabric.rails[block.rail].name
-            check.add(
-                "fabric_reserved",
-                f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail}).",
-                "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]",
-            )
+            problem = f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail})."
+            fix = "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]"
+            check.add("fabric_reserved", problem, fix)
 
 
 def _check_policy(check: Checker, fabric: Fabric) -> None:
@@ -249,11 +227,8 @@ def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign])
         hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
         if hit is not None:
             what = f"{prefix} of {label}" if label else f"{prefix}"
-            check.add(
-                place,
-                f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.",
-                "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]",
-            )
+            fix = "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]"
+            check.add(place, f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.", fix)
 
 
 def _rail_text(fabric: Fabric, block: Block) -> str:
@@ -275,10 +250,7 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
                 if any(net == which.aggregate for net in fabric.rails[which.rail].subnets):
                     place = f"fabric_rails[{which.rail}].subnets"
             one, other = _rail_text(fabric, block), _rail_text(fabric, top)
-            check.add(
-                place,
-                f"{block.aggregate} of {one} overlaps {top.aggregate} of {other}.",
-                "Give each rail and zone a network of its own. [rails_overlap]",
-            )
+            problem = f"{block.aggregate} of {one} overlaps {top.aggregate} of {other}."
+            check.add(place, problem, "Give each rail and zone a network of its own. [rails_overlap]")
         if block.aggregate.last > top.aggregate.last:
             top = block
