@@ -58,11 +58,6 @@ UNUSABLE = {
 """Networks that no rail can have (IANA special-purpose registries)."""
 
 
-def is_switch_name(value: object) -> bool:
-    """Whether a value can be the name of a switch or of its port, as people write it."""
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= 100
-
-
 def shown(value: object) -> str:
     """Show a value of the input, shortened, on one line."""
     text = repr(value)
@@ -150,6 +145,13 @@ class Checker:
         self.add(place, f"{shown(value)} is not {what}.", f"Give {what}.{why} [type_differs]")
         return default
 
+    def printable(self, place: str, value: object) -> str:
+        """Take a text as people write it, such as the name of a switch or its port."""
+        if isinstance(value, str) and value.strip() and value.isprintable() and len(value) <= 100:
+            return value
+        self.add(place, f"{shown(value)} is not a name or a text.", "Set 1 to 100 printable characters. [text_format]")
+        return ""
+
     def listing(self, place: str, value: object, of: str) -> list[t.Any]:
         """Take a list; nothing at all counts as an empty one."""
         if value is None:
@@ -159,6 +161,13 @@ class Checker:
         self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}. [not_a_list]")
         return []
 
+    def dictionary(self, place: str, value: object, example: str) -> dict[t.Any, t.Any]:
+        """Take a dictionary."""
+        if isinstance(value, dict):
+            return value
+        self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}. [not_a_dict]")
+        return {}
+
     def mapping(self, place: str, value: object, known: t.Iterable[str], example: str) -> dict[str, t.Any]:
         """Take a dictionary with known keys only.
 
@@ -166,16 +175,14 @@ class Checker:
         :param known: the keys that there are.
         :param example: of what may be given.
         """
-        if not isinstance(value, dict):
-            self.add(place, f"{shown(value)} is not a dictionary.", f"Write it as {example}. [not_a_dict]")
-            return {}
         names = list(known)
-        for key in value:
+        given = self.dictionary(place, value, example)
+        for key in given:
             if key not in names:
                 close = difflib.get_close_matches(str(key), names, 1)
                 fix = f"Write {close[0]!r}." if close else f"Take it out; known are: {', '.join(names)}."
                 self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", f"{fix} [key_unknown]")
-        return {key: item for key, item in value.items() if key in names and item is not None}
+        return {key: item for key, item in given.items() if key in names and item is not None}
 
     def unique(self, place: t.Callable[[int], str], values: t.Sequence[str | None], what: str) -> None:
         """Record every value that an earlier entry has already."""

@@ -86,12 +86,7 @@ def read_options(raw: t.Mapping[str, t.Any]) -> Options:
             for index, item in enumerate(items)
         )
     place = PLACE + "rename"
-    if not isinstance(given["rename"], dict):
-        check.add(
-            place, f"{shown(given['rename'])} is not a dictionary.", "Write it as {old name: new name}. [rename_format]"
-        )
-        given["rename"] = {}
-    pairs = tuple(given["rename"].items())
+    pairs = tuple(check.dictionary(place, given["rename"], "{old name: new name}").items())
     for pair in pairs:
         for name in pair:
             check.text(f"{place}.{pair[0]}", name, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
@@ -119,17 +114,7 @@ def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
     attachment = _attachment(check, given, network)
     rails = read_rails(check, given, name, own_device=ATTACHMENTS[attachment].own_device)
     zones = read_zones(check, given)
-    if given["mode"] is None and network == "infiniband" and not any(one.subnets for one in rails):
-        # Without addresses no mode decides anything.
-        given["mode"] = None if any(zone.supernets for zone in zones) else "flat"
-    if given["mode"] is None:
-        fix = "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]"
-        check.add("fabric_mode", "It is required.", fix)
-        given["mode"] = "exclusive"
-    mode = _choice(check, given, "mode")
-    if mode == "flat" and network == "roce":
-        problem = "'flat' is for InfiniBand, and fabric_network is 'roce'."
-        check.add("fabric_mode", problem, "Give shared or exclusive. [flat_on_roce]")
+    mode = _mode(check, given, network, any(one.subnets for one in rails) or any(zone.supernets for zone in zones))
     values: dict[str, t.Any] = {key: _choice(check, given, key) for key in ("host_addresses", "ipam", "policy")}
     for key, (low, high) in RANGES.items():
         values[key] = check.integer(PLACE + key, given[key], low, high, default=DEFAULTS[key])
@@ -169,6 +154,20 @@ def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
     return fabric
 
 
+def _mode(check: Checker, given: dict[str, t.Any], network: str, addresses: bool) -> str:
+    if given["mode"] is None and network == "infiniband" and not addresses:
+        return "flat"  # it decides nothing
+    if given["mode"] is None:
+        fix = "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]"
+        check.add("fabric_mode", "It is required.", fix)
+        return "exclusive"
+    mode = _choice(check, given, "mode")
+    if mode == "flat" and network == "roce":
+        problem = "'flat' is for InfiniBand, and fabric_network is 'roce'."
+        check.add("fabric_mode", problem, "Give shared or exclusive. [flat_on_roce]")
+    return mode
+
+
 def _ends(check: Checker, value: object) -> dict[str, int] | None:
     """Return how many addresses at both ends of each subnet are reserved, None where none are."""
     if value is None:
@@ -191,12 +190,8 @@ def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
 
 def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric) -> None:
     """Check what belongs to one kind of network only, and what needs addresses."""
-    for rail in fabric.rails:
-        if rail.vlan and fabric.network == "infiniband":
-            check.add(
-                "fabric_vlan", f"{rail.vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's. [vlan_on_ib]"
-            )
-            break
+    if fabric.network == "infiniband" and (vlan := next((rail.vlan for rail in fabric.rails if rail.vlan), 0)):
+        check.add("fabric_vlan", f"{vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's. [vlan_on_ib]")
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
             problem = f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails."
@@ -225,11 +220,8 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
 def _check_backend(check: Checker, fabric: Fabric) -> None:
     """Reject options that the IPAM backend does not support."""
     backend = fabric.backend
-    for key, value, can in (
-        ("mode", fabric.mode, backend.modes),
-        ("attachment", fabric.attachment, backend.attachments),
-    ):
-        if value not in can:
+    for key, can in (("mode", backend.modes), ("attachment", backend.attachments)):
+        if (value := getattr(fabric, key)) not in can:
             problem = f"{backend.name} does not support fabric_{key} {value}; supported: {', '.join(can)}."
             check.add(PLACE + key, problem, "Change one of the two (docs/guides/ipam-backend.md). [backend_cannot]")
     if fabric.inject and not backend.injects:
@@ -245,9 +237,8 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
             check.add(place, problem, "Remove one of the two. [default_rail_injected]")
         if not (fabric.families and backend.injects):
             problem = f"{shown(rail)} cannot be a pod's default network without an address from Spiderpool."
-            check.add(
-                place, problem, "Remove it, or set fabric_supernets and fabric_ipam: spiderpool. [default_rail_no_pool]"
-            )
+            fix = "Remove it, or set fabric_supernets and fabric_ipam: spiderpool. [default_rail_no_pool]"
+            check.add(place, problem, fix)
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
         problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
         fix = f"Give the namespace that its controller looks into, such as {backend.namespace}. [namespace_backend]"

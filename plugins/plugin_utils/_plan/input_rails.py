@@ -13,7 +13,7 @@ from ...module_utils._fabric.numbers import MAX_RAILS
 from ...module_utils._validation import LABEL, PCI
 from .._fabric.model import Prefix, Rail, Zone
 from .._fabric.options import OPTIONS
-from .check import INTERFACE, RESOURCE, Checker, is_switch_name, shown
+from .check import INTERFACE, RESOURCE, Checker, shown
 
 MAX_SLOTS = 100_000
 BOND_DEVICE = re.compile(r"mlx[45]_bond")
@@ -165,10 +165,5 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
 
 
 def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
-    leaves = check.listing(place, value, "leaf names")
-    for number, leaf in enumerate(leaves):
-        if not is_switch_name(leaf):
-            check.add(
-                f"{place}[{number}]", f"{shown(leaf)} is not a name.", "Give 1 to 100 printable letters. [text_format]"
-            )
-    return tuple(str(leaf) for leaf in leaves)
+    leaves = enumerate(check.listing(place, value, "leaf names"))
+    return tuple(check.printable(f"{place}[{number}]", leaf) for number, leaf in leaves)

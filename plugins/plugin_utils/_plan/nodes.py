@@ -10,10 +10,9 @@ import typing as t
 
 from ...module_utils._validation import HOST, PCI
 from .._fabric.model import NO_SLOT, Fabric, Node
-from .check import INTERFACE, SUBDOMAIN, Checker, is_switch_name, shown
+from .check import INTERFACE, SUBDOMAIN, Checker, shown
 
 NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
-CABLE_KEYS = ("leaf", "port")
 ALL = "all"
 OUT_FORM = '{node2: {rails: [rail2], reason: "RMA 4711"}}'
 
@@ -64,13 +63,8 @@ def _out_of_service(
     """
     variable = "fabric_out_of_service"
     rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
-    if given in (None, {}):
-        return {}
-    if not isinstance(given, dict):
-        check.add(variable, f"{shown(given)} is not a dictionary.", f"Write it as {OUT_FORM}. [not_a_dict]")
-        return {}
     found: dict[str, dict[str, t.Any]] = {}
-    for host, value in given.items():
+    for host, value in check.dictionary(variable, {} if given is None else given, OUT_FORM).items():
         place = f"{variable}.{host}"
         if host not in nodes:
             named = next((f"; it is the node name of {other!r}" for other, node in nodes.items() if node == host), "")
@@ -86,11 +80,7 @@ def _out_of_service(
         for name in (name for name in listed if not isinstance(name, str) or name not in rails):
             fix = f"Set one of: {', '.join(rails)}. [rail_unknown]"
             check.add(f"{place}.rails", f"{shown(name)} is not a rail of this fabric.", fix)
-        reason = row.get("reason", "")
-        if "reason" in row and not is_switch_name(reason):
-            problem = f"{shown(reason)} is not a reason."
-            fix = "Set 1 to 100 printable characters, or remove it. [out_of_service_reason]"
-            check.add(f"{place}.reason", problem, fix)
+        reason = check.printable(f"{place}.reason", row["reason"]) if "reason" in row else ""
         if not isinstance(row.get("taint", False), bool):
             problem = f"{shown(row['taint'])} is not a boolean."
             check.add(f"{place}.taint", problem, "Set true or false. [not_boolean]")
@@ -151,10 +141,7 @@ def _by_rail(
     """
     place = f"hosts.{host}.{variable}"
     rails = {rail.name: index for index, rail in enumerate(fabric.rails)}
-    if not isinstance(given, dict):
-        check.add(place, f"{shown(given)} is not a dictionary.", f"Write it as {form}. [not_a_dict]")
-        return
-    for rail, value in given.items():
+    for rail, value in check.dictionary(place, given, form).items():
         if rail in rails:
             yield rails[rail], f"{place}.{rail}", value
         else:
@@ -188,15 +175,10 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
 
 def _cables(check: Checker, fabric: Fabric, host: str, given: object) -> tuple[tuple[str, str], ...]:
     """Return leaf and port of each rail, empty where the node says nothing of it."""
-    variable, form = "fabric_cables", "{rail1: {leaf: leaf1, port: swp1}}"
+    form = "{rail1: {leaf: leaf1, port: swp1}}"
     found = [("", "")] * len(fabric.rails)
-    for index, where, value in _by_rail(check, fabric, host, variable, given, form):
-        if not isinstance(value, dict) or not value or not set(value) <= set(CABLE_KEYS):
-            problem = f"{shown(value)} is no leaf and port."
-            check.add(where, problem, f"Write it as {form}. [cable_format]")
-        elif not all(is_switch_name(text) for text in value.values()):
-            problem = f"{shown(value)} has no name of a leaf or port."
-            check.add(where, problem, "Give 1 to 100 printable characters. [cable_format]")
-        else:
-            found[index] = (value.get("leaf", ""), value.get("port", ""))
+    for index, where, value in _by_rail(check, fabric, host, "fabric_cables", given, form):
+        row = check.mapping(where, value, ("leaf", "port"), form)
+        ends = {key: check.printable(f"{where}.{key}", name) for key, name in row.items()}
+        found[index] = (ends.get("leaf", ""), ends.get("port", ""))
     return tuple(found)
