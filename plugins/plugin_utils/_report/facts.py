@@ -24,31 +24,13 @@ MODES = {
 NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
 
 
-@dataclass(frozen=True)
-class ZoneFacts:
-    """The capacity of a zone, used and free."""
+class ZoneFacts(t.NamedTuple):
+    """The capacity of a zone: its used, retired and free slots."""
 
     zone: Zone
     used: int
     retired: int
-
-    @property
-    def free(self) -> int:
-        """The number of free slots."""
-        return self.zone.max_nodes - self.used - self.retired
-
-
-@dataclass(frozen=True)
-class SupernetFacts:
-    """One supernet and the networks of the rails inside it; `more` is how many rails of the same size still fit."""
-
-    zone: str
-    prefix: Prefix
-    parts: tuple[tuple[int, int, int], ...]
-    """(rail index from 0, first address, last address)."""
-    used: float
-    """0 to 1, of the supernet's addresses."""
-    more: int
+    free: int
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,6 @@ class PlanReport:
 
     plan: FabricPlan
     zones: tuple[ZoneFacts, ...]
-    supernets: tuple[SupernetFacts, ...]
     pools: int
     pods: int
     """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
@@ -85,7 +66,6 @@ def collect(plan: FabricPlan) -> PlanReport:
     return PlanReport(
         plan=plan,
         zones=zones_of(plan),
-        supernets=_supernets(plan),
         pools=pool_count(plan.fabric, plan.nodes, plan.blocks),
         pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
         rdma=rdma_prefixes(plan.fabric, plan.blocks),
@@ -95,37 +75,11 @@ def collect(plan: FabricPlan) -> PlanReport:
 
 def zones_of(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
     """Return how full each zone is."""
-    used = Counter(node.zone for node in plan.nodes)
-    gone = Counter(slot.zone for slot in plan.retired)
-    return tuple(ZoneFacts(zone, used[index], gone[index]) for index, zone in enumerate(plan.fabric.zones))
-
-
-def span_of(block: Block, flat: bool) -> tuple[int, int]:
-    """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
-    used = (*block.host_offsets, *block.pod_offsets)
-    if not flat or not used:
-        return block.aggregate.network, block.aggregate.last
-    first = block.aggregate.network
-    return first + min(low for low, _high in used), first + max(high for _low, high in used)
-
-
-def _supernets(plan: FabricPlan) -> tuple[SupernetFacts, ...]:
-    found = []
-    flat = plan.fabric.mode == "flat"
-    for index, zone in enumerate(plan.fabric.zones):
-        for prefix in zone.supernets:
-            parts = [
-                (block.rail, *span_of(block, flat))
-                for block in plan.blocks
-                if block.zone == index and prefix.contains(block.aggregate)
-            ]
-            if not parts:
-                continue
-            size = min(last - first + 1 for _rail, first, last in parts)
-            taken = sum(last - first + 1 for _rail, first, last in parts)
-            more = 0 if flat else (prefix.last - max(last for _rail, _first, last in parts)) // size
-            found.append(SupernetFacts(zone.name, prefix, tuple(parts), taken / prefix.size, more))
-    return tuple(found)
+    used, retired = Counter(node.zone for node in plan.nodes), Counter(slot.zone for slot in plan.retired)
+    return tuple(
+        ZoneFacts(zone, used[index], retired[index], zone.max_nodes - used[index] - retired[index])
+        for index, zone in enumerate(plan.fabric.zones)
+    )
 
 
 # --- what both reports say ------------------------------------------------------------------------------------------
@@ -246,20 +200,39 @@ def _tiles(report: PlanReport) -> t.Iterator[tuple[int, str]]:
         yield report.pools, "pools in the cluster"
 
 
-def _space(item: SupernetFacts) -> dict[str, t.Any]:
-    """Return a supernet as a bar: where the rails' networks are in it, in percent of its width."""
-    share = f"{item.used:.1%}" if item.used >= 0.001 else "less than 0.1%"
-    more = f"; room for {count(item.more, 'more rail')} of this size" if item.more else ""
-    zone = f" ({item.zone})" if item.zone else ""
-    parts = [
-        (
-            round(100 * (first - item.prefix.network) / item.prefix.size, 3),
-            round(100 * (last - first + 1) / item.prefix.size, 3),
-            range_text(item.prefix.family, (first, last)),
-        )
-        for _rail, first, last in item.parts
-    ]
-    return {"prefix": str(item.prefix), "text": f"{zone}: {share} is assigned to rails{more}", "parts": parts}
+def _span(block: Block, flat: bool) -> tuple[int, int]:
+    """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
+    used = (*block.host_offsets, *block.pod_offsets)
+    if not flat or not used:
+        return block.aggregate.network, block.aggregate.last
+    first = block.aggregate.network
+    return first + min(low for low, _high in used), first + max(high for _low, high in used)
+
+
+def _space(plan: FabricPlan) -> t.Iterator[dict[str, t.Any]]:
+    """Yield each supernet as a bar: where the rails' networks are in it, in percent of its width."""
+    flat = plan.fabric.mode == "flat"
+    for index, zone in enumerate(plan.fabric.zones):
+        for prefix in zone.supernets:
+            blocks = [block for block in plan.blocks if block.zone == index and prefix.contains(block.aggregate)]
+            spans = [_span(block, flat) for block in blocks]
+            if not spans:
+                continue
+            sizes = [last - first + 1 for first, last in spans]
+            more = 0 if flat else (prefix.last - max(last for _first, last in spans)) // min(sizes)
+            used = sum(sizes) / prefix.size
+            share = f"{used:.1%}" if used >= 0.001 else "less than 0.1%"
+            room = f"; room for {count(more, 'more rail')} of this size" if more else ""
+            parts = [
+                (
+                    round(100 * (span[0] - prefix.network) / prefix.size, 3),
+                    round(100 * size / prefix.size, 3),
+                    range_text(prefix.family, span),
+                )
+                for span, size in zip(spans, sizes, strict=True)
+            ]
+            text = f"{f' ({zone.name})' if zone.name else ''}: {share} is assigned to rails{room}"
+            yield {"prefix": str(prefix), "text": text, "parts": parts}
 
 
 def page_data(report: PlanReport) -> dict[str, t.Any]:
@@ -285,7 +258,7 @@ def page_data(report: PlanReport) -> dict[str, t.Any]:
         ],
         "table": {"titles": titles, "rows": rows, "code": CODE_TITLES},
         "routes": f"Traffic to {nets} leaves through the rail of its source address." if nets else "",
-        "space": [_space(item) for item in report.supernets],
+        "space": list(_space(plan)),
         "growth": "Slots are reserved from day one"
         + (": a subnet can never change in Spiderpool" if plan.fabric.pod_addresses else "")
         + ". Growth only fills free slots.",

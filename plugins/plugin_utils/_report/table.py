@@ -12,6 +12,17 @@ import typing as t
 from ...module_utils._validation import shown
 
 
+def plain(value: t.Any) -> str:
+    """Return a value as one line: it comes from hosts."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, (list, tuple)):
+        value = ", ".join(map(plain, value)) or "nothing"
+    elif isinstance(value, dict):
+        value = ", ".join(f"{key}={plain(item)}" for key, item in value.items())
+    return shown(str(value))
+
+
 def md(value: t.Any) -> str:
     """Escape text for a Markdown table: no markup, no HTML, no line end."""
     text = shown(" ".join(str(value).splitlines()))

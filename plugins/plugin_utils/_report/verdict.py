@@ -9,14 +9,13 @@ Texts come from hosts and may be long: this file truncates each, and the page sh
 
 from __future__ import annotations
 
-import json
 import time
 import typing as t
 
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from ...module_utils._validation import shown
 from .equal import SECTIONS, differing, section_of
+from .table import plain
 
 # A rail's state by the verdict's, as the page knows it.
 STATES = {"ok": "o", "deviation": "b", "warning": "w", "affected": "a"}
@@ -32,11 +31,7 @@ def utc(seconds: float | None) -> str:
 
 def _text(value: t.Any, limit: int = TEXT) -> str:
     """Return a value as one line of text, cut where it is longer."""
-    if value is None or value == "":
-        return ""
-    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
-        value = ", ".join(value) or "nothing"
-    text = shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    text = plain(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

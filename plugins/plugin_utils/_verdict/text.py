@@ -14,9 +14,8 @@ from textwrap import wrap
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
 from ...module_utils._formatting import count, shortened
-from ...module_utils._validation import shown
 from .._report.equal import SECTIONS, differing, section_of
-from .._report.table import md, md_table
+from .._report.table import md, md_table, plain
 from .._report.verdict import utc
 from .cards import commands_of, named
 from .causes import UNSEEN
@@ -44,19 +43,8 @@ _WIDTH = 80
 _LISTED_MARKDOWN = 2000
 
 
-def _plain(value: t.Any) -> str:
-    """Return a value as one line: it comes from hosts."""
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, (list, tuple)):
-        value = ", ".join(_plain(item) for item in value) or "nothing"
-    elif isinstance(value, dict):
-        value = ", ".join(f"{key}={_plain(item)}" for key, item in value.items())
-    return shown(str(value))
-
-
 def _table(titles: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> list[str]:
-    return md_table(titles, [[_plain(cell) for cell in row] for row in rows])
+    return md_table(titles, [[plain(cell) or "-" for cell in row] for row in rows])
 
 
 def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
@@ -71,7 +59,7 @@ def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
         if row["reason"] != NO_PODS:
             reason = re.split(r" \(|[.:;]", row["reason"])[0]
             rows.append(f"{shortened([names.get(check, check) for check in row['checks']], 2)} ({reason})")
-    return _plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
+    return plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
 
 
 def _card(card: Cause) -> t.Iterator[str]:
@@ -97,7 +85,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     causes = verdict.get("causes") or []
     lines += ["## Causes", ""] if causes else []
     for card in causes[:_LISTED_MARKDOWN]:
-        lines += [f"- {md(_plain(card['sentence']))}", *(f"  {md(_plain(line))}" for line in _card(card))]
+        lines += [f"- {md(plain(card['sentence']))}", *(f"  {md(plain(line))}" for line in _card(card))]
     lines += [""] if causes else []
     if commands := to_do(verdict):
         lines += ["## Do this", ""]
@@ -168,7 +156,7 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     lost: dict[tuple[str, str], list[str]] = {}
     for name, entry in hosts.items():
         if entry["status"] in _LOST:
-            lost.setdefault((entry["status"], _plain(entry.get("error"))), []).append(name)
+            lost.setdefault((entry["status"], plain(entry.get("error"))), []).append(name)
     names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
     if len(names) > _ROWS:
         others = set(names) - {*fine}
@@ -213,8 +201,8 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
     lines += [f"  {part}" for part in wrap(coverage(verdict), 100)]
     lines.append("")
     for card in causes[:_CARDS]:
-        lines.append(f"  {paint.sign(card['status'])} {paint(_plain(card['sentence']), 'bold')}")
-        lines += [f"      {part}" for line in _card(card) for part in wrap(_plain(line), 100)]
+        lines.append(f"  {paint.sign(card['status'])} {paint(plain(card['sentence']), 'bold')}")
+        lines += [f"      {part}" for line in _card(card) for part in wrap(plain(line), 100)]
     lines += [f"  ... and {len(causes) - _CARDS:,} more causes: see verdict.md"] if len(causes) > _CARDS else []
     lines += [""] if causes else []
     lines += [*_rows(verdict["hosts"], verdict["rails"], paint), ""]
@@ -222,7 +210,7 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
         section = section_of(verdict, name)
         if section["status"] != SKIPPED:
             sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
-            lines.append(f"  {name:<7}  {paint.sign(sign)}  {_plain(section.get('error') or section['status'])}")
+            lines.append(f"  {name:<7}  {paint.sign(sign)}  {plain(section.get('error') or section['status'])}")
     lines += ["  " + "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error"), ""]
     if commands := to_do(verdict):
         lines.append(f"  {paint('Do this:', 'bold')}")
