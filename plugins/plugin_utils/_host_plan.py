@@ -25,6 +25,7 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf, OutRow
 from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
+from ..module_utils._formatting import group_by
 from ..module_utils._validation import excerpt
 from ._refusal import Refusal, fail
 
@@ -147,11 +148,9 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
     """
     plan = read_plan(plan_dir)
     own = read_host_plan(plan_dir, host)["node"]
-    zones: dict[str, list[tuple[int, str]]] = {}
     away = {row["node"] for row in out_of_service(plan_dir) if row["whole"]}
-    for name, entry in plan["nodes"].items():
-        if not entry["retired"] and name not in away:
-            zones.setdefault(entry["zone"], []).append((entry["slot"], name))
+    used = {name: entry for name, entry in plan["nodes"].items() if not entry["retired"] and name not in away}
+    zones = group_by((entry["zone"], (entry["slot"], name)) for name, entry in used.items())
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
     found: list[Neighbor] = []
     same = sorted(zones[zone])

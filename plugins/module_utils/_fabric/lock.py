@@ -16,6 +16,7 @@ import os
 import typing as t
 
 from .._errors import InputError, Problem, RdmaError
+from .._formatting import group_by
 from .backends import BACKENDS
 from .shapes import HostPlan, PlanFile
 
@@ -82,9 +83,7 @@ def part_digests(files: t.Mapping[str, str]) -> dict[str, str]:
 
     The sums of `cd plan/fabric && sha256sum cluster/* | LC_ALL=C sort -k2 | sha256sum` are the same.
     """
-    lines: dict[str, list[str]] = {}
-    for path in sorted(files):
-        lines.setdefault(part_of(path), []).append(f"{sha256(files[path])}  {path}\n")
+    lines = group_by((part_of(path), f"{sha256(files[path])}  {path}\n") for path in sorted(files))
     return {part: sha256("".join(rows)) for part, rows in sorted(lines.items())}
 
 

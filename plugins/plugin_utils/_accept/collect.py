@@ -10,7 +10,7 @@ import typing as t
 from dataclasses import replace
 
 from ...module_utils._check import Check, compared, deviation, ok, skipped
-from ...module_utils._formatting import shortened
+from ...module_utils._formatting import group_by, shortened
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, judge
@@ -142,10 +142,7 @@ def host_checks(
                 checks.append(compared(name, planned, against or "nothing", against, fix, good=not against))
         else:
             findings = report.findings if report.failed == stage else []
-            by_host: dict[str, list[Run]] = {}
-            for run in report.done[stage]:
-                for host in run.hosts:
-                    by_host.setdefault(host, []).append(run)
+            by_host = group_by((host, run) for run in report.done[stage] for host in run.hosts)
             for host in fleet.out.keys() - by_host.keys():
                 made[host].append(skipped(name, f"out of service: {', '.join(fleet.out[host])}"))
             for host, runs in by_host.items():

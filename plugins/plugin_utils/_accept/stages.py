@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field
 
+from ...module_utils._formatting import group_by
 from ...module_utils._probe.perftest import Failure, judge
 from .bisect import Finding, Names, Narrow, Need, Run, RunRequest, ring
 
@@ -194,9 +195,7 @@ def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[lis
             hosts = tuple(host for host in hosts if host in fleet.gpus)
             if len(hosts) < 2:
                 return [], "the verdict knows no two hosts whose GPU memory the network can reach (gpudirect_path)"
-        alike: dict[Names, list[str]] = {}
-        for rail in rails:
-            alike.setdefault(tuple(host for host in hosts if rail not in fleet.out.get(host, ())), []).append(rail)
+        alike = group_by((tuple(host for host in hosts if rail not in fleet.out.get(host, ())), rail) for rail in rails)
         return [
             Run(kind, pair, (rail,)) for having, some in alike.items() for pair in ring(having) for rail in some
         ], ""
@@ -209,10 +208,8 @@ def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[lis
     if stage == "collective":
         reason = "" if settings.collectives else "none is set (accept_collectives)"
         return [Run(kind, hosts, rails) for kind in settings.collectives], reason
-    groups: dict[t.Any, list[str]] = {}
-    for host in hosts:
-        zone, leaves = fleet.places[host]
-        groups.setdefault({"leaf": (zone, leaves), "zone": zone, "fabric": None}[stage], []).append(host)
+    shared = {host: {"leaf": place, "zone": place[0], "fabric": None}[stage] for host, place in fleet.places.items()}
+    groups = group_by((shared[host], host) for host in hosts)
     made = [Run(BANDWIDTH, tuple(members), rails) for members in groups.values() if len(members) > 1]
     return made, "" if made else f"no {stage} has two hosts"
 

@@ -20,6 +20,7 @@ from ...module_utils._fabric.attachments import ATTACHMENTS, Attachment
 from ...module_utils._fabric.backends import BACKENDS, Backend
 from ...module_utils._fabric.neighbors import most_neighbors
 from ...module_utils._fabric.numbers import vlan_interface
+from ...module_utils._formatting import group_by
 from .options import DEFAULTS, NODE_PREFIX, RAIL_PREFIX
 
 WIDTH = {4: 32, 6: 128}
@@ -373,9 +374,7 @@ class FabricPlan:
     @functools.cached_property
     def by_interfaces(self) -> t.Mapping[tuple[str, ...], tuple[Node, ...]]:
         """The active nodes by the names of their interfaces."""
-        known: dict[tuple[str, ...], list[Node]] = {}
-        for node in self.nodes:
-            known.setdefault(node.interfaces, []).append(node)
+        known = group_by((node.interfaces, node) for node in self.nodes)
         return {interfaces: tuple(nodes) for interfaces, nodes in known.items()}
 
     def nodes_of(self, zone: int) -> tuple[Node, ...]:

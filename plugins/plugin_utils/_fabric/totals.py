@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from ...module_utils._formatting import group_by
 from .model import Block, Fabric, Node, Prefix
 
 
@@ -43,9 +44,7 @@ def pool_count(fabric: Fabric, nodes: t.Iterable[Node], blocks: t.Iterable[Block
     """Count the pools that the plan makes."""
     if not fabric.backend.pool_per_node:
         return len({(block.rail, block.family) for block in blocks})
-    slots: dict[int, list[int]] = {}
-    for node in nodes:
-        slots.setdefault(node.zone, []).append(node.slot)
+    slots = group_by((node.zone, node.slot) for node in nodes)
     count = 0
     for block in blocks:
         used = slots.get(block.zone, [])

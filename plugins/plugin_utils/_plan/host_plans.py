@@ -14,6 +14,7 @@ from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
 from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress, planned_rails
+from ...module_utils._formatting import group_by
 from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
 from .._fabric.totals import rdma_prefixes
 from .blocks import named_blocks
@@ -55,9 +56,7 @@ def sysctls(fabric: Fabric, interfaces: t.Sequence[str]) -> dict[str, str]:
 def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
     """Return each host's part of the plan by file name."""
     fabric, vlans = plan.fabric, [rail.vlan for rail in plan.fabric.rails]
-    blocks: dict[tuple[int, str], list[Block]] = {}
-    for block in plan.blocks:
-        blocks.setdefault((block.zone, fabric.rails[block.rail].name), []).append(block)
+    blocks = group_by(((block.zone, fabric.rails[block.rail].name), block) for block in plan.blocks)
     digest, prefixes = digest_of(freeze(fabric)), [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)]
     own = functools.cache(lambda *interfaces: sysctls(fabric, interfaces))
     usual = fabric.metric_base == BASES["metric"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...module_utils._check import SKIPPED
 from ...module_utils._fabric.shapes import Section, Verdict
-from ...module_utils._formatting import count, natural, shortened
+from ...module_utils._formatting import count, group_by, natural, shortened
 from ...module_utils._intervals import merge
 
 # IPv4, IPv6 and MAC addresses, with their prefix lengths: each host has its own.
@@ -37,10 +37,8 @@ def _json(value: t.Any) -> str:
 
 def folded(names: t.Iterable[str], limit: int = 8) -> str:
     """Return names in one line, numbers as ranges: `gpu-[033-064,070], login1`."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name in dict.fromkeys(names):
-        head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
-        groups.setdefault((head, tail), []).append(number)
+    parts = [NUMBERED.fullmatch(name).groups() for name in dict.fromkeys(names)]  # type: ignore[union-attr]
+    groups = group_by(((head, tail), number) for head, number, tail in parts)
     return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
 
 
@@ -71,10 +69,8 @@ class Alike:
 
 def alike(diffs: t.Mapping[str, str]) -> list[Alike]:
     """Return the hosts whose diffs are equal apart from their names and addresses, large groups first."""
-    groups: dict[str, list[str]] = {}
-    for host in sorted(diffs, key=natural):
-        text = re.sub(rf"\b{re.escape(host)}\b", "@", diffs[host])
-        groups.setdefault(ADDRESS.sub("@", text), []).append(host)
+    texts = {host: re.sub(rf"\b{re.escape(host)}\b", "@", diffs[host]) for host in sorted(diffs, key=natural)}
+    groups = group_by((ADDRESS.sub("@", text), host) for host, text in texts.items())
     found = [
         Alike(tuple(hosts), len({diffs[host] for host in hosts}) == 1, len(CHANGE.findall(text)))
         for text, hosts in groups.items()

@@ -10,7 +10,7 @@ import shlex
 import typing as t
 
 from ...module_utils._check import DEVIATION
-from ...module_utils._formatting import count, shortened
+from ...module_utils._formatting import count, group_by, shortened
 from ...module_utils._validation import InvalidData, line
 from .._report.equal import ADDRESS, folded
 from .intake import answer_in
@@ -87,22 +87,14 @@ def _command(given: t.Mapping[str, t.Any]) -> str:
 
 def _grouped(texts: t.Mapping[str, t.Iterable[str]], what: str) -> list[str]:
     """Return each text once, with its hosts."""
-    found: dict[str, list[str]] = {}
-    for host, rows in texts.items():
-        for text in rows:
-            found.setdefault(text, []).append(host)
+    found = group_by((text, host) for host, rows in texts.items() for text in rows)
     return [f"{folded(names)}: {what}{text}" for text, names in found.items()]
 
 
 def _blocks(texts: t.Mapping[str, t.Iterable[str]]) -> list[tuple[tuple[str, ...], list[str]]]:
     """Return lines with the hosts that have them, apart from addresses; hosts with many first."""
-    found: dict[str, tuple[str, dict[str, None]]] = {}
-    for host, rows in texts.items():
-        for text in rows:
-            found.setdefault(ADDRESS.sub("@", text), (text, {}))[1][host] = None
-    blocks: dict[tuple[str, ...], list[str]] = {}
-    for text, names in found.values():
-        blocks.setdefault(tuple(names), []).append(text)
+    found = group_by((ADDRESS.sub("@", text), (text, host)) for host, rows in texts.items() for text in rows)
+    blocks = group_by((tuple(dict.fromkeys(host for _text, host in rows)), rows[0][0]) for rows in found.values())
     return sorted(blocks.items(), key=lambda block: -len(block[0]))
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...module_utils._check import Check
+from ...module_utils._formatting import group_by
 from ...module_utils._validation import ADDRESS, INTERFACE
 
 _WORD = r"[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
@@ -43,10 +44,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[str]]:
     """Return the sentences by their first letter; those that begin with a value under an empty one."""
-    found: dict[str, list[str]] = {}
-    for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
-        found.setdefault(line[0].strip("{"), []).append(line)
-    return found
+    lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+    return group_by((line[0].strip("{"), line) for line in lines)
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ from collections import Counter
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check, warning
 from ...module_utils._fabric.facts import OutRow
 from ...module_utils._fabric.shapes import Verdict, out_text
-from ...module_utils._formatting import count, natural
+from ...module_utils._formatting import count, group_by, natural
 from .._report.equal import entries, section_of, unseen_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
@@ -41,9 +41,7 @@ class NodeChecks:
 
     def __init__(self, checks: t.Iterable[Check]) -> None:
         """Take checks with `node`."""
-        self._by_node: dict[t.Any, list[Check]] = {}
-        for check in checks:
-            self._by_node.setdefault(check.get("node"), []).append(normal_check(check))
+        self._by_node: dict[t.Any, list[Check]] = group_by((check.get("node"), normal_check(check)) for check in checks)
 
     def attach(self, results: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[dict[str, t.Any]]:
         """Yield the results of hosts, each with the checks of its node."""

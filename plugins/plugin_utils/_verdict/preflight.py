@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, Check
 from ...module_utils._errors import grouped, with_id
-from ...module_utils._formatting import count
+from ...module_utils._formatting import count, group_by
 from ...module_utils._validation import line
 from .._report.equal import folded
 from .intake import Answer
@@ -296,9 +296,7 @@ def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:
 
 def sentences_by_hosts(rows: t.Iterable[tuple[Trouble, str]]) -> list[str]:
     """Return problems for people, equal ones once with all their hosts."""
-    hosts: dict[tuple[str, str], list[str]] = {}
-    for trouble, host in rows:
-        hosts.setdefault((trouble.text, trouble.fix), []).append(host)
+    hosts = group_by(((trouble.text, trouble.fix), host) for trouble, host in rows)
     return grouped((f"{folded(dict.fromkeys(names))}: {text}", fix) for (text, fix), names in hosts.items())
 
 

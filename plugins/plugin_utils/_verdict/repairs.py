@@ -13,6 +13,7 @@ import re
 import shlex
 import typing as t
 
+from ...module_utils._formatting import group_by
 from ...module_utils._intervals import merge
 from .._report.equal import NUMBERED
 
@@ -106,10 +107,8 @@ def pattern(hosts: t.Iterable[str]) -> str:
     names = list(dict.fromkeys(hosts))
     if len(names) <= _LISTED:
         return ",".join(names)
-    forms: dict[tuple[str, str, int], list[int]] = {}
-    for name in names:
-        head, number, tail = NUMBERED.fullmatch(name).groups()  # type: ignore[union-attr]
-        forms.setdefault((head, tail, len(number)), []).append(int(number or 0))
+    parts_of = [NUMBERED.fullmatch(name).groups() for name in names]  # type: ignore[union-attr]
+    forms = group_by(((head, tail, len(number)), int(number or 0)) for head, number, tail in parts_of)
     texts = []
     for (head, tail, width), numbers in forms.items():
         runs = merge((number, number) for number in numbers)

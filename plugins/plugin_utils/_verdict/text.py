@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
-from ...module_utils._formatting import count, shortened
+from ...module_utils._formatting import count, group_by, shortened
 from .._report.equal import SECTIONS, differing, section_of
 from .._report.table import md, md_table, plain
 from .._report.verdict import utc
@@ -153,10 +153,8 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     if len(fine) == len(hosts) > _ROWS:
         yield f"  {paint.sign('ok')} {len(hosts):,} x {len(rails)} rails as planned"
         return
-    lost: dict[tuple[str, str], list[str]] = {}
-    for name, entry in hosts.items():
-        if entry["status"] in _LOST:
-            lost.setdefault((entry["status"], plain(entry.get("error"))), []).append(name)
+    silent_hosts = {name: entry for name, entry in hosts.items() if entry["status"] in _LOST}
+    lost = group_by(((entry["status"], plain(entry.get("error"))), name) for name, entry in silent_hosts.items())
     names = [name for name, entry in hosts.items() if entry["status"] not in _LOST]
     if len(names) > _ROWS:
         others = set(names) - {*fine}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import RdmaError
-from ...module_utils._formatting import natural
+from ...module_utils._formatting import group_by, natural
 from ...module_utils._probe.health_plan import LIMITS
 from .merge import WORST
 
@@ -51,9 +51,7 @@ def turns(stands: t.Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[s
     due = [host for host in ordered if stands[host].due and not stands[host].begun]
     if not by_zone:
         return begun + [[host] for host in due]
-    slots: dict[int, list[str]] = {}
-    for host in due[1:]:
-        slots.setdefault(stands[host].slot, []).append(host)
+    slots = group_by((stands[host].slot, host) for host in due[1:])
     return begun + [[host] for host in due[:1]] + [slots[slot] for slot in sorted(slots)]
 
 
