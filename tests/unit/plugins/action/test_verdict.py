@@ -162,19 +162,35 @@ ENDS = """
   gather_facts: false
   tasks:
     - ansible.builtin.set_fact:
-        __verify_verdict: {failure: "One cause.", failed_on: [localhost, node2]}
+        __{0}_verdict: {failure: "One cause.", failed_on: [localhost, node2]}
       run_once: true
       delegate_to: localhost
       delegate_facts: true
-- ansible.builtin.import_playbook: railops.rdma.verdict
 """
 
 
-def test_a_run_fails_on_localhost_and_where_the_deviation_is(tmp_path):
-    (tmp_path / "end.yml").write_text(ENDS, encoding="utf-8")
+@pytest.mark.parametrize("role", ["verify", "accept"])
+def test_a_run_fails_on_localhost_and_where_the_deviation_is(tmp_path, role):
+    book = yaml.safe_load((CHECKOUT / f"playbooks/{role}.yml").read_text(encoding="utf-8"))
+    (last,) = [{**one, "ansible.builtin.import_playbook": "railops.rdma.verdict"} for one in book[-1:]]
+    text = ENDS.replace("{0}", role) + yaml.safe_dump([last])
+    (tmp_path / "end.yml").write_text(text, encoding="utf-8")
     (tmp_path / "hosts").write_text("[gpu]\nnode[1:3]\n", encoding="utf-8")
     done = play(tmp_path, "-i", "hosts", "end.yml")
     recap = done.stdout.rpartition("PLAY RECAP")[2]
     failed = {line.split()[0]: "failed=1" in line for line in recap.splitlines() if " : " in line}
     assert failed == {"localhost": True, "node1": False, "node2": True}, done.stdout + done.stderr
-    assert play(tmp_path, "-i", "hosts", "end.yml", "-e", "verify_fail=false").returncode == 0
+    assert play(tmp_path, "-i", "hosts", "end.yml", "-e", f"{role}_fail=false").returncode == 0
+
+
+def test_a_dry_run_with_problems_fails_on_localhost_only(tmp_path):
+    (tmp_path / "hosts").write_text("[gpu_nodes]\nnode[1:2] ansible_connection=local\n", encoding="utf-8")
+    facts = {"ansible.builtin.set_fact": {"__site_in_the_way": ["wrong"]}}
+    book = [{"hosts": "gpu_nodes", "gather_facts": False, "tasks": [facts]}]
+    book.append({"ansible.builtin.import_playbook": "railops.rdma.preview_end"})
+    (tmp_path / "end.yml").write_text(yaml.safe_dump(book), encoding="utf-8")
+    done = play(tmp_path, "-i", "hosts", "end.yml", "--check")
+    recap = done.stdout.rpartition("PLAY RECAP")[2]
+    failed = {line.split()[0]: "failed=1" in line for line in recap.splitlines() if " : " in line}
+    assert failed == {"localhost": True, "node1": False, "node2": False}, done.stdout + done.stderr
+    assert play(tmp_path, "-i", "hosts", "end.yml", "--check", "--limit", "node1").returncode == 2
