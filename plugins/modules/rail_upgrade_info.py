@@ -32,7 +32,7 @@ options:
     description: The plan folder of the fabric on the controller. Needed by O(phase=order).
     type: path
   stands:
-    description: What M(railops.rdma.rdma_driver) would do, by host, as it returns it in check mode.
+    description: What M(railops.rdma.rdma_driver_info) would do, by host, as it returns it in check mode.
     type: dict
     default: {}
   by_zone:
@@ -67,7 +67,7 @@ attributes:
   idempotent:
     support: full
 seealso:
-  - module: railops.rdma.rdma_driver
+  - module: railops.rdma.rdma_driver_info
 author:
   - railops.rdma contributors (@railops)
 """

@@ -57,9 +57,12 @@ def documented(module: str) -> Docs:
 
 def tasks_of(role: str) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
     """Yield the modules that a host role's tasks call, each with its arguments."""
-    found = yaml.safe_load((ROLES / role / "tasks/main.yml").read_text(encoding="utf-8"))
+    folder = ROLES / role / "tasks"
+    found = yaml.safe_load((folder / "main.yml").read_text(encoding="utf-8"))
     for task in found:
         found += [row for key in ("block", "rescue", "always") for row in task.get(key, ())]
+        if name := task.get("ansible.builtin.import_tasks"):
+            found += yaml.safe_load((folder / name).read_text(encoding="utf-8"))
         yield from (
             (key.removeprefix(OURS), args) for key, args in task.items() if key.startswith(OURS) and key != NOTICE
         )

@@ -38,7 +38,6 @@ Type=oneshot
 ExecStart=/etc/lab-driver/start
 """
 FIELDS = {
-    "Package": "lab-driver",
     "Architecture": "all",
     "Maintainer": "railops.rdma contributors <lab@example.invalid>",
     "Description": "in the place of a driver",
@@ -58,31 +57,35 @@ def index(folder: Path) -> None:
 
 def drivers(folder: Path) -> None:
     """Make a repository with both versions of lab-driver."""
+    files = {
+        "DEBIAN/postinst": "#!/bin/sh\nexec /etc/lab-driver/start\n",
+        "etc/lab-driver/start": START,
+        "etc/systemd/system/lab-driver.service": UNIT,
+        "etc/systemd/system/multi-user.target.wants/lab-driver.service": "../lab-driver.service",
+    }
     for version in (OLD, NEW):
-        _package(folder, version)
+        package(
+            folder,
+            "lab-driver",
+            version,
+            {"etc/lab-driver/version": f"{version}\n", **(files if version == NEW else {})},
+        )
     index(folder)
 
 
-def _package(folder: Path, version: str) -> None:
-    root = folder / version
-    files = {
-        "DEBIAN/control": "".join(f"{key}: {value}\n" for key, value in {**FIELDS, "Version": version}.items()),
-        "etc/lab-driver/version": f"{version}\n",
-    }
-    if version == NEW:
-        files |= {
-            "DEBIAN/postinst": "#!/bin/sh\nexec /etc/lab-driver/start\n",
-            "etc/lab-driver/start": START,
-            "etc/systemd/system/lab-driver.service": UNIT,
-        }
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        path.chmod(0o755 if content.startswith("#!") else 0o644)
-    if version == NEW:
-        wanted = root / "etc/systemd/system/multi-user.target.wants"
-        wanted.mkdir()
-        (wanted / "lab-driver.service").symlink_to("../lab-driver.service")
+def package(folder: Path, name: str, version: str, files: dict[str, str]) -> Path:
+    """Make a package from its files, where a path is a link; return its path."""
+    root = folder / f"{name}-{version}"
+    fields = {**FIELDS, "Package": name, "Version": version}
+    control = "".join(f"{key}: {value}\n" for key, value in fields.items())
+    for path, content in {"DEBIAN/control": control, **files}.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if content.startswith("../"):
+            file.symlink_to(content)
+            continue
+        file.write_text(content, encoding="utf-8")
+        file.chmod(0o755 if content.startswith("#!") else 0o644)
     subprocess.run(["dpkg-deb", "--build", "--root-owner-group", root, folder], check=True, capture_output=True)
     shutil.rmtree(root)
+    return folder / f"{name}_{version}_all.deb"

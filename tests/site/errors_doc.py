@@ -71,7 +71,7 @@ def asserted(value: t.Any) -> t.Iterator[str]:
             yield from asserted(item)
     elif isinstance(value, dict):
         for key, body in value.items():
-            if key == "ansible.builtin.fail":
+            if key in ("ansible.builtin.fail", "ansible.builtin.wait_for") and "msg" in body:
                 yield str(body["msg"])
             elif key == "fail_msg":
                 yield str(body)

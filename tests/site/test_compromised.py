@@ -61,6 +61,7 @@ FINE: Json = {
     "disruptions": [],
     "switch": {},
     "packages": [],
+    "steps": [],
     "replaced": {},
     "left_alone": [],
     "reboot_required": False,

@@ -32,13 +32,13 @@ from .groups import OWN, Checks, Facts, Request, compare, plays
 IDENTITY = ("machine_id", "boot_id", "kubelet")
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
 CHANGES: tuple[tuple[str, str, t.Any], ...] = (
-    ("rdma_driver", "rdma_driver", driver_run),
+    ("rdma_driver", "rdma_driver_info", driver_run),
     ("nic_link_type", "nic_link_type", card_run),
     ("rdma_host", "rdma_netns", netns_run),
     ("rdma_host", "rdma_host", host_run),
     ("gpudirect", "gpudirect", gpudirect_run),
 )
-WORK = ("changed", "reboot_required", "problems", "warnings", "power_cycle_required")
+WORK = ("changed", "packages", "reboot_required", "problems", "warnings", "power_cycle_required")
 """The keys of a result by which a role has something to do or to say."""
 NETWORK: tuple[tuple[str, str, t.Any], ...] = (
     ("rail_network", "policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),

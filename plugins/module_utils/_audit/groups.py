@@ -189,7 +189,7 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
 
 
 GROUPS: dict[str, tuple[Look, ...]] = {
-    "driver": (of_module("rdma_driver", driver_run, "driver"),),
+    "driver": (of_module("rdma_driver_info", driver_run, "driver"),),
     "link_type": (of_module("nic_link_type", card_run),),
     "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
     "network": (

@@ -171,7 +171,7 @@ def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
     if rail.pci:
         cards = [item for item in cards if item.address == normal_address(rail.pci)]
     driver, types = plays(request, "rdma_driver"), plays(request, "nic_link_type")
-    other = request.settings.get("rdma_driver", {}).get("source", "inbox") != "inbox"
+    other = request.settings.get("rdma_driver_info", {}).get("source", "inbox") != "inbox"
     waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
     wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET
     return any(

@@ -27,6 +27,8 @@ MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
 # What DKMS needs beside the headers of the kernel; no package of DOCA-OFED brings it when recommendations are off.
 BUILD_TOOLS = ("gcc", "make")
 HEADERS = ("linux-headers-", "kernel-devel-")
+# ansible.builtin.apt installs it first where it is missing.
+APT_LIBRARY = ("python3-apt",)
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -73,18 +75,14 @@ class DriverOptions:
 
 @dataclass(frozen=True)
 class DriverPlan:
-    """What to install, in this order: the repository package, then the packages."""
+    """What to install: the repository package, then the packages."""
 
     repository: bool
     packages: tuple[str, ...]
     pinned: dict[str, str]
+    steps: tuple[tuple[str, ...], ...] = ()  # the packages as the package manager takes them, with pinned versions
     notes: tuple[str, ...] = ()
     replaced: t.Mapping[str, str] = field(default_factory=dict)  # the versions that packages have before
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to do."""
-        return self.repository or bool(self.packages)
 
 
 def family_of(identity: str, like: str) -> str:
@@ -154,12 +152,6 @@ def _kernel_packages(want: DriverOptions, host: DriverHost) -> tuple[str, ...]:
     return () if set(wanted) <= host.modules else (f"linux-modules-extra-{host.kernel}",)
 
 
-CONTAINER_FIX = (
-    "See its pod on this node: kubectl get pods -A -l nvidia.com/ofed-driver -o wide, and its log; the chart of "
-    "Spiderpool's guide calls it mofed-*. [driver_not_ready]"
-)
-
-
 def make_plan(want: DriverOptions, host: DriverHost) -> DriverPlan:
     """Return what has to be installed. `host.installed` must cover wanted_packages()."""
     wanted = wanted_packages(want, host)
@@ -167,10 +159,20 @@ def make_plan(want: DriverOptions, host: DriverHost) -> DriverPlan:
     replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
     note = f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone."
     packages = (*missing, *replaced)
+    if packages and host.family == "debian":
+        packages = (*(name for name in APT_LIBRARY if name not in (*host.installed, *packages)), *packages)
+    pinned = {name: version for name, version in want.pinned.items() if name in packages}
+    sign = "=" if host.family == "debian" else "-"
+    # Before the driver: its DKMS build needs them.
+    first = [name for name in packages if name in BUILD_TOOLS or name.startswith(HEADERS)]
+    steps = (first, [name for name in packages if name not in first])
     return DriverPlan(
         repository=want.source == "doca" and want.doca_profile in packages,
         packages=packages,
-        pinned={name: version for name, version in want.pinned.items() if name in packages},
+        pinned=pinned,
+        steps=tuple(
+            tuple(f"{name}{sign}{pinned[name]}" if name in pinned else name for name in step) for step in steps if step
+        ),
         notes=(note,) if host.container else (),
         replaced=replaced,
     )
@@ -237,7 +239,8 @@ def _source_check(want: DriverOptions, host: DriverHost) -> Check:
     name, observed = "driver_source", running_source(host)
     if want.source == "container":
         cause = "The driver container is not ready." if host.container else "No driver container serves this host."
-        return compared(name, "container, ready", observed, cause, CONTAINER_FIX, good=host.container_ready)
+        fix = "See its pod on this node (kubectl get pods -A -l nvidia.com/ofed-driver -o wide), and its log."
+        return compared(name, "container, ready", observed, cause, fix, good=host.container_ready)
     bad = want.source == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
     fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
     fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: rdma_driver
-short_description: Install RDMA drivers and tools
+module: rdma_driver_info
+short_description: Plan the RDMA packages of a host
 version_added: 1.0.0
 description:
-  - Installs what RDMA needs, from the distribution (Debian, Ubuntu and the RHEL family) or as DOCA-OFED from one
-    repository package that is pinned by its checksum.
+  - Returns the packages that RDMA needs and the host lacks, from the distribution (Debian, Ubuntu and the RHEL family)
+    or for DOCA-OFED. The role P(railops.rdma.rdma_driver#role) installs them.
   - Recognizes a containerised OFED driver, as the NVIDIA network operator runs it, and leaves the kernel half to it.
-  - Returns whether a reboot is due. Loads and unloads no kernel module.
-  - A package manager's failure becomes one error with its remedy.
+  - Returns whether a reboot is due. Changes nothing.
 author:
   - railops.rdma contributors (@railops)
 extends_documentation_fragment:
@@ -22,16 +21,17 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Check mode queries no repositories, so only a real run detects a package that is in none of them.
+    details: Returns no RV(steps).
   diff_mode:
     support: full
+    details: Shows what the role would install.
   idempotent:
     support: full
 options:
   source:
     description:
       - Where the driver comes from. With V(container) another tool, such as NVIDIA's network operator or the chart
-        ofed-driver, runs a driver container on the host. The module waits for it and installs user space beside it.
+        ofed-driver, runs a driver container on the host, and user space is installed beside it.
     type: str
     choices:
       - inbox
@@ -72,55 +72,73 @@ options:
     default: {}
   upgrade:
     description:
-      - Replace packages that have another version than O(versions) or O(doca_version), by a newer or an older one.
+      - Whether to replace packages that have another version than O(versions) or O(doca_version), by a newer or an
+        older one.
       - The host must be free of work; P(railops.rdma.upgrade#role) sees to that.
     type: bool
     default: false
-  container_timeout:
-    description: How many seconds a driver container may take; it builds the driver for the host's kernel.
-    type: int
-    default: 1800
-  refresh:
-    description: Whether to refresh the package lists before something is installed.
-    type: bool
-    default: true
+  done:
+    description:
+      - The packages that the role has installed. The module fails when they are not on the host, and returns why a
+        reboot is due.
+    type: list
+    elements: str
+    default: []
+  replaced:
+    description: The versions that packages of O(done) had before.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
 ---
-- name: Install the distribution's RDMA packages
-  railops.rdma.rdma_driver:
-  become: true
+- name: List the missing RDMA packages of the distribution
+  railops.rdma.rdma_driver_info:
 
-- name: Install DOCA-OFED
-  railops.rdma.rdma_driver:
+- name: Plan DOCA-OFED
+  railops.rdma.rdma_driver_info:
     source: doca
     doca_repository: https://mirror.example/doca-host_3.1.0-091000-25.07-ubuntu2204_amd64.deb
     doca_checksum: sha256:0000000000000000000000000000000000000000000000000000000000000000
-  become: true
 """
 
 RETURN = r"""
 before:
-  description: The installed packages that the task is about, as they were.
+  description: The installed packages.
   returned: success
   type: dict
 after:
-  description: These packages as they are now, or would be in check mode.
+  description: The same after the installation.
   returned: success
   type: dict
 packages:
-  description: The packages that the task installed.
+  description: The packages to install. With O(done) these.
   returned: success
   type: list
   elements: str
   sample:
     - rdma-core
 replaced:
-  description: The versions that packages had which the task replaced.
+  description: The present versions of packages that are replaced.
   returned: success
   type: dict
   sample: {}
+family:
+  description: C(debian), C(rhel), or the ID of another distribution.
+  returned: success
+  type: str
+  sample: debian
+repository:
+  description: Whether the repository package of DOCA-OFED is installed first.
+  returned: success
+  type: bool
+  sample: false
+steps:
+  description: The packages of each call of the package manager, as it takes them. Empty in check mode.
+  returned: success
+  type: list
+  elements: list
+  sample: [[rdma-core=50.0-2]]
 driver:
   description: The driver of the NICs, C(inbox), C(ofed) or C(container), with its version when it reports one.
   returned: success
@@ -130,7 +148,7 @@ driver:
     version:
     kernel: 6.1.0-38-amd64
 notes:
-  description: What the module did not change, and why.
+  description: What the role does not change, and why.
   returned: success
   type: list
   elements: str
@@ -147,7 +165,7 @@ reboot_reasons:
   elements: str
   sample: []
 checks:
-  description: The comparison with the wanted state, before the task.
+  description: The comparison with the wanted state.
   returned: success
   type: list
   elements: dict
