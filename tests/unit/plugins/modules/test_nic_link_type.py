@@ -203,14 +203,6 @@ def test_defect_3_a_card_that_fails_does_not_stop_the_others(machine, refused):
     assert (result["changed"], bool(result["fix"])) == (True, True)
 
 
-def test_defect_4_storage_ports_and_vfs_are_not_gpu_cards(machine, run_module):
-    result = run_module(cards=[*RAILS_ETH, STORAGE_IB], _ansible_check_mode=True)
-    wanted = {item["card"]: list(item["parameters"]) for item in result["cards"]}
-    assert wanted[STORAGE] == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
-    assert {tuple(wanted[name]) for name in RAILS} == {("LINK_TYPE_P1",)}
-    assert set(wanted) == {*RAILS, STORAGE}
-
-
 @pytest.mark.parametrize(
     ("cards", "rails", "sets"),
     [

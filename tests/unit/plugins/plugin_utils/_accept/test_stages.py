@@ -100,11 +100,6 @@ def test_a_group_alone_is_narrowed_by_halves():
     assert "not asked for" in report.skipped["bandwidth"]
 
 
-def test_what_the_verdict_has_against_a_host_comes_first():
-    report, steps, _results, _judged = play(fleet_of(trouble={"z0l0n0": "network_link"}), AcceptSettings())
-    assert (report.failed, steps) == ("hosts", [])
-
-
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_a_run_that_was_cut_off_goes_on(cut):
     settings, fleet = AcceptSettings(min_relative_percent=80), fleet_of()

@@ -342,14 +342,6 @@ def test_a_merged_lock_is_taken_when_told():
     assert slots(plan(exclusive(accept_lock=True), nodes, lock))["node9"] == 2
 
 
-def test_a_frozen_part_that_cannot_be_read_is_one_clear_error():
-    body = json.loads(plan(exclusive(), hosts(1)).lock)
-    del body["frozen"]["zones"]
-    lock = locks.write_lock(body["frozen"], {"node1": locks.Entry("", 0, False)}, body["files"])[0]
-
-    assert "plan.json: frozen" in str(failure(exclusive(), hosts(1), lock))
-
-
 def test_naming_the_only_zone_later_renumbers_nobody():
     first = plan(exclusive(), hosts(2))
     zones = [{"name": "su1", "supernets": ["172.17.0.0/16"]}, {"name": "su2", "supernets": ["172.18.0.0/16"]}]

@@ -11,8 +11,7 @@ import json
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _intervals as intervals
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric import totals
-from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import Prefix, address_text, range_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import block_of
@@ -161,14 +160,6 @@ def test_from_a_thousand_pools_on_a_warning_says_how_long_a_first_apply_takes(co
     if said:
         assert f"The plan has {count * 8} pools: " in found[0]
         assert f"{said} Before it is applied, fabric_mode shared or fabric_ipam nv-ipam" in found[0]
-
-
-def test_join_prefixes():
-    nets = [Prefix(4, number << 8, 24) for number in (0, 1, 2, 4, 5, 6, 7)] + [Prefix(6, 0, 64)]
-
-    joined = totals.join_prefixes(nets)
-
-    assert joined == (Prefix(4, 0, 23), Prefix(4, 512, 24), Prefix(4, 1024, 22), Prefix(6, 0, 64))
 
 
 @pytest.mark.parametrize(

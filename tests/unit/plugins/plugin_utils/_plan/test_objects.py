@@ -246,13 +246,6 @@ def test_sriov_config_isolates_rdma_and_its_policy_selects_labeled_nodes(rendere
     assert node_labels(plan) == [{"labels": {"fabric.railops.io/fabric": "declared"}, "nodes": names(8)}]
 
 
-def test_infiniband_has_rdma_and_no_pkey(rendered):
-    objects = rendered("infiniband")[2]
-    assert of(objects, "SpiderMultusConfig")[0]["spec"]["ibsriov"]["pkey"] == ""
-    assert all(policy["spec"]["isRdma"] for policy in of(objects, "SriovNetworkNodePolicy"))
-    assert of(objects, "SriovNetworkNodePolicy")[0]["spec"]["linkType"] == "ib"
-
-
 def test_reserved_ranges_that_spiderpool_would_expand_are_left_out(rendered):
     plan, _files, objects = rendered("reserved")
     four, six = of(objects, "SpiderReservedIP")
