@@ -28,12 +28,7 @@ from ..plugin_utils._host_plan import (
     refuse_other_node,
 )
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._module_action import (
-    ModuleAction,
-    lossless_options,
-    refuse_two_declarations,
-    torn_options,
-)
+from ..plugin_utils._module_action import ModuleAction, lossless_options
 from ..plugin_utils._refusal import once
 from ..plugin_utils._verdict.files import last_path, read_json
 from ..plugin_utils._verdict.preflight import unreached
@@ -58,7 +53,6 @@ class ActionModule(ModuleAction):
         qos, run = self._settings.get("roce_qos", {}), self._settings.get("preflight", {})
         refuse_other_node(run.get("node"), self._host, have["node"])
         self._node = {"host": self._host, "node": have["node"]}
-        refuse_two_declarations({row: [have["node"]] for row in torn_options(have, qos)})
         mode = {"mode": have["rdma_mode"]} if "rdma_mode" in have else {}
         settings = {
             **self._settings,

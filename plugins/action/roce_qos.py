@@ -11,7 +11,7 @@ from ..module_utils._qos.leaf import DECLARED, choose
 from ..module_utils._qos.policy import switch_values
 from ..module_utils._qos.run import SPEC
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._module_action import ModuleAction, given, lossless_options, refuse_two_declarations, torn_options
+from ..plugin_utils._module_action import ModuleAction, given, lossless_options
 
 
 class ActionModule(ModuleAction):
@@ -20,12 +20,7 @@ class ActionModule(ModuleAction):
     _declared: t.Mapping[str, t.Any]
 
     def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Return the options that the host plan gives.
-
-        :raises AnsibleActionFail: when the task says otherwise than the plan.
-        """
-        if args.get("state") != "absent":
-            refuse_two_declarations({row: [have["node"]] for row in torn_options(have, args)})
+        """Return the options that the host plan gives."""
         self._declared = {"network": have["network"], **lossless_options(have)}
         return {**super().options(have, folder, args), **lossless_options(have)}
 
@@ -34,6 +29,6 @@ class ActionModule(ModuleAction):
         self._declared = {}
         result = super().act(args, task_vars)
         if result.get("switch"):
-            policy, source = choose({**arguments(given(args), SPEC), **self._declared}, {})
+            policy, source = choose(arguments({**self._declared, **given(args)}, SPEC), {})
             result["switch"] = switch_values(policy) if source == DECLARED else result["switch"]
         return result

@@ -25,7 +25,6 @@ from ..plugin_utils._accept.collect import PREFIX
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._host_plan import out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._module_action import refuse_two_declarations, torn_options
 from ..plugin_utils._plan.host_plans import edited
 from ..plugin_utils._plan.lock import parse_lock
 from ..plugin_utils._plan.store import read_text
@@ -61,7 +60,6 @@ class ActionModule(FabricAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Begin or finish a verification, or make one verdict of the parts of several."""
         args = arguments(args, ARGUMENT_SPEC, one_of=["hosts", "folders"])
-        self._vars = task_vars
         plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
@@ -144,14 +142,9 @@ class ActionModule(FabricAction):
         """
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
-        torn: dict[tuple[str, t.Any, int], list[str]] = {}
         for host in hosts:
             try:
-                piece = self._placed(args["plan_dir"], host, plan)
-                expected[host] = piece["node"]
-                if args["planned"] and piece.get("lossless"):
-                    for row in torn_options(piece, self._vars["hostvars"][host], "lossless_roce_"):
-                        torn.setdefault(row, []).append(host)
+                expected[host] = self._placed(args["plan_dir"], host, plan)["node"]
             except AnsibleActionFail as exc:
                 left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
@@ -164,7 +157,6 @@ class ActionModule(FabricAction):
                 f" {shortened(left_out, 5, '; ')} {fix}",
                 result={"unplanned": len(left_out)},
             )
-        refuse_two_declarations(torn)
         if args["planned"]:
             self._refuse_edited(args["plan_dir"], expected)
         return expected

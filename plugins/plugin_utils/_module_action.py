@@ -15,7 +15,6 @@ from pathlib import Path
 
 from ..module_utils import _pyroute2
 from ..module_utils._fabric.shapes import HostPlan
-from ..module_utils._formatting import shortened
 from ._host_plan import read_host_plan
 from ._localhost import FabricAction
 from ._refusal import fail
@@ -50,37 +49,6 @@ def lossless_options(have: HostPlan) -> dict[str, int]:
     """Return what a host plan says of lossless RoCE, as options of roce_qos; nothing where the plan says nothing."""
     said = have.get("lossless") or {}
     return {option: said[key] for option, key in LOSSLESS.items() if key in said}
-
-
-def refuse_two_declarations(torn: t.Mapping[tuple[str, t.Any, int], t.Sequence[str]]) -> None:
-    """Refuse variables that say otherwise than the plan.
-
-    :param torn: the hosts by option of roce_qos, what its variable says, and what the plan says.
-    :raises AnsibleActionFail: naming each.
-    """
-    if not torn:
-        return
-    told = "; ".join(
-        f"lossless_roce_{option} is {given} ({shortened(hosts)}), and fabric_lossless.{LOSSLESS[option]} of the plan is"
-        f" {planned}"
-        for (option, given, planned), hosts in sorted(torn.items(), key=str)
-    )
-    fail(
-        f"Two declarations of lossless RoCE differ: {told}. Nothing was changed.",
-        "Take the variables out, or put what the switches have into fabric_lossless and plan again: pods mark their"
-        " packets by the plan, and hosts and switches have to know that mark. [lossless_duplicate]",
-    )
-
-
-def torn_options(have: HostPlan, given: t.Mapping[str, t.Any], prefix: str = "") -> list[tuple[str, t.Any, int]]:
-    """Return the options of roce_qos whose values are not the plan's: option, what `given` says, what the plan says.
-
-    :param prefix: of the options' names in `given`.
-    """
-    found = [(option, given.get(prefix + option), planned) for option, planned in lossless_options(have).items()]
-    return [
-        (option, value, planned) for option, value, planned in found if value not in (None, "", planned, str(planned))
-    ]
 
 
 def given(args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

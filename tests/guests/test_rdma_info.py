@@ -136,8 +136,7 @@ def play(tmp_path_factory):
         "fabric_rails": [{"name": f"rail{place}", "interface": name} for place, name in enumerate(RAILS, 1)],
         "fabric_plan_dir": str(folder / "plan"),
         "lossless_roce_unsupported": "report",
-        "lossless_roce_priority": 5,
-        "lossless_roce_dscp": 40,
+        "fabric_lossless": {"priority": 5, "dscp": 40},
         "chosen": HOST,
     }
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")

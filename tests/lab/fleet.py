@@ -179,8 +179,7 @@ GUESTS = {
     # The rollback timer is tested in namespaces, where time passes as it should.
     "rail_network_confirm_timeout": 0,
     "lossless_roce_unsupported": "report",
-    "lossless_roce_priority": 5,
-    "lossless_roce_dscp": 40,
+    "fabric_lossless": {"priority": 5, "dscp": 40},
     "verify_traffic": "rdma",
     "verify_latency_iterations": 50,
     "verify_bandwidth_iterations": 50,

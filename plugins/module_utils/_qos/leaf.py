@@ -26,7 +26,7 @@ USUAL = {"priority": 5, "dscp": 40}
 
 DECLARE = (
     "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26), "
-    "and plan again; or set lossless_roce_priority and lossless_roce_dscp"
+    "and plan again"
 )
 ECT = 3  # the two ECN bits of a traffic class
 
@@ -121,6 +121,6 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str
         wanted,
         seen,
         f"The leaf at {name} has other values than the inventory declares.",
-        "Correct the switch, or fabric_lossless (lossless_roce_priority and _dscp): a lossless queue needs both sides.",
+        "Correct the switch, or fabric_lossless: a lossless queue needs both sides.",
         rail=rail,
     )

@@ -111,7 +111,7 @@ class QosRun:
             self._refuse(
                 f"{'; '.join(other.values())}, and not by this collection; the inventory declares priority "
                 f"{self.policy.priority} and DSCP {self.policy.dscp}.",
-                "Declare what the switches have (fabric_lossless, or lossless_roce_priority and _dscp), or set "
+                "Declare what the switches have in fabric_lossless, or set "
                 "lossless_roce_replace to true to take these interfaces over: their links go down for a moment. "
                 "[qos_existing]",
                 interfaces=other,

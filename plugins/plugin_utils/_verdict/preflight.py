@@ -32,7 +32,6 @@ KINDS = {
             "host_plan_schema",
             "host_plan_stale",
             "localhost_differs",
-            "lossless_duplicate",
             "interface_not_found",
             "plan_missing",
             "node_drain",

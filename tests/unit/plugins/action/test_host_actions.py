@@ -85,14 +85,6 @@ def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first
     assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0] == lies
 
 
-def test_roce_qos_refuses_what_is_not_the_plans(declared):
-    told = r"dscp is 40 \(node1\), .*plan is 26; .*priority is 3 .*plan is 0\. Nothing was changed"
-    with pytest.raises(AnsibleActionFail, match=told):
-        run(roce_qos, {"plan_dir": declared, "priority": 3, "dscp": 40})
-    # Taking it back needs no declaration.
-    run(roce_qos, {"plan_dir": declared, "priority": 3, "state": "absent"})
-
-
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])
 def test_rdma_netns_gets_the_mode_that_the_attachment_needs_unless_one_is_given(plan, given, mode):
     _result, handed = run("rdma_netns", {"plan_dir": plan, "mode": given})

@@ -74,24 +74,6 @@ def test_a_host_plan_that_was_edited_is_refused_before_anything_is_changed(plann
     begin(planned, ["node1"], planned=True)
 
 
-def test_variables_that_differ_from_the_plans_lossless_are_named_before_anything_is_changed(tmp_path):
-    plan(
-        {**exclusive(), "plan_dir": str(tmp_path), "lossless": {"priority": 3, "dscp": 26}}, hosts(3), check_mode=False
-    )
-    names = ["node1", "node2", "node3"]
-    said = {
-        "node1": {"lossless_roce_dscp": "26"},
-        "node2": {"lossless_roce_dscp": 40},
-        "node3": {"lossless_roce_dscp": 40},
-    }
-    with pytest.raises(
-        AnsibleActionFail, match=r"dscp is 40 \(node2, node3\), and fabric_lossless.dscp of the plan is 26"
-    ):
-        begin(tmp_path, names, planned=True, hostvars=said)
-    assert not (tmp_path / "verify").exists()
-    begin(tmp_path, names, planned=True, hostvars={name: {} for name in names})
-
-
 def test_verification_passes_over_a_host_without_a_host_plan(planned):
     begin(planned, ["node1", "node9"])
     assert (planned / "verify/verdict.json").exists()
