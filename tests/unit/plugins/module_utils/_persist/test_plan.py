@@ -159,3 +159,15 @@ def test_no_dhcp_nothing_empty_no_renderer_and_nothing_else_that_runs_at_boot(ma
 def test_an_mtu_alone_gives_a_file_without_addresses():
     text = files("netplan", rails=[{"interface": "ens1np0", "mtu": 4200}])["/etc/netplan/zz-railops-ens1np0.yaml"].text
     assert ("mtu: 4200" in text, "addresses" in text) == (True, False)
+
+
+def test_the_boot_waits_for_no_rail_without_a_cable():
+    found = files("networkd", rails=TAGGED).items()
+    made = [dict(sections(file.text)) for path, file in found if path.endswith(".network")]
+    assert len(made) == 2
+    for told in made:
+        assert told["Link"]["RequiredForOnline"] == "no"
+        assert told["Network"]["ConfigureWithoutCarrier"] == told["Network"]["IgnoreCarrierLoss"] == "yes"
+    plan = yaml.safe_load(files("netplan", rails=TAGGED)["/etc/netplan/zz-railops-ens1np0.yaml"].text)["network"]
+    for entry in (plan["ethernets"]["ens1np0"], *plan["vlans"].values()):
+        assert entry["optional"] is entry["ignore-carrier"] is True
