@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import re
 import typing as t
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
+import yaml
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
@@ -26,13 +28,6 @@ from ..module_utils._errors import RdmaError
 from ..module_utils._validation import LETTERS, excerpt, shown
 from ._refusal import HostUnreachable, Refusal, fail, once
 
-PLAN = "{{ fabric_plan_dir | default('plan') }}/{{ fabric_name | default('fabric') }}"
-VERIFY = "{{ fabric_verify_dir | default('verify') }}/{{ fabric_name | default('fabric') }}"
-CLUSTER = "{{ fabric_kubeconfig | default('') }}"
-GATE = {
-    **{"_taint": "false", "_failure_threshold": 2, "_success_threshold": 3, "_max_unavailable": "'10%'"},
-    **{"_min_available": 1, "_max_age": 7200, "_ignore": []},
-}
 INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
@@ -42,6 +37,7 @@ DECIDED = (
     "of plays and roles. [localhost_differs]"
 )
 ABSENT: t.Any = object()
+ROLES = Path(__file__).resolve().parents[2] / "roles"
 ODD = re.compile(
     r'[\n\t -\[\]-~]+|(?:\\["\\/nt]|\\r\\n|\r\n){1,99}|('
     r"(?:\\u[dD][89ABab]X{2}\\u[dD][C-Fc-f]X{2}|\\uX{4}|\\[bf]|\\r(?!\\n)|(?!\r\n)[^\n\t -~]){1,99})".replace(
@@ -50,31 +46,34 @@ ODD = re.compile(
 )
 """JSON strings: plain characters, line breaks and usual escapes; the group matches other characters and escapes."""
 
-DECIDING: dict[str, tuple[t.Any, ...]] = {
-    **dict.fromkeys(("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"), ()),
-    **dict.fromkeys(("fabric_kubeconfig", "fabric_context", "fabric_namespace"), ()),
-    **dict.fromkeys(("fabric_release", "fabric_rename"), ()),
-    **dict.fromkeys(("discover_dir", "fabric_allow_renumber"), ()),
-    **dict.fromkeys(("site_all_hosts", "site_max_excluded", "site_sriov_guests"), ()),
-    **{
-        f"{role}_plan_dir": (PLAN,)
-        for role in ("accept", "lossless_roce", "nic_link_type", "rail_network", "rdma_host")
-    },
-    "upgrade_plan_dir": (PLAN,),
-    "upgrade_dir": (f"{VERIFY}/upgrade",),
-    "verify_plan_dir": (PLAN, "{{ upgrade_plan_dir }}"),
-    "verify_dir": (VERIFY, "{{ upgrade_dir }}"),
-    "verify_kubeconfig": (CLUSTER,),
-    "accept_verify_dir": (VERIFY,),
-    "accept_kubeconfig": (CLUSTER,),
-    "accept_namespace": ("default",),
-    "accept_image": ("",),
-    "accept_collectives": ({},),
-    **dict.fromkeys((f"audit_gate{key}" for key in ("", *GATE)), ()),
-    "verify_gate": ([], "{{ audit_gate | default([]) }}"),
-    **{f"verify_gate{key}": (f"{{{{ audit_gate{key} | default({value}) }}}}",) for key, value in GATE.items()},
+DECIDING = (
+    *("fabric_name", "fabric_group", "fabric_plan_dir", "fabric_verify_dir"),
+    *("fabric_kubeconfig", "fabric_context", "fabric_namespace"),
+    *("fabric_release", "fabric_rename", "fabric_allow_renumber"),
+    *("site_all_hosts", "site_max_excluded", "site_sriov_guests", "discover_dir", "audit_gate"),
+    *("lossless_roce_plan_dir", "nic_link_type_plan_dir", "rail_network_plan_dir", "rdma_host_plan_dir"),
+    *("accept_plan_dir", "accept_verify_dir", "accept_kubeconfig", "accept_namespace"),
+    *("accept_image", "accept_collectives", "upgrade_plan_dir", "upgrade_dir"),
+    *("verify_plan_dir", "verify_dir", "verify_kubeconfig"),
+    *("verify_gate", "verify_gate_taint", "verify_gate_failure_threshold", "verify_gate_success_threshold"),
+    *("verify_gate_max_unavailable", "verify_gate_min_available", "verify_gate_max_age", "verify_gate_ignore"),
+)
+"""The variables that decide."""
+PASSED = {
+    "verify_plan_dir": "{{ upgrade_plan_dir }}",
+    "verify_dir": "{{ upgrade_dir }}",
+    "verify_gate": "{{ audit_gate | default([]) }}",
 }
-"""Each variable that decides, with the role's own default, and after it what our playbooks and roles give it."""
+"""What playbooks and roles of this collection set some of them to."""
+
+
+@cache
+def defaults() -> dict[str, t.Any]:
+    """Return the defaults of all roles, templates as they are."""
+    found: dict[str, t.Any] = {}
+    for path in ROLES.glob("*/defaults/main.yml"):
+        found.update(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    return found
 
 
 def differing(
@@ -87,9 +86,10 @@ def differing(
     :param resolved: returns the value of a variable of the host.
     """
     found = []
-    for name, given in DECIDING.items():
+    for name in DECIDING:
         own, other = mine.get(name, ABSENT), theirs.get(name, ABSENT)
-        if own is other or any(own == text for text in (given if other is ABSENT else (other, *given[1:]))):
+        usual = defaults().get(name, ABSENT) if other is ABSENT else other
+        if own is other or own in (usual, PASSED.get(name, usual)):
             continue
         if own is ABSENT and not name.startswith("fabric_"):
             continue  # of a role that is not this task's

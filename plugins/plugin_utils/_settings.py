@@ -24,14 +24,13 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ..module_utils._errors import InputError, Problem, grouped
 from ..module_utils._formatting import shortened
-from ._localhost import DECIDED, DECIDING, answered, differing
+from ._localhost import DECIDED, DECIDING, ROLES, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown
 
 Spec = dict[str, t.Any]
 Groups = t.Mapping[str, t.Sequence[str]]
 
-ROLES = Path(__file__).resolve().parents[2] / "roles"
 BOOKS = ROLES.with_name("playbooks")
 # The planner checks these, with their meaning.
 PLANNED = "fabric"
@@ -55,18 +54,8 @@ PLAYBOOKS: dict[str, Spec] = {
     "site_host_roles": {"type": "list", "elements": "str", "choices": _HOST_ROLES},
     **{f"site_{name}": {"type": "bool"} for name in ("sriov_guests", "all_hosts")},
     "audit_gate": {"type": "list", "elements": "str", "choices": ["kubernetes"]},
-    "audit_gate_taint": {"type": "bool"},
     "audit_traffic": {"type": "str", "choices": ["none", "ping", "rdma"]},
     "audit_pods": {"type": "str", "choices": ["none", "status", "look", "latency"]},
-    **{
-        f"audit_gate_{name}": {"type": "int"}
-        for name in ("failure_threshold", "success_threshold", "min_available", "max_age")
-    },
-    "audit_gate_ignore": {"type": "list", "elements": "str"},
-    "audit_limits": {"type": "dict"},
-    "audit_port_gbits": {"type": "float"},
-    "audit_keep": {"type": "int"},
-    "audit_lldp_listen": {"type": "int"},
     **{f"teardown_{name}": {"type": "bool"} for name in ("in_use", "spiderpool")},
     "discover_dir": {"type": "path"},
     "merge_folders": {"type": "list", "elements": "str"},
@@ -79,23 +68,29 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     "site_max_fail_percentage": (PERCENT, "a number from 0 to 100"),
     "site_max_excluded": (SHARE, "a number of hosts or a share such as 5%"),
     "audit_loss_percent": (PERCENT, "a number from 0 to 100"),
-    "audit_gate_max_unavailable": (SHARE, "a number of nodes or a share such as 10%"),
+    "verify_gate_max_unavailable": (SHARE, "a number of nodes or a share such as 10%"),
 }
 """Variables of playbooks that a pattern says better, with its words."""
 
-CHECKS = {"audit_gate_ignore": True, "verify_gate_ignore": True, "verify_require": False}
-"""Lists of ids of checks; whether each entry is a whole one, or may be the beginning of some."""
+CHECKS = {"verify_gate_ignore": True, "verify_require": False}
+"""Lists of check IDs, and whether each entry is a complete ID and not only the beginning of some."""
+
+
+@cache
+def role_options() -> dict[str, Spec]:
+    """Return the options of each role, as its argument spec has them."""
+    found: dict[str, Spec] = {}
+    for path in ROLES.glob("*/meta/argument_specs.yml"):
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values()
+        found[path.parts[-3]] = {name: row for entry in entries for name, row in (entry.get("options") or {}).items()}
+    return found
 
 
 @cache
 def specs() -> dict[str, Spec]:
     """Return what each variable of playbooks and roles may be, by its name."""
-    found: dict[str, Spec] = {}
-    for path in ROLES.glob("*/meta/argument_specs.yml"):
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values()
-        for entry in entries if path.parts[-3] != PLANNED else ():
-            found.update(entry.get("options") or {})
-    return {**found, **PLAYBOOKS}
+    rows = [options for role, options in role_options().items() if role != PLANNED]
+    return {**{name: row for options in rows for name, row in options.items()}, **PLAYBOOKS}
 
 
 @cache
@@ -135,11 +130,8 @@ def known_variables() -> dict[str, set[str]]:
     # It is read from documentation: not when a filter of this file's neighbors is loaded.
     from ._fabric.options import DEFAULTS
 
-    known: dict[str, set[str]] = {}
-    for path in ROLES.glob("*/meta/argument_specs.yml"):
-        prefix = f"{path.parts[-3]}_"
-        known[prefix] = set(re.findall(rf"^ +({prefix}\w+):", path.read_text(encoding="utf-8"), re.MULTILINE))
-        known[prefix].add(f"{prefix}result")  # registered by its tasks
+    # `ROLE_result` is registered by tasks.
+    known = {f"{role}_": {*options, f"{role}_result"} for role, options in role_options().items()}
     known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
     return known
 

@@ -16,7 +16,7 @@ import yaml
 from ansible.plugins.action import ActionBase
 from jinja2 import Environment, nodes
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED, PLAN, differing
+from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED, defaults, differing
 from ansible_collections.railops.rdma.tests.unit import book
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.machines import put
@@ -24,6 +24,7 @@ from ansible_collections.railops.rdma.tests.unit.test_variables_as_text import L
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 Json = dict[str, t.Any]
+USUAL = defaults()["verify_plan_dir"]
 
 
 # --- which values are refused -----------------------------------------------------------------------------------------
@@ -39,8 +40,13 @@ Json = dict[str, t.Any]
         pytest.param({"fabric_name": "a"}, {"fabric_name": "b"}, ["fabric_name"], id="two-values"),
         pytest.param({"fabric_plan_dir": "{{ here }}/plan"}, {"fabric_plan_dir": "HERE/plan"}, [], id="a-template"),
         pytest.param({"fabric_plan_dir": "{{ me }}"}, {"fabric_plan_dir": "b"}, ["fabric_plan_dir"], id="a-host's-own"),
-        pytest.param({"verify_plan_dir": PLAN}, {}, [], id="the-role's-default"),
-        pytest.param({"verify_plan_dir": PLAN}, {"verify_plan_dir": "/x"}, ["verify_plan_dir"], id="not-localhost's"),
+        pytest.param({"verify_plan_dir": USUAL}, {}, [], id="the-role's-default"),
+        pytest.param(
+            {"verify_plan_dir": USUAL},
+            {"verify_plan_dir": "/x"},
+            ["verify_plan_dir"],
+            id="not-localhost's",
+        ),
         pytest.param({"verify_plan_dir": "/x"}, {}, ["verify_plan_dir"], id="a-caller's-vars"),
         pytest.param({"verify_dir": "{{ upgrade_dir }}"}, {"verify_dir": "/x"}, [], id="what-our-roles-say"),
         pytest.param({}, {"verify_dir": "/x"}, [], id="another-role's"),
@@ -290,15 +296,3 @@ def test_what_is_not_ours_reads_what_decides_from_localhost_alone() -> None:
     """Before a module of core or of kubernetes.core nobody compares anything."""
     foreign = [row for row in tasks_of_all() if not row[1].startswith("railops.rdma.") and row[1] not in INCLUDES]
     assert [(place, sorted(names & set(DECIDING))) for place, _module, names in foreign if names & set(DECIDING)] == []
-
-
-DEFAULTS = {
-    name: value
-    for path in sorted(CHECKOUT.glob("roles/*/defaults/main.yml"))
-    for name, value in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items()
-}
-
-
-@pytest.mark.parametrize("name", [name for name, given in DECIDING.items() if given])
-def test_what_a_role_says_by_itself_is_in_the_table(name: str) -> None:
-    assert DECIDING[name][0] == DEFAULTS[name]
