@@ -80,10 +80,9 @@ def lock_copy(
         text = read_text(place)
         problems = copy.problems(parse_lock(text, place), release, allow_renumber=allow_renumber)
         wanted = copy.wanted(text)
-    except InputError as exc:
-        return {"problems": [str(one) for one in exc.problems], "object": {}}
     except RdmaError as exc:
-        return {"problems": [str(exc)], "object": {}}
+        rows: t.Sequence[object] = exc.problems if isinstance(exc, InputError) else [exc]
+        return {"problems": [str(one) for one in rows], "object": {}}
     return {"problems": [str(one) for one in problems], "object": wanted}
 
 

@@ -87,13 +87,14 @@ run:
   sample: ""
 """
 
-from ..module_utils._cluster.lease import SPEC, run
+from ..module_utils._cluster.lease import run
+from ..module_utils._cluster.requirements import spec_of
 from ..module_utils._module import run_module
 
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, SPEC)
+    run_module(run, spec_of(DOCUMENTATION))
 
 
 if __name__ == "__main__":

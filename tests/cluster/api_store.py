@@ -24,13 +24,6 @@ Json = dict[str, t.Any]
 Key = tuple[str, str]
 # admit(operation, kind, old, new) -> the object as mutated; raises Refused.
 Admit = t.Callable[[str, Kind, "Json | None", Json], Json]
-_NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-_NAME_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_RBAC_NAME = re.compile(r"^[^/%]+$")
 
 
 class Refused(Exception):
@@ -48,6 +41,11 @@ class Refused(Exception):
 def cause(reason: str, field: str, message: str) -> Json:
     """Return the one cause of a refusal."""
     return {"causes": [{"reason": reason, "message": message, "field": field}]}
+
+
+def conflict(kind: Kind, name: str, message: str, reason: str = "Conflict") -> Refused:
+    """Return the refusal of a write about an object."""
+    return Refused(409, reason, message, name=name, kind=kind.plural)
 
 
 def now() -> str:
@@ -124,14 +122,8 @@ class Store:
             found = self.table(kind).get((namespace, name))
             if found is None:
                 group = f".{kind.group}" if kind.group else ""
-                raise Refused(
-                    404,
-                    "NotFound",
-                    f'{kind.plural}{group} "{name}" not found',
-                    name=name,
-                    group=kind.group,
-                    kind=kind.plural,
-                )
+                told = f'{kind.plural}{group} "{name}" not found'
+                raise Refused(404, "NotFound", told, name=name, group=kind.group, kind=kind.plural)
             return self.shown(kind, found)
 
     def shown(self, kind: Kind, obj: Json) -> Json:
@@ -175,15 +167,10 @@ class Store:
         """Make an object."""
         meta = body.setdefault("metadata", {})
         with self.lock:
-            self.check_name(kind, namespace, meta.get("name", ""), body)
+            self.check_home(kind, namespace, meta["name"])
             if (namespace, meta["name"]) in self.table(kind):
-                raise Refused(
-                    409,
-                    "AlreadyExists",
-                    f'{kind.plural} "{meta["name"]}" already exists',
-                    name=meta["name"],
-                    kind=kind.plural,
-                )
+                told = f'{kind.plural} "{meta["name"]}" already exists'
+                raise conflict(kind, meta["name"], told, "AlreadyExists")
             new = self.cleaned(kind, body)
             new["metadata"].pop("managedFields", None)
             owned = set(fields.leaves(new, kind.schema, maps=True))
@@ -197,7 +184,6 @@ class Store:
         """Replace an object, or its status."""
         with self.lock:
             old = self.get(kind, namespace, name)
-            self.check_name(kind, namespace, name, body)
             wanted = body["metadata"].get("resourceVersion")
             if wanted and wanted != old["metadata"]["resourceVersion"]:
                 self.stale(kind, name)
@@ -219,24 +205,12 @@ class Store:
         self, kind: Kind, namespace: str, name: str, body: Json, query: dict[str, str], sub: str = ""
     ) -> tuple[int, Json]:
         """Server-side apply."""
-        manager = query.get("fieldManager")
-        if not manager:
-            raise Refused(
-                422,
-                "Invalid",
-                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-                **cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch"),
-                group="meta.k8s.io",
-                kind="PatchOptions",
-            )
-        self.check_name(kind, namespace, name, body)
+        manager = query["fieldManager"]
+        self.check_home(kind, namespace, name)
         for problem in fields.type_errors(body, kind.schema):
-            raise Refused(
-                500,
-                "",
-                f"failed to create typed patch object ({(body.get('metadata') or {}).get('namespace', '')}/{name}; "
-                f"{kind.group}/{kind.version}, Kind={kind.kind}): {problem}",
-            )
+            place = f"{(body.get('metadata') or {}).get('namespace', '')}/{name}"
+            told = f"{place}; {kind.group}/{kind.version}, Kind={kind.kind}"
+            raise Refused(500, "", f"failed to create typed patch object ({told}): {problem}")
         body = fields.clone(body)
         body["metadata"].setdefault("name", name)
         with self.lock:
@@ -287,13 +261,8 @@ class Store:
         causes = []
         for (operation, manager, api, _sub), path in clashes:
             using = f" using {api}" if operation == "Update" else ""
-            causes.append(
-                {
-                    "reason": "FieldManagerConflict",
-                    "message": f'conflict with "{manager}"{using}',
-                    "field": fields.readable(path),
-                }
-            )
+            told = f'conflict with "{manager}"{using}'
+            causes.append({"reason": "FieldManagerConflict", "message": told, "field": fields.readable(path)})
         count = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
         text = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
         raise Refused(409, "Conflict", f"Apply failed with {count}: {text}", causes=causes)
@@ -301,56 +270,21 @@ class Store:
     @staticmethod
     def stale(kind: Kind, name: str) -> t.NoReturn:
         """Answer that the object is newer than the request."""
-        raise Refused(
-            409,
-            "Conflict",
-            f'Operation cannot be fulfilled on {kind.plural} "{name}": the object has been modified; '
-            "please apply your changes to the latest version and try again",
-            name=name,
-            kind=kind.plural,
-        )
+        told = f'Operation cannot be fulfilled on {kind.plural} "{name}": the object has been modified; '
+        raise conflict(kind, name, f"{told}please apply your changes to the latest version and try again")
 
-    def check_name(self, kind: Kind, namespace: str, name: str, body: Json) -> None:
-        """Refuse a body of another name or kind, a name that is none, and a namespace that is going or not there."""
-        inside = (body.get("metadata") or {}).get("name")
-        if inside and inside != name:
-            raise Refused(
-                400, "BadRequest", f"the name of the object ({inside}) does not match the name on the URL ({name})"
-            )
-        if body.get("kind", kind.kind) != kind.kind or body.get("apiVersion", kind.api_version) != kind.api_version:
-            raise Refused(
-                400,
-                "BadRequest",
-                f"the API version in the data ({body.get('apiVersion')}) does not match "
-                f"the expected API version ({kind.api_version})",
-            )
-        pattern = _RBAC_NAME if kind.group == "rbac.authorization.k8s.io" else _NAME
-        if not name or len(name) > 253 or not pattern.match(name):
-            what, told = f"{kind.kind}.{kind.group}".rstrip("."), f'Invalid value: "{name}": {_NAME_RULE}'
-            raise Refused(
-                422,
-                "Invalid",
-                f'{what} "{name}" is invalid: metadata.name: {told}',
-                **cause("FieldValueInvalid", "metadata.name", told),
-                group=kind.group,
-                kind=kind.kind,
-                name=name,
-            )
+    def check_home(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse a new object in a namespace that ends or is not there."""
         if kind.namespaced and (namespace, name) not in self.table(kind):
             home = self.rows[("", "namespaces")].get(("", namespace))
             if home is None:
                 raise Refused(404, "NotFound", f'namespaces "{namespace}" not found', name=namespace, kind="namespaces")
             if home["metadata"].get("deletionTimestamp"):
                 message = f"namespace {namespace} is being terminated"
-                raise Refused(
-                    403,
-                    "Forbidden",
-                    f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
-                    "because it is being terminated",
-                    **cause("NamespaceTerminating", "metadata.namespace", message),
-                    name=name,
-                    kind=kind.plural,
-                )
+                told = f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
+                told += "because it is being terminated"
+                causes = cause("NamespaceTerminating", "metadata.namespace", message)
+                raise Refused(403, "Forbidden", told, **causes, name=name, kind=kind.plural)
 
     def cleaned(self, kind: Kind, body: Json) -> Json:
         """Return the body as a CRD's schema leaves it: pruned and defaulted."""
@@ -361,12 +295,6 @@ class Store:
             fields.set_defaults(body, kind.schema)
         if kind.kind == "Secret":
             body.setdefault("type", "Opaque")
-            plain = body.pop("stringData", {})
-            if plain:
-                body["data"] = {
-                    **body.get("data", {}),
-                    **{key: base64.b64encode(text.encode()).decode() for key, text in plain.items()},
-                }
         return body
 
     # Who owns which field
@@ -493,13 +421,9 @@ class Store:
             wanted = options.get("preconditions") or {}
             for field in ("uid", "resourceVersion"):
                 if wanted.get(field) and wanted[field] != obj["metadata"][field]:
-                    raise Refused(
-                        409,
-                        "Conflict",
-                        f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in '
-                        "precondition: "
-                        f"{wanted[field]}, {field} in object meta: {obj['metadata'][field]}",
-                    )
+                    told = f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in '
+                    told += f"precondition: {wanted[field]}, {field} in object meta: {obj['metadata'][field]}"
+                    raise Refused(409, "Conflict", told)
             if self.admit is not None:
                 self.admit("DELETE", kind, obj, obj)
             done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

@@ -37,7 +37,7 @@ FILE = HERE / "recorded.json"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 PLAIN, STRATEGIC = "application/json", "application/strategic-merge-patch+json"
 MAPS = "/api/v1/namespaces/default/configmaps"
-SECRETS, PODS = MAPS.replace("configmaps", "secrets"), MAPS.replace("configmaps", "pods")
+PODS = MAPS.replace("configmaps", "pods")
 LABEL = "railops-recording"
 # Of a CRD of the rows' own.
 GROUP = "recording.railops.io"
@@ -87,12 +87,6 @@ class Asked:
             time.sleep(0.1)
         raise TimeoutError(f"{self.row}: {path} did not become what was waited for")
 
-    def gone(self, path: str, seconds: float = 20) -> None:
-        """Wait until something is not there any more."""
-        end = time.monotonic() + seconds
-        while self.quietly("GET", path)[0] != 404 and time.monotonic() < end:
-            time.sleep(0.1)
-
     def body(self, name: str = "", **data: str) -> Json:
         """Return a ConfigMap of the row."""
         meta = {"name": name or self.row, "labels": {LABEL: self.row}}
@@ -100,9 +94,10 @@ class Asked:
 
     def apply(self, manager: str = "one", name: str = "", more: Json | None = None, **data: str) -> Json:
         """Apply it by the server."""
-        query = {key: value for key, value in {"fieldManager": manager}.items() if value}
         name = name or self.row
-        return self.ask("PATCH", f"{MAPS}/{name}", {**self.body(name, **data), **(more or {})}, APPLY, **query)
+        return self.ask(
+            "PATCH", f"{MAPS}/{name}", {**self.body(name, **data), **(more or {})}, APPLY, fieldManager=manager
+        )
 
     def at(self) -> str:
         """Return the path of the row's object."""
@@ -151,11 +146,6 @@ def row_07(asked: Asked) -> None:
 def row_08(asked: Asked) -> None:
     """A field that no schema declares."""
     asked.apply(more={"bogus": 1})
-
-
-def row_09(asked: Asked) -> None:
-    """An apply without a manager."""
-    asked.apply("")
 
 
 def row_11(asked: Asked) -> None:
@@ -226,13 +216,6 @@ def row_20(asked: Asked) -> None:
         found = asked.quietly("GET", MAPS, labelSelector=selector)
         asked.answers.append((found[0], {"names": [row["metadata"]["name"] for row in found[1]["items"]]}))
     asked.ask("GET", MAPS, fieldSelector=f"metadata.name={asked.row}-second")
-
-
-def row_21(asked: Asked) -> None:
-    """A Secret with plain text."""
-    body = {**asked.body(), "kind": "Secret", "stringData": {"a": "plain"}}
-    asked.ask("POST", SECRETS, {**body, "data": {"b": "Yg=="}}, fieldManager="one")
-    asked.quietly("DELETE", f"{SECRETS}/{asked.row}")
 
 
 def row_22(asked: Asked) -> None:

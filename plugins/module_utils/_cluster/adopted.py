@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from .._errors import Problem
 from .._fabric.labels import RESOURCE_PREFIX
-from .components import DEVICE_PLUGIN, KINDS, MULTUS, NV_IPAM, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, containers
+from .components import DEVICE_PLUGIN, KINDS, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, containers
 from .model import Json, below
 from .nodes import resource
 from .prerequisites import CONFIGURATIONS, PLUGINS, USUAL
@@ -24,7 +24,6 @@ VERSIONS = {
     MULTUS: ((3, 7), (5, 0)),
     SRIOV_OPERATOR: ((1, 2), (2, 0)),
     DEVICE_PLUGIN: ((1, 3), (2, 0)),
-    NV_IPAM: ((0, 2), (1, 0)),
 }
 
 

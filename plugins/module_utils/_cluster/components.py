@@ -223,7 +223,7 @@ def states(
             if not rows:
                 text = f"The plan needs {title}, which is to be adopted, and there is none in the cluster."
                 wrong = Problem(place, text, "Install it, or leave this setting out. [adopt_missing]")
-        elif part == NV_IPAM or unset:
+        elif unset:
             text = f"This collection does not install {title} here."
             wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out. [component_unknown]")
         elif there and setting == MANAGED and there.sure == RUNS:

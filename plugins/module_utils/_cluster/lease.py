@@ -31,14 +31,6 @@ from .progress import reporter
 
 Place = tuple[str, str, str]
 
-SPEC: dict[str, t.Any] = {
-    "fabric": {"type": "str", "required": True},
-    "namespace": {"type": "str", "required": True},
-    "cluster": {"type": "bool", "required": True},
-    "run": {"type": "dict", "options": {"user": {"type": "str"}, "pid": {"type": "int"}}},
-    "progress_file": {"type": "path"},
-    **requirements.ACCESS,
-}
 RENEW_SECONDS = 15.0
 LOOK_SECONDS = 5.0
 API = "coordination.k8s.io/v1"

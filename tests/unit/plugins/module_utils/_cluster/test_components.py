@@ -165,11 +165,6 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
     )
 
 
-def test_nv_ipam_is_only_adopted():
-    assert states(["nv_ipam"], {}, [], Release())[1][0].fix == "Set it to adopt, or leave it out. [component_unknown]"
-    assert states(["nv_ipam"], {"nv_ipam": "adopt"}, [FoundPart("nv_ipam", "x")], Release())[1] == []
-
-
 VALUES = {
     "ipam": {"enableIPv4": True, "enableIPv6": False},
     "rdma": {
@@ -195,7 +190,7 @@ def good(part):
         {"name": "SPIDERPOOL_MULTUS_CONFIG_ENABLED", "value": "true"},
         {"name": "RESOURCE_PREFIX", "value": "spidernet.io"},
     ]
-    version = {"multus": "v4.2.2", "nv_ipam": "v0.4.0"}.get(part, "1.3.1")
+    version = "v4.2.2" if part == "multus" else "1.3.1"
     found = FoundPart(part, "x", version=version, body=body)
     return AdoptedPart([found], config=copy.deepcopy(CONFIG), plugin=[{"resourceName": "r1", "resourcePrefix": "p"}])
 
