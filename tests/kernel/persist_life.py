@@ -27,7 +27,8 @@ OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/syst
 OWN_FOLDERS += ("/var/lib/railops-rdma/kept",)
 # What others than the rails' files are in; those of daemons that are at work among them.
 MORE_FOLDERS = ("/etc/NetworkManager/conf.d", "/usr/lib/NetworkManager/conf.d", "/etc/sysctl.d", "/run/systemd/netif")
-MORE_FOLDERS += ("/run/NetworkManager", "/etc/network", "/etc/sysconfig", "/etc/systemd/system/multi-user.target.wants")
+MORE_FOLDERS += ("/run/NetworkManager", "/run/netplan", "/etc/network", "/etc/sysconfig")
+MORE_FOLDERS += ("/etc/systemd/system/multi-user.target.wants",)
 NETWORKD = ["/lib/systemd/systemd-networkd"]
 NETWORKMANAGER = ["NetworkManager", "--no-daemon"]
 SETTLES = 45
