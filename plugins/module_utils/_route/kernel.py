@@ -15,8 +15,9 @@ from .._errors import RdmaError
 from .._fabric.numbers import MANAGER
 from . import decode as rt
 from . import netlink as nl
+from .change import Op, Phase
 from .decode import FAMILIES, packed, repeated
-from .model import PROTOCOL, Address, Link, Op, Phase, Route, Rule
+from .model import PROTOCOL, Address, Link, Route, Rule
 from .read import Reader
 
 # Already so: an error of these kinds says that the message's aim is reached.

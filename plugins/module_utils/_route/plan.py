@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from .._check import in_the_way
 from .._errors import InputError
+from .change import Phase, as_text, render, steps, toward
 from .checks import checks_of
 from .desired import nothing, wanted
-from .model import MAIN_TABLE, Phase, RouteHost, Snapshot, as_good, as_text, missing, port_of, render, steps, toward
+from .model import MAIN_TABLE, RouteHost, Snapshot, as_good, missing, port_of
 from .ownership import Ownership, exactly, in_metrics
 from .problems import link_problems, problems_of
 from .route_options import named, without

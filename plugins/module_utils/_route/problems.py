@@ -14,6 +14,7 @@ from .._errors import Problem
 from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU
 from .._formatting import shortened
 from . import model
+from .change import Op
 from .desired import covers, inside, wanted
 from .ownership import Ownership, in_metrics
 from .route_options import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
@@ -204,7 +205,7 @@ def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership
         if rule.priority in priorities or rule.table in tables:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
-            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else model.Op("delete", rule)
+            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
@@ -227,7 +228,7 @@ def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership
                 key = f"ipv{route.family}.route-metric"
                 fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME {key} 300`)"
             text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
-            yield Problem("routes", text, f"{fix}; to remove it: `{model.Op('delete', route)}`. [route_existing]")
+            yield Problem("routes", text, f"{fix}; to remove it: `{Op('delete', route)}`. [route_existing]")
 
 
 def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
@@ -250,5 +251,5 @@ def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> 
             )
             # Several next hops have no short form; the kernel tells the route by the rest.
             bare = replace(route, interface="", gateway="", source="", other="", mtu="") if route.hops else route
-            fix = f"Remove it: `{model.Op('delete', bare)}`. Add it again by another gateway where it is needed."
+            fix = f"Remove it: `{Op('delete', bare)}`. Add it again by another gateway where it is needed."
             yield Problem("routes", text, f"{fix} [route_by_gateway]")

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from .._fabric.numbers import IFNAME_MAX
 from .._files import Sysfs
-from .._management_network import BEYOND, ManagementNetwork
+from .._management_network import ManagementNetwork
 from . import decode as rt
 from . import model
 from . import netlink as nl
@@ -59,14 +59,13 @@ class Reader(Decoder):
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
         planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
-        paths = (*BEYOND.values(), *([kept.peer] if kept.peer else []))
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = zip(probes, self._lookups([address for _prefix, address in probes]))
         own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules}
         sysctls = self._sysctls(want, coming)
         claimed = frozenset(want.claimed("table"))
-        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
+        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()}, self._stacked)
         host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
@@ -75,7 +74,6 @@ class Reader(Decoder):
             planned=planned,
             names=names,
             addresses=frozenset(addresses),
-            paths=paths,
             management_network=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all={
@@ -95,9 +93,7 @@ class Reader(Decoder):
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
         _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
-        snapshot, _addresses, _tables = self._snapshot(
-            links, host.tables, host.claimed, host.planned, host.paths, sysctls
-        )
+        snapshot, _addresses, _tables = self._snapshot(links, host.tables, host.claimed, host.planned, sysctls)
         return replace(snapshot, links={**links, **self._standing_again(above)})
 
     def _snapshot(
@@ -106,14 +102,12 @@ class Reader(Decoder):
         tables: t.AbstractSet[int],
         claimed: t.AbstractSet[int],
         planned: t.Collection[str],
-        paths: t.Sequence[str],
         sysctls: dict[str, str],
     ) -> tuple[model.Snapshot, set[model.Address], t.AbstractSet[int]]:
         """Return what these links and tables have, all addresses of the host, and the tables that were read."""
         addresses, rules = self._addresses(planned), self._rules()
         tables = (tables | {rule.table for rule in rules if rule.table in claimed}) - {model.MAIN_TABLE}
-        ways = {route for route in self._lookups(paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
-        routes = frozenset(self._routes(links, tables) | ways)
+        routes = frozenset(self._routes(links, tables))
         ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
         return model.Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Applies a change of the host network completely or not at all, and rolls it back unless it is confirmed in time.
+"""Rolls a change of the host network back unless it is confirmed in time.
 
 A rollback timer is a folder below /run (a reboot removes it) and a process that waits: a transient systemd unit where
 systemd runs this host, else a process of its own session. Renaming the folder's file `armed` decides: the confirmation
@@ -19,22 +19,19 @@ import math
 import os
 import secrets
 import shutil
-import signal
 import sys
 import time
 import typing as t
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .._detach import detach
 from .._errors import RdmaError
 from .._programs import NO_ANSWER, ask
-from .kernel import Kernel, KernelRejected
-from .model import Link, Op, Phase, RouteHost, Snapshot, as_data, from_data, steps, toward
-from .route_options import IPOIB_GROUP
+from .kernel import Kernel
+from .model import RouteHost, Snapshot, as_data, from_data
+from .transaction import take_back, undone
 
 STATE_FOLDER = "/run/railops-rdma"
-# The kernel drops dependent entries itself, so that a second pass may be needed; more would be a fight with a manager.
-ROUNDS = 4
 READY_SECONDS = 60.0
 # For what a rollback timer that has just fired takes back.
 OUTCOME_SECONDS = 10.0
@@ -42,127 +39,6 @@ POLL_SECONDS = 0.1
 # Bytes that must be free where its state lies; tmpfs counts pages of up to 64 KiB.
 ROOM = 256 * 1024
 MAKE_ROOM = "Make room there (`df -h /run; df -i /run`), or run without confirm_timeout. [rollback_no_space]"
-
-
-# --- whole or not at all ----------------------------------------------------------------------------------------------
-
-
-def settle(kernel: Kernel, host: RouteHost, target: Snapshot, token: str) -> None:
-    """Lead the host to where `target` differs from what was read of it; look again until nothing is left to do.
-
-    :param token: of the rollback timer that must not have fired; empty without one.
-    """
-    now = host.snapshot
-    for _round in range(ROUNDS):
-        left = steps(now, toward(now, host.snapshot, target))
-        if not left:
-            return
-        if kernel.apply(_while_armed(left, token)) and not any(_has_side_effects(op) for phase in left for op in phase):
-            # Every message was acknowledged: there is nothing that a second look could show.
-            return
-        now = kernel.again(host)
-        refuse_held(left, now)
-    if left := steps(now, toward(now, host.snapshot, target)):
-        raise RdmaError(
-            f"The host network does not settle: after {ROUNDS} rounds `{left[0][0]}` is still to do.",
-            "Look for another program that manages these interfaces (networkd, NetworkManager, a DHCP client). "
-            "[network_not_converging]",
-        )
-
-
-def _while_armed(phases: tuple[Phase, ...], token: str) -> t.Iterator[Phase]:
-    """Yield the phases as long as the rollback timer has not fired: who hangs past its time must not write on."""
-    for phase in (*phases, ()):
-        ends = ("armed", "confirmed")
-        if token and not any(os.path.exists(f"{timers_folder()}/{token}/{end}") for end in ends):
-            raise RdmaError(
-                "The change took longer than the rollback timer waits, and is taken back.",
-                "Find out what held this host up (`dmesg`, its load), or give a longer confirm_timeout"
-                " (rail_network_confirm_timeout), and run again. [rollback_too_late]",
-            )
-        yield phase
-
-
-def refuse_held(done: tuple[Phase, ...], now: Snapshot) -> None:
-    """Refuse an MTU that the kernel took and did not set: IPoIB has that of its multicast group at most."""
-    for wish in (op.what for phase in done for op in phase if isinstance(op.what, Link) and op.verb == "set"):
-        have = now.links.get(wish.name, wish)
-        if have.kind == "infiniband" and have.mtu < wish.mtu:
-            text = f"{have.name} does not take an MTU of {wish.mtu}: the subnet manager's IPoIB group has {have.mtu}."
-            raise RdmaError(text, IPOIB_GROUP)
-
-
-def _has_side_effects(op: Op) -> bool:
-    """Whether a second look may show more to do.
-
-    The kernel drops routes and secondaries with an address, and all with a link; and the same rule or route can be
-    there twice, of our protocol and of a network manager's, of which one message takes away one.
-    """
-    if isinstance(op.what, Link):
-        return op.verb != "set" or not op.what.up or op.what.kind == "infiniband"
-    return op.verb == "delete"
-
-
-def change(kernel: Kernel, host: RouteHost, target: Snapshot, token: str = "") -> None:
-    """Lead the host from what was read of it to `target`, or leave it as it was.
-
-    :param token: of the rollback timer that was armed; when it has fired, nothing more is written.
-    """
-    try:
-        with _signals_raise():
-            settle(kernel, host, target, token)
-    except BaseException as exc:
-        left = take_back(kernel, host, host.snapshot, target)
-        if not isinstance(exc, RdmaError):
-            raise
-        exc.facts["taken_back"] = not left
-        if left:
-            exc.facts["left"] = left
-        raise
-
-
-def take_back(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[str]:
-    """Undo a change; return what could not be undone, as text."""
-    for tries in range(ROUNDS, -1, -1):
-        left = _left(kernel, host, before, after)
-        if not left or not tries:
-            break
-        for op in left:
-            # One thing that cannot be undone must not keep the others from it.
-            with contextlib.suppress(KernelRejected):
-                kernel.apply(((op,),))
-    return [str(op) for op in left]
-
-
-def _left(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[Op]:
-    """Return what is still to do until a change is undone.
-
-    :param before: what was there before the change, and `after` what it led to.
-    """
-    # An address that was not usable yet is restored as usable; one with a lifetime is restored with its lifetime.
-    addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
-    now = kernel.again(host)
-    return [op for phase in steps(now, toward(now, after, replace(before, addresses=addresses))) for op in phase]
-
-
-@contextlib.contextmanager
-def _signals_raise() -> t.Iterator[None]:
-    def stop(number: int, _frame: t.Any) -> None:
-        text = f"The change was interrupted by {signal.Signals(number).name} and taken back."
-        raise RdmaError(text, "Run the task again. [change_interrupted]")
-
-    old = {}
-    with contextlib.suppress(ValueError):  # not the main thread
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            old[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-
-
-# --- the rollback timer -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,6 +53,12 @@ class RollbackTimer:
 def timers_folder() -> str:
     """Return the folder of this host's rollback timers; a network namespace is a host of its own."""
     return f"{STATE_FOLDER}/{os.stat('/proc/thread-self/ns/net').st_ino}"
+
+
+def armed(token: str) -> bool:
+    """Whether the rollback timer with this token has not fired; without a token there is none."""
+    folder = f"{timers_folder()}/{token}"
+    return not token or os.path.exists(f"{folder}/armed") or os.path.exists(f"{folder}/confirmed")
 
 
 def pending() -> RollbackTimer | None:
@@ -203,8 +85,7 @@ def _kept(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
     tables, claimed, planned = (frozenset(state[key]) for key in ("tables", "claimed", "planned"))
-    host = RouteHost(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
-    return host, before, after
+    return RouteHost(before, tables, claimed, planned, coming=frozenset(after.links)), before, after
 
 
 def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str:
@@ -223,7 +104,6 @@ def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str
         "tables": sorted(host.tables),
         "claimed": sorted(host.claimed),
         "planned": sorted(host.planned),
-        "paths": host.paths,
     }
     try:
         os.makedirs(folder, mode=0o700)
@@ -277,7 +157,7 @@ def _fired(folder: str) -> RdmaError:
     _until(lambda: os.path.getsize(f"{folder}/fired"), OUTCOME_SECONDS)
     host, before, after = _kept(_state(folder))
     with Kernel() as kernel:
-        left = [str(op) for op in _left(kernel, host, before, after)]
+        left = [str(op) for op in undone(kernel, host, before, after)]
     if not left:
         text = "The confirmation came too late: the rollback timer has taken the change back."
         fix = (

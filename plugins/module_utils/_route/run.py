@@ -23,8 +23,9 @@ from .kernel import Kernel
 from .managed_state import note
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
-from .rollback import RollbackTimer, arm, change, confirm, pending, undo
+from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
 from .route_options import RouteOptions, asked, parse_want
+from .transaction import change
 
 INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
@@ -65,7 +66,7 @@ def converge(
             note(plan.stood, plan.ports)
         if plan.changed and not check_mode:
             try:
-                change(kernel, plan.host, plan.target, token)
+                change(kernel, plan.host, plan.target, lambda: armed(token))
             except RdmaError:
                 # One that has fired is no more than that.
                 with contextlib.suppress(RdmaError):

@@ -13,21 +13,17 @@ from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
+from ansible_collections.railops.rdma.plugins.module_utils._route.change import Op, as_text, render, steps, toward
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Address,
     Hop,
     Link,
-    Op,
     Route,
     RouteHost,
     Rule,
     Snapshot,
     as_data,
-    as_text,
     from_data,
-    render,
-    steps,
-    toward,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
