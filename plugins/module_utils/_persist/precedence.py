@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import typing as t
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .._check import Check, compared, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
@@ -57,8 +57,9 @@ def judged(
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
-    judge = PrecedenceCheck(manager, others, own, after, host.ports(), sides[0], sides[1], running, taken, [], {})
-    judge.cmdline = host.text("/proc/cmdline") or ""
+    judge = PrecedenceCheck(manager, others, own, after, host.ports(), *sides, running, taken)
+    words = " ".join(filter(INITRD.match, (host.text("/proc/cmdline") or "").split()))
+    judge.command_line = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
@@ -115,7 +116,7 @@ class PrecedenceCheck:
     :param before: the profiles of existing files only; `after` are the profiles with ours.
     :param running: the managers that run, or start at boot.
     :param taken: the ports that are taken over.
-    :param cmdline: the kernel's command line.
+    :param command_line: which command line configures the network in the initrd, in words.
     """
 
     manager: str
@@ -127,9 +128,9 @@ class PrecedenceCheck:
     after: list[Profile]
     running: set[str]
     taken: set[str]
-    checks: list[Check]
-    aside: dict[str, str]
-    cmdline: str = ""
+    checks: list[Check] = field(default_factory=list)
+    aside: dict[str, str] = field(default_factory=dict)
+    command_line: str = ""
 
     def add(self, rail: str, port: str, device: Port, planned: set[str], files: t.Sequence[str]) -> None:
         """Add the checks of one interface of a rail: its port, or the VLAN's on that.
@@ -142,34 +143,21 @@ class PrecedenceCheck:
         ours = [item for item in self.after if item.matches(device) and (item.path in files or made.search(item.path))]
         mine = min(ours, key=lambda item: (item.daemon, item.rank), default=None)
         if mine is None:
-            beside = [path for path in sorted(self.others) if path.startswith(tuple(f"{path}.d/" for path in files))]
-            text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
-            text += f" with {', '.join(beside)}." if beside else "."
-            fix = "Correct the [Match] there." if beside else "Report it as a bug."
-            if replaced := self.replaced(device, made):
-                text, fix = replaced
-            self.checks.append(deviation("persist_precedence", files, beside, text, fix, **where))
+            self.checks.append(self.unused(device, files, made, where))
             return
         if initrd := [item.path for item in self.before if self.early(item, mine) and item.matches(device)]:
-            words = " ".join(filter(INITRD.match, self.cmdline.split()))
-            by = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
-            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by {by}."
+            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by {self.command_line}."
             fix = "Name only the management interface there (ip=<interface>:dhcp), update the boot loader, and reboot."
             self.checks.append(deviation("persist_precedence", mine.path, initrd, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
         first = [item for item in first if item.matches(device) and item not in ours]
         rivals = self.rivals(mine, device)
-        first += rivals
-        aside = [item.path for item in first if port in self.taken and self.movable(item)]
-        alone = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
-        planned |= {word for item in alone for word in item.holds if word.startswith(("route ", "rule "))}
-        missing = sorted(planned - mine.holds) + (["no DHCP"] if mine.dhcp else [])
-        drops = sorted(filter(DROPS.fullmatch, mine.holds))
+        aside = [item.path for item in first + rivals if port in self.taken and self.movable(item)]
         ignored = networkmanager.leaves_alone(self.texts, device) if mine.daemon == "networkmanager" else ""
         own = next(path for path in (*(path for path in files if path.startswith(SOURCES)), mine.path))
-        if len(aside) < len(first):
-            seen = list(dict.fromkeys(self.source(item.path) for item in first))
+        if len(aside) < len(first + rivals):
+            seen = list(dict.fromkeys(self.source(item.path) for item in first + rivals))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
             fix = MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)
             fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
@@ -178,24 +166,56 @@ class PrecedenceCheck:
             seen = [ignored]
             text = f"{device.name}: by {ignored} NetworkManager leaves it alone, so the next boot does not bring it up."
             fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
-        elif missing or drops:
-            last = os.path.basename(own)
-            seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
-            sources = [path for path in sorted(self.others) if path.startswith(SOURCES) and path.endswith(".yaml")]
-            seen += [path for path in sources if os.path.basename(path) > last or (drops and port in self.others[path])]
-            what = [f"{', '.join(missing)} is lost"] if missing else []
-            what += [f"it sets {', '.join(drops)}"] if drops else []
-            text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
-            fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
-            fix = f"Take {', '.join(drops)} out there." if drops else fix
         else:
-            seen, text, fix = [own], "", ""
+            seen, text, fix = self.outranked(port, device, mine, own, planned)
+        if not text:
             self.aside.update(dict.fromkeys(aside, port))
-        self.checks.append(
-            compared("persist_precedence", own, seen if text else own, text, fix, good=not text, **where)
-        )
+        self.checks.append(compared("persist_precedence", own, seen, text, fix, good=not text, **where))
         self.compare(port, device, mine, aside, where)
-        # An MTU of netplan's makes a .link file, and udev takes the first that matches.
+        self.links(port, device, where)
+
+    def unused(self, device: Port, files: t.Sequence[str], made: re.Pattern[str], where: dict[str, str]) -> Check:
+        """Return the check of an interface of which no manager makes anything by our files.
+
+        :param made: the files that netplan makes of the interface's entry.
+        """
+        beside = [path for path in sorted(self.others) if path.startswith(tuple(f"{path}.d/" for path in files))]
+        text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
+        text += f" with {', '.join(beside)}." if beside else "."
+        fix = "Correct the [Match] there." if beside else "Report it as a bug."
+        for path, content in self.texts.items():
+            # Installers write the MAC address of the card that was there.
+            old = MATCHED_MAC.search(content) if made.search(path) else None
+            if old and old[1].lower() not in (device.mac, device.permanent):
+                new, source = device.permanent or device.mac, self.source(path)
+                text = f"{device.name}: {source} matches the MAC address {old[1]}, and the card has {new}: "
+                text += "it was replaced, or the entry is another port's."
+                fix = f"Change the address to {new} in {source}; where cloud-init writes it, in its network data."
+                break
+        return deviation("persist_precedence", files, beside, text, fix, **where)
+
+    def outranked(
+        self, port: str, device: Port, mine: Profile, own: str, planned: set[str]
+    ) -> tuple[list[str] | str, str, str]:
+        """Return the files that override settings of ours in the used profile, with cause and fix; else our file."""
+        alone = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
+        planned |= {word for item in alone for word in item.holds if word.startswith(("route ", "rule "))}
+        missing = sorted(planned - mine.holds) + (["no DHCP"] if mine.dhcp else [])
+        drops = sorted(filter(DROPS.fullmatch, mine.holds))
+        if not missing and not drops:
+            return own, "", ""
+        last = os.path.basename(own)
+        seen = [path for path in sorted(self.others) if path.startswith(f"{mine.path}.d/")]
+        sources = [path for path in sorted(self.others) if path.startswith(SOURCES) and path.endswith(".yaml")]
+        seen += [path for path in sources if os.path.basename(path) > last or (drops and port in self.others[path])]
+        what = [f"{', '.join(missing)} is lost"] if missing else []
+        what += [f"it sets {', '.join(drops)}"] if drops else []
+        text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
+        fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
+        return seen, text, f"Take {', '.join(drops)} out there." if drops else fix
+
+    def links(self, port: str, device: Port, where: dict[str, str]) -> None:
+        """Add a check of .link files: an MTU of netplan's makes one, and udev takes the first that matches."""
         sides = [
             [item for item in side if item.daemon == "udev" and item.matches(device)]
             for side in (self.before, self.after)
@@ -238,20 +258,6 @@ class PrecedenceCheck:
                 keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
             self.checks.append(deviation("persist_existing", [], files, text, fix, **where))
-
-    def replaced(self, device: Port, made: re.Pattern[str]) -> tuple[str, str] | None:
-        """Return cause and fix where the port's entry matches another card's MAC address, as installers write it.
-
-        :param made: the files that netplan makes of that entry.
-        """
-        for path, text in self.texts.items():
-            old = MATCHED_MAC.search(text) if made.search(path) else None
-            if old and old[1].lower() not in (device.mac, device.permanent):
-                new, source = device.permanent or device.mac, self.source(path)
-                cause = f"{device.name}: {source} matches the MAC address {old[1]}, and the card has {new}: "
-                fix = f"Change the address to {new} in {source}; where cloud-init writes it, in its network data."
-                return f"{cause}it was replaced, or the entry is another port's.", fix
-        return None
 
     def rivals(self, mine: Profile, device: Port) -> list[Profile]:
         """Return what another manager that is at work would make of an interface as well."""

@@ -38,6 +38,43 @@ SPEC = {
 }
 
 
+def _planned(
+    want: RouteOptions, host: PersistHost, manager: str
+) -> tuple[str, tuple[File, ...], list[Check], dict[str, str], set[str]]:
+    """Return the manager, the wanted files, the checks of precedence, the files to set aside, and the rails' names."""
+    if not want.present:
+        return manager, (), [], {}, set()
+    manager = manager_of(host) if manager == "auto" else manager
+    names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
+    MANAGERS[manager].refuse(want, host)
+    own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
+    unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
+    files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
+    return (manager, files, *judged(host, manager, want, names, files), set(names.values()))
+
+
+def _swap(host: PersistHost, manager: str, write: list[File], remove: list[str], moves: dict[str, str]) -> None:
+    """Give the staged files their names, remove and move others, and notify the managers: completely or not at all.
+
+    :param manager: the one in use; empty where no file of ours is wanted.
+    """
+    with contextlib.ExitStack() as undo:
+        # The list of managed objects appears before the files, and changes or is removed after them: a killed run
+        # leaves no file that neither the list nor the plan covers.
+        new = sorted((file.path for file in write), key=lambda path: path != MANAGED_STATE)
+        last = {MANAGED_STATE} if host.exists(MANAGED_STATE) else set()
+        host.swap([path for path in new if path not in last], [path for path in remove if path not in last], undo)
+        for path, target in moves.items():
+            host.move(path, target)
+            undo.callback(host.move, target, path)
+        host.swap(last.intersection(new), last.intersection(remove), undo)
+        for name, one in MANAGERS.items():
+            # With another manager the rails are still wanted, and this one would take their addresses along.
+            one.loaded(host, one.among(new), one.among(remove if manager in ("", name) else []))
+        undo.pop_all()
+    host.sweep()
+
+
 def converge(
     want: RouteOptions,
     host: PersistHost,
@@ -55,22 +92,12 @@ def converge(
     :param whole: whether the diff has the complete text of each file.
     :param stage: whether to write the files under temporary names only; a later call renames them.
     """
-    files: tuple[File, ...] = ()
-    checks, aside, names = list[Check](), dict[str, str](), dict[str, str]()
-    if want.present:
-        manager = manager_of(host) if manager == "auto" else manager
-        names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
-        MANAGERS[manager].refuse(want, host)
-        own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
-        unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
-        files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
-        checks, aside = judged(host, manager, want, names, files)
+    manager, files, checks, aside, names = _planned(want, host, manager)
     out = OutOfServiceFiles(want, host)
     files = out.merged(files, {path: file.text for path, file in host.state(()).items()})
     wanted = {file.path: file for file in files}
     have = {path: file for path, file in host.state(wanted).items() if path not in out.paths}
-    used = {*names.values(), *out.names}
-    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in used}
+    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names | out.names}
     moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]
@@ -95,34 +122,14 @@ def converge(
         raise
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
-        with contextlib.ExitStack() as undo:
-            # The list of managed objects appears before the files, and changes or is removed after them: a killed run
-            # leaves no file that neither the list nor the plan covers.
-            new = sorted((file.path for file in write), key=lambda path: path != MANAGED_STATE)
-            last = {MANAGED_STATE} if host.exists(MANAGED_STATE) else set()
-            host.swap([path for path in new if path not in last], [path for path in remove if path not in last], undo)
-            for path, target in moves.items():
-                host.move(path, target)
-                undo.callback(host.move, target, path)
-            host.swap(last.intersection(new), last.intersection(remove), undo)
-            for name, one in MANAGERS.items():
-                # With another manager the rails are still wanted, and this one would take their addresses along.
-                gone = remove if not files or manager == name else []
-                one.loaded(host, one.among(file.path for file in write), one.among(gone))
-            undo.pop_all()
-        host.sweep()
+        _swap(host, manager if files else "", write, remove, moves)
+    checks = [*_checks(files, have), *checks, *(in_the_way("persist_preflight", row) for row in lacking)]
+    checks += [*_stale([*remove, *left]), *_left(kept, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
         "changed": bool(write or remove or moves or left) and not stage,
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
         "after": {file.path: f"{file.mode:04o}" for file in files},
-        "checks": [
-            *_checks(files, have),
-            *checks,
-            *(in_the_way("persist_preflight", row) for row in lacking),
-            *_stale([*remove, *left]),
-            *_left(kept, moves),
-            *_beside(host, remove, moves),
-        ],
+        "checks": checks,
         "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, whole=whole),
     }
     # Not their text: an unmanaged profile may hold a secret.
@@ -133,12 +140,8 @@ def converge(
     if refused:
         result["problems"] = [asdict(row) for row in refused]
     if want.present:
-        result["manager"] = manager
-    else:
-        result["warnings"] = [
-            f"{check['cause']} {check['fix']}" for check in result["checks"] if check["status"] == WARNING
-        ]
-    return result
+        return {**result, "manager": manager}
+    return {**result, "warnings": [f"{row['cause']} {row['fix']}" for row in checks if row["status"] == WARNING]}
 
 
 def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, whole: bool) -> list[dict[str, str]]:
