@@ -34,7 +34,6 @@ class FakeKernel:
     def stand_for_the_hosts(self, monkeypatch, folder):
         """Let policy_route read and write this one, and keep its timers in a folder."""
         monkeypatch.setattr(run, "Kernel", lambda: self)
-        monkeypatch.setattr(run, "pyroute2_problem", lambda: "")
         monkeypatch.setattr(rollback, "STATE_FOLDER", str(folder))
 
     def set_link(self, *values, **more):

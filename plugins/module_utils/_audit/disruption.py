@@ -10,7 +10,6 @@ The roles' modules return in check mode what the run would do, and only on a hos
 from __future__ import annotations
 
 import typing as t
-from types import SimpleNamespace
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
@@ -24,7 +23,6 @@ from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._qos import run as qos_run
 from .._rdma import host_run, workload
-from .._route import options as route_options
 from .._route import rollback
 from .._route import run as route_run
 from .groups import OWN, Checks, Facts, Request, compare, plays
@@ -41,7 +39,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
 WORK = ("changed", "packages", "reboot_required", "problems", "warnings", "power_cycle_required")
 """The keys of a result by which a role has something to do or to say."""
 NETWORK: tuple[tuple[str, str, t.Any], ...] = (
-    ("rail_network", "policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),
+    ("rail_network", "policy_route", route_run),
     ("rail_network", "rail_persist", persist_run),
     ("lossless_roce", "roce_qos", qos_run),
 )

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import typing as t
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from .._cabling import look as cabling
 from .._card import run as card_run
-from .._check import Check, ok, skipped, warning
+from .._check import Check, ok, warning
 from .._driver import run as driver_run
 from .._errors import InputError, Problem
 from .._fabric.neighbors import SOFT, thresholds
@@ -31,10 +30,8 @@ from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import DECLARED, RECORDED, choose
 from .._rdma import host_run, info_run
-from .._route import options as route_options
 from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
-from .._route.decode import pyroute2_problem
 from .._route.route_options import parse_want
 from .address_lookup import answers_at
 
@@ -57,6 +54,7 @@ class Request:
     module: AnsibleModule
     params: dict[str, t.Any]
     warnings: list[str] = field(default_factory=list)
+    library_missing: bool = False
 
     @property
     def settings(self) -> dict[str, dict[str, t.Any]]:
@@ -105,6 +103,7 @@ def compare(name: str, door: t.Any, request: Request) -> dict[str, t.Any]:
     :param door: of its room: `run` and `SPEC`.
     """
     found: dict[str, t.Any] = door.run(request.module, options_of(name, door.SPEC, request), check_mode=True)
+    request.library_missing |= bool(found.get("library_missing"))
     return found
 
 
@@ -125,8 +124,6 @@ def of_module(name: str, door: t.Any, *facts: str) -> Look:
 
 def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
-    if problem := pyroute2_problem():
-        return [skipped("route_path", problem, route_run.INSTALL)], {}
     want = parse_want(request.params)
     others, more = request.params.get("neighbors") or [], request.params.get("addresses") or {}
     with path_kernel.PathLookup() as kernel:
@@ -192,10 +189,7 @@ GROUPS: dict[str, tuple[Look, ...]] = {
     "driver": (of_module("rdma_driver_info", driver_run, "driver"),),
     "link_type": (of_module("nic_link_type", card_run),),
     "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
-    "network": (
-        of_module("policy_route", SimpleNamespace(run=route_run.run, SPEC=route_options.SPEC)),
-        look_at_neighbors,
-    ),
+    "network": (of_module("policy_route", route_run), look_at_neighbors),
     "persist": (of_module("rail_persist", persist_run),),
     "paths": (look_at_paths,),
     "duplicates": (of_rails("duplicates", duplicates.look),),

@@ -20,16 +20,14 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
 from .._check import deviation, in_the_way
-from .._errors import Problem, RdmaError
+from .._errors import Problem
 from .._files import ETHERNET, INFINIBAND, HostFiles, Sysfs
 from .._management_network import read_management_network
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import model, rollback
-from .._route import options as route_options
-from .._route import run as route_run
 from .._route.checks import gone, leaving_checks
-from .._route.decode import pyroute2_problem
+from .._route.options import SPEC
 from .._route.ownership import Ownership
 from .._route.path_checks import foreign_check
 from .._route.path_kernel import PathLookup, foreign_routes
@@ -125,10 +123,8 @@ def look_at_ports(request: Request) -> tuple[Checks, Facts]:
 
 def look_at_network(request: Request) -> tuple[Checks, Facts]:
     """Find conflicts between a host and the plan: links, addresses, unmanaged rules and routes."""
-    if problem := pyroute2_problem():
-        raise RdmaError(problem, route_run.INSTALL)
     sysfs = Sysfs()
-    options = options_of("policy_route", route_options.SPEC, request)
+    options = options_of("policy_route", SPEC, request)
     want = parse_want(options)
     kept = read_management_network(sysfs)
     called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}

@@ -10,7 +10,6 @@ import traceback
 import typing as t
 
 from .._errors import RdmaError
-from .._route.decode import pyroute2_problem
 from .._route.options import host_plan_spec
 from . import groups
 from .groups import Request
@@ -22,8 +21,6 @@ if t.TYPE_CHECKING:
     from .._check import Check
 
 GROUPS = {**groups.GROUPS, "preflight": LOOKS}
-NETWORK = {"network", "paths", "preflight"}
-"""The groups that ask the kernel by rtnetlink."""
 SPEC = {
     **host_plan_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
@@ -58,6 +55,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
                 found, more = look(request)
             except RdmaError as exc:
                 errors.append(f"{name}: {exc}")
+                request.library_missing |= "library_missing" in exc.facts
             # A defect in one look must not take the others' answers along; it is reported like any other failure.
             except Exception as exc:
                 where = traceback.extract_tb(exc.__traceback__)[-1]
@@ -67,6 +65,5 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             else:
                 checks += found
                 facts.update(more)
-    lacking = bool(pyroute2_problem()) and not NETWORK.isdisjoint(module.params["checks"])
     made = {"changed": False, "checks": checks, "facts": facts, "errors": errors, "warnings": request.warnings}
-    return {**made, "library_missing": True} if lacking else made
+    return {**made, "library_missing": True} if request.library_missing else made

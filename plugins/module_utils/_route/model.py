@@ -214,7 +214,7 @@ class RouteHost:
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
     `tables` are those that were read, `claimed` those of the fabric; `planned` the addresses of the rails; `addresses`
     are all of the host;
-    `management_network` carries the host's own network;
+    `management_network` carries the host's own network, and `paths` are the addresses whose routes must stay;
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
     that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
@@ -227,6 +227,7 @@ class RouteHost:
     planned: frozenset[str] = frozenset()
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()
+    paths: tuple[str, ...] = ()
     management_network: ManagementNetwork = field(default_factory=ManagementNetwork)
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)

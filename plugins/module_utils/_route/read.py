@@ -12,19 +12,25 @@ import socket
 import typing as t
 from dataclasses import replace
 
+from .._check import deviation
+from .._errors import RdmaError
 from .._fabric.numbers import IFNAME_MAX
 from .._files import Sysfs
-from .._management_network import ManagementNetwork
+from .._management_network import BEYOND, ManagementNetwork
 from . import decode as rt
 from . import model
 from . import netlink as nl
-from .decode import FAMILIES, Decoder, decoded, kind_of, packed
+from .decode import FAMILIES, Decoder, decoded, kind_of, packed, pyroute2_problem
 from .devices import FOLLOWERS, other_namespaces, socket_in, standing, whose
 from .managed_state import read_noted, read_ports, read_retained
 from .netlink import Socket
 from .route_options import RouteOptions, named
 
 R = t.TypeVar("R", bound="Reader")
+INSTALL = (
+    "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
+    " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
+)
 # What MACsec takes of the MTU: a header of 16 bytes, and its check value of at most 16.
 MACSEC_HEAD = 32
 
@@ -37,7 +43,9 @@ class Reader(Decoder):
         self._sockets: dict[int, Socket] = {}
 
     def __enter__(self: R) -> R:
-        self._open()
+        if problem := pyroute2_problem():
+            check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
+            raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -50,6 +58,7 @@ class Reader(Decoder):
         :param management_network: what carries the host's own network.
         """
         kept, retained = management_network or ManagementNetwork(), read_retained()
+        paths = (*BEYOND.values(), *([kept.peer] if kept.peer else []))
         devices = [rail.device for rail in want.rails if rail.vlan]
         ports = read_ports()
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
@@ -65,7 +74,7 @@ class Reader(Decoder):
         own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules}
         sysctls = self._sysctls(want, coming)
         claimed = frozenset(want.claimed("table"))
-        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, sysctls)
+        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
         above = standing(want, {text: links[name] for text, name in names.items()}, self._stacked)
         host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
@@ -74,6 +83,7 @@ class Reader(Decoder):
             planned=planned,
             names=names,
             addresses=frozenset(addresses),
+            paths=paths,
             management_network=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all={
@@ -93,7 +103,9 @@ class Reader(Decoder):
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
         _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
-        snapshot, _addresses, _tables = self._snapshot(links, host.tables, host.claimed, host.planned, sysctls)
+        snapshot, _addresses, _tables = self._snapshot(
+            links, host.tables, host.claimed, host.planned, host.paths, sysctls
+        )
         return replace(snapshot, links={**links, **self._standing_again(above)})
 
     def _snapshot(
@@ -102,12 +114,14 @@ class Reader(Decoder):
         tables: t.AbstractSet[int],
         claimed: t.AbstractSet[int],
         planned: t.Collection[str],
+        paths: t.Sequence[str],
         sysctls: dict[str, str],
     ) -> tuple[model.Snapshot, set[model.Address], t.AbstractSet[int]]:
         """Return what these links and tables have, all addresses of the host, and the tables that were read."""
         addresses, rules = self._addresses(planned), self._rules()
         tables = (tables | {rule.table for rule in rules if rule.table in claimed}) - {model.MAIN_TABLE}
-        routes = frozenset(self._routes(links, tables))
+        ways = {route for route in self._lookups(paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
+        routes = frozenset(self._routes(links, tables) | ways)
         ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
         return model.Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
 

@@ -85,7 +85,8 @@ def _kept(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
     tables, claimed, planned = (frozenset(state[key]) for key in ("tables", "claimed", "planned"))
-    return RouteHost(before, tables, claimed, planned, coming=frozenset(after.links)), before, after
+    host = RouteHost(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
+    return host, before, after
 
 
 def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str:
@@ -104,6 +105,7 @@ def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str
         "tables": sorted(host.tables),
         "claimed": sorted(host.claimed),
         "planned": sorted(host.planned),
+        "paths": host.paths,
     }
     try:
         os.makedirs(folder, mode=0o700)

@@ -12,25 +12,21 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._check import deviation, in_the_way
+from .._check import in_the_way
 from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
 from .._pyroute2 import drop
-from .decode import pyroute2_problem
 from .icmp import EchoRun
 from .kernel import Kernel
 from .managed_state import note
+from .options import SPEC as SPEC
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
 from .route_options import RouteOptions, asked, parse_want
 from .transaction import change
 
-INSTALL = (
-    "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
-    " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
-)
 # A rollback timer that is this late has stopped; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
 # Until a change that is taken back is confirmed, where no other time is asked for.
@@ -132,9 +128,6 @@ def reported(checks: list[dict[str, t.Any]]) -> dict[str, t.Any]:
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Apply the parameters. Check mode may report conflicts instead of failing, for verification."""
     try:
-        if problem := pyroute2_problem():
-            check = deviation("network_library", "pyroute2", problem, problem, INSTALL)
-            raise RdmaError(problem, INSTALL, checks=[check], library_missing=True)
         if params["rollback_token"] and not params["confirm"]:
             token = undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}

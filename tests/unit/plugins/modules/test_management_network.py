@@ -42,7 +42,6 @@ def case(request, monkeypatch, tmp_path):
     # A NIC that has not come yet: whether it may be touched is asked first.
     monkeypatch.setattr(qos_run, "Nic", lambda *_dummy: SimpleNamespace(exists=lambda _path: False))
     monkeypatch.setattr(route_run, "Kernel", lambda: FakeKernel("ens1np0", "ens2np0"))
-    monkeypatch.setattr(route_run, "pyroute2_problem", lambda: "")
     return CASES[request.param]
 
 

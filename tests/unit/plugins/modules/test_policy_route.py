@@ -9,7 +9,9 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils import _pyroute2
+from ansible_collections.railops.rdma.plugins.module_utils._route import read
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as work
+from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import Kernel
 from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel, sweep
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL, WANT
@@ -95,7 +97,8 @@ def test_the_diff_comes_only_when_asked_for(kernel, run_module):
 
 @pytest.mark.parametrize("problem", ["pyroute2 cannot be imported.", "pyroute2 0.5.1 in /usr/lib is too old."])
 def test_a_library_that_is_missing_or_too_old_is_a_failure_with_its_fix(monkeypatch, kernel, refused, problem):
-    monkeypatch.setattr(work, "pyroute2_problem", lambda: problem)
+    monkeypatch.setattr(work, "Kernel", Kernel)
+    monkeypatch.setattr(read, "pyroute2_problem", lambda: problem)
     assert refused(problem, fix="python3-pyroute2")["library_missing"] is True
 
 
@@ -103,7 +106,8 @@ def test_a_library_that_is_missing_or_too_old_is_a_failure_with_its_fix(monkeypa
 def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch, kernel, run_module, case):
     more = {"on_problem": "report", "_ansible_check_mode": True}
     if case == "library":
-        monkeypatch.setattr(work, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")
+        monkeypatch.setattr(work, "Kernel", Kernel)
+        monkeypatch.setattr(read, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")
     elif case == "host":
         more["rails"] = [{**RAIL, "mtu": 99999}]
     else:

@@ -79,7 +79,6 @@ def test_a_kernel_without_vlans_is_named_before_anything_is_changed(monkeypatch,
     if place:
         machines.put(tmp_path, place.format(os.uname().release), text)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
-    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
     request = request_of()
     assert preflight.look_at_kernel(request) == ([], {}), "untagged rails ask for no VLANs"
     request.params["rails"] = [{"name": "rail1", "vlan": 7}, {"name": "rail2", "vlan": 0}]
@@ -106,7 +105,6 @@ def test_a_node_that_lacks_a_plugin_is_named_before_anything_is_changed(
     for name in programs:
         machines.put(tmp_path, f"opt/cni/bin/{name}", "")
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
-    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
     checks, _facts = preflight.look_at_cni(request_of(cni={"install": install, "needs": ["macvlan"]}))
     assert [check["id"] for check in checks] == (["host_cni"] if lacks else [])
     if checks:
@@ -154,7 +152,6 @@ def machine(tmp_path, monkeypatch):
     """Eight GPUs, each with its card; `ip` knows the interfaces that /sys has."""
     machines.lay_out("one-switch-each", tmp_path)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
-    monkeypatch.setattr(preflight, "pyroute2_problem", lambda: "")
 
     def told(sysfs):
         links = [{"ifname": name} for name in sysfs.names("/sys/class/net")]
