@@ -255,49 +255,40 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
     """
     loaded = have.support is Support.LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:
-        return Problem(
-            "host",
-            "The program rdma is missing: a live change of the RDMA namespace mode needs it.",
-            "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot. [rdma_missing]",
-        )
-    if not want.mode:
-        return None
-    if have.support is Support.ABSENT:
-        return Problem(
-            "host",
-            f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it.",
+        text = "The program rdma is missing: a live change of the RDMA namespace mode needs it."
+        fix = "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot. [rdma_missing]"
+    elif want.mode and have.support is Support.ABSENT:
+        text = f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it."
+        fix = (
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them. "
-            "[rdma_kernel_missing]",
+            "[rdma_kernel_missing]"
         )
-    if have.support is Support.TOO_OLD and wanted == "exclusive":
-        return Problem(
-            "host",
-            f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode, so exclusive is not available.",
+    elif want.mode and have.support is Support.TOO_OLD and wanted == "exclusive":
+        text = f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode: exclusive is not available."
+        fix = (
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared. "
-            "[netns_unknown]",
+            "[netns_unknown]"
         )
-    if persistent == wanted:
+    elif not want.mode or persistent == wanted:
         return None
-    if have.arguments:
-        return Problem(
-            "host",
-            f"The kernel command line says {PARAMETER}={NUMBERS[have.arguments[-1].mode]}, which overrides modprobe.d.",
+    elif have.arguments:
+        number = NUMBERS[have.arguments[-1].mode]
+        text = f"The kernel command line says {PARAMETER}={number}, which overrides modprobe.d."
+        fix = (
             f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and "
-            "reboot. [netns_cmdline]",
+            "reboot. [netns_cmdline]"
         )
-    if have.builtin:
-        return Problem(
-            "host",
-            f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode.",
+    elif have.builtin:
+        text = f"ib_core is built into kernel {have.kernel}, so modprobe.d cannot set its mode."
+        fix = (
             f"Add {PARAMETER}={NUMBERS[wanted]} to the kernel command line in the boot loader and reboot. "
-            "[netns_built_in]",
+            "[netns_built_in]"
         )
-    winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
-    return Problem(
-        "host",
-        f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}.",
-        f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it. [netns_modprobe]",
-    )
+    else:
+        winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
+        text = f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}."
+        fix = f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it. [netns_modprobe]"
+    return Problem("host", text, fix)
 
 
 def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:

@@ -56,8 +56,8 @@ def judged(
     given = [rail for rail in want.rails if want.adopt_ports & {rail.interface, rail.pci, names[rail.name]}]
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
-    sides = [[*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after)]
-    judge = PrecedenceCheck(manager, others, own, after, host.ports(), *sides, running, taken)
+    now, then = ([*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after))
+    judge = PrecedenceCheck(manager, others, own, after, host.ports(), now, then, running, taken)
     words = " ".join(filter(INITRD.match, (host.text("/proc/cmdline") or "").split()))
     judge.command_line = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
     ifupdown = host.ifupdown_interfaces()
@@ -156,6 +156,7 @@ class PrecedenceCheck:
         aside = [item.path for item in first + rivals if port in self.taken and self.movable(item)]
         ignored = networkmanager.leaves_alone(self.texts, device) if mine.daemon == "networkmanager" else ""
         own = next(path for path in (*(path for path in files if path.startswith(SOURCES)), mine.path))
+        seen: t.Sequence[str]
         if len(aside) < len(first + rivals):
             seen = list(dict.fromkeys(self.source(item.path) for item in first + rivals))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
@@ -196,7 +197,7 @@ class PrecedenceCheck:
 
     def outranked(
         self, port: str, device: Port, mine: Profile, own: str, planned: set[str]
-    ) -> tuple[list[str] | str, str, str]:
+    ) -> tuple[t.Sequence[str], str, str]:
         """Return the files that override settings of ours in the used profile, with cause and fix; else our file."""
         alone = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
         planned |= {word for item in alone for word in item.holds if word.startswith(("route ", "rule "))}

@@ -229,27 +229,17 @@ def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Fa
     """
     if test == "read_lat":
         limit, value = limits.get("max_latency_us") or 0.0, measured["latency_us"]
-        if limit and value > limit:
-            return Failure(
-                "",
-                f"the read latency of {value:g} us is above the limit of {limit:g} us",
-                "Look for another path than planned (traceroute from the rail's address), congestion and power saving.",
-            )
-        return None
+        cause = f"the read latency of {value:g} us is above the limit of {limit:g} us"
+        fix = "Look for another path than planned (traceroute from the rail's address), congestion and power saving."
+        return Failure("", cause, fix) if limit and value > limit else None
     limit, value = limits.get("min_gbits") or 0.0, measured["gbits"]
     expected = 0.0 if limit else limits.get("expected_gbits") or 0.0
+    cause = f"the write bandwidth of {value:g} Gb/s is below the limit of {limit:g} Gb/s"
     if value < expected / 2:
         cause = (
             f"the write bandwidth of {value:g} Gb/s is below half of what port and PCIe slot carry, {expected:g} Gb/s"
         )
-        return Failure("", cause, SLOW)
-    if value < limit:
-        return Failure(
-            "",
-            f"the write bandwidth of {value:g} Gb/s is below the limit of {limit:g} Gb/s",
-            SLOW,
-        )
-    return None
+    return Failure("", cause, SLOW) if value < max(limit, expected / 2) else None
 
 
 def below(measured: t.Mapping[str, float], limits: t.Mapping[str, t.Any], percent: float) -> str:
