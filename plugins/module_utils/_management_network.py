@@ -34,7 +34,7 @@ Json = dict[str, t.Any]
 class ManagementNetwork:
     """The interfaces of the default routes and of Ansible's connection, with all their lower devices.
 
-    :param ways: the first default route of each interface that has one, as `ip` takes it.
+    :param default_routes: the first default route of each interface that has one, as `ip` takes it.
     :param peer: the other end of Ansible's connection; empty without one.
     :param lower: the direct lower devices of each interface: parent, members, ports, a VF's physical function.
     :param seen: for each family the output of `ip`: links, addresses, rules.
@@ -45,7 +45,7 @@ class ManagementNetwork:
     peer: str = ""
     lower: t.Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen: t.Sequence[t.Sequence[list[Json]]] = ()
-    ways: t.Mapping[str, str] = field(default_factory=dict)
+    default_routes: t.Mapping[str, str] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, Json]:
@@ -60,7 +60,7 @@ class ManagementNetwork:
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
         if interface in self.default:
-            way = self.ways.get(interface)
+            way = self.default_routes.get(interface)
             return f"the default route (`{way}`)" if way else "the default route"
         return "Ansible's own connection" if interface in self.connection else ""
 
@@ -141,7 +141,7 @@ def decide(
     held = [(item["local"], name) for name, item in _held(seen)]
     used = {name for address, name in held if ends and address == ends[0]}
     default: set[str] = set()
-    ways: dict[str, str] = {}
+    default_routes: dict[str, str] = {}
     for _links, _addresses, rules, routes, way in seen:
         used |= _hops(way)
         while True:
@@ -151,7 +151,7 @@ def decide(
             more = _hops(leads)
             for item in leads:
                 for name in sorted(_hops([item])):
-                    ways.setdefault(name, _shown(item, name))
+                    default_routes.setdefault(name, _shown(item, name))
             if more <= default:
                 break
             default |= more
@@ -166,7 +166,7 @@ def decide(
         return frozenset(below)
 
     return ManagementNetwork(
-        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], ways
+        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], default_routes
     )
 
 

@@ -142,7 +142,7 @@ def test_what_a_killed_run_left_half_made_is_known_as_ours(port):
 
 def test_a_storage_vlan_keeps_its_mtu_or_gets_it_back(port):
     guest(f"ip link set {PORT} up; ip link add link {PORT} name own.7 type vlan id 7; ip link set own.7 up")
-    assert "1400 would also lower what stands on it: own.7 with 1500" in route(101)["msg"]
+    assert "1400 would also lower interfaces stacked on it: own.7 with 1500" in route(101)["msg"]
     assert (link(PORT)["mtu"], link("own.7")["mtu"]) == (1500, 1500)
     route(101, adopt_ports=[PORT], confirm_timeout=15)
     assert (link(PORT)["mtu"], link("own.7")["mtu"]) == (1400, 1400)

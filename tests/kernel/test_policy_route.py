@@ -298,7 +298,7 @@ def pod(host):
 def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
     said = host.refused(want_of(0, RAILS))
     assert "9000" in said
-    assert "4200 would also lower what stands on it: a0 with 9000, net1 (" in said
+    assert "4200 would also lower interfaces stacked on it: a0 with 9000, net1 (" in said
     assert f"{host.name}-pod) with 8000" in said
     want = want_of(0, RAILS)
     for rail in want["rails"]:

@@ -80,7 +80,7 @@ def test_what_stands_on_a_port_keeps_its_mtu(host):
     host.ip("link", "set", "ens2np0", "mtu", "9000")
     host.ip("link", "add", "link", "ens2np0", "name", "storage0", "type", "macvlan")
     (cause,) = ask(host, "ens1np0", "ens2np0")
-    assert cause.endswith("has an MTU of 9000, and 1500 would also lower what stands on it: storage0 with 9000.")
+    assert cause.endswith("has an MTU of 9000, and 1500 would also lower interfaces stacked on it: storage0 with 9000.")
     assert ask(host, "ens1np0", "ens2np0", settings={"policy_route": {"adopt_ports": ["ens2np0"]}}) == []
 
 

@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import checks as node_checks
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _checks as file_checks
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import health_checks
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, paths, ping
 from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
@@ -198,7 +198,7 @@ class Fleet:
         found += file_checks(files, {file.path: file for file in files if file.rail in machine.files})
         health = {rail: self._health(machine, rail, machine.counters.get(rail, 0)) for rail in there}
         before = {"boot": "b", "rails": {rail: self._health(machine, rail, 0) for rail in there}}
-        found += judge(health, "b", before, {})
+        found += health_checks(health, "b", before, {})
         if machine.silent:
             found += ping.own_echo([4], t.cast("t.Any", Silent()))
         return [*found, skipped("cable_leaf", "The plan names no leaf.")]

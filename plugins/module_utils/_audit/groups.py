@@ -33,7 +33,6 @@ from .._rdma import host_run, info_run
 from .._route import path_checks, path_kernel, ping
 from .._route import run as route_run
 from .._route.route_options import parse_want
-from .address_lookup import answers_at
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -129,8 +128,8 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     with path_kernel.PathLookup() as kernel:
         host = kernel.read(want)
         targets, state = path_kernel.prove(kernel, want, host, others, tos_of(request), more)
-        foreign = path_checks.foreign_check(want, host, path_kernel.foreign_routes(kernel, want))
-    return [*path_checks.checks_of(want, targets, state), foreign], {}
+        existing = path_checks.existing_routes_check(want, host, path_kernel.existing_routes(kernel, want))
+    return [*path_checks.checks_of(want, targets, state), existing], {}
 
 
 def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:
@@ -169,7 +168,7 @@ def look_at_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the neighbors of the same zone for an echo."""
     neighbors = [host for host in request.params.get("neighbors") or [] if not host.get("zone")]
     options = options_of("ping", ping.SPEC, request, "rail_audit")
-    return ping.checks_of_rails(options, neighbors, answers_at, tos_of(request)), {}
+    return ping.checks_of_rails(options, neighbors, duplicates.answers_at, tos_of(request)), {}
 
 
 def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:

@@ -26,11 +26,11 @@ from .._management_network import read_management_network
 from .._persist import run as persist_run
 from .._rdma import host_run
 from .._route import model, rollback
-from .._route.checks import gone, leaving_checks
+from .._route.checks import leaving_checks, lost_interface_check
 from .._route.options import SPEC
 from .._route.ownership import Ownership
-from .._route.path_checks import foreign_check
-from .._route.path_kernel import PathLookup, foreign_routes
+from .._route.path_checks import existing_routes_check
+from .._route.path_kernel import PathLookup, existing_routes
 from .._route.problems import problems_of
 from .._route.route_options import RailOptions, named, parse_want, without
 from . import renumbered
@@ -137,7 +137,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     with PathLookup() as kernel:
         rails = tuple(replace(rail, interface=ports[rail.asked]) for rail in want.rails)
         host = kernel.read(named(replace(want, rails=rails), ports), kept)
-        routes = foreign_routes(kernel, want)
+        routes = existing_routes(kernel, want)
     names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
     if plays(request, "nic_link_type"):
@@ -155,10 +155,10 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
-    foreign = foreign_check(want, host, routes)
+    existing = existing_routes_check(want, host, routes)
     place = {f"rails[{number}]": rail.name for number, rail in enumerate(want.rails)}
     checks = [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
-    return [*checks, *(gone(rail, host) for rail in lost), *leaving_checks(want, host), foreign], {}
+    return [*checks, *(lost_interface_check(rail, host) for rail in lost), *leaving_checks(want, host), existing], {}
 
 
 def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:

@@ -41,12 +41,12 @@ FIX = (
 MARKS = {str(PROTOCOL), hex(PROTOCOL), PROTOCOL_NAME}
 
 
-def proved(kept: ManagementNetwork, named: Snapshot) -> Here:
+def proved(management: ManagementNetwork, named: Snapshot) -> Here:
     """Return the addresses that are ours: our own files name them, or they or a rule for them have our protocol."""
     found = {(item.interface, item.address) for item in named.addresses}
-    rules = [rule for _links, _held, rules in kept.seen for rule in rules if str(rule.get("protocol")) in MARKS]
+    rules = [rule for _links, _held, rules in management.seen for rule in rules if str(rule.get("protocol")) in MARKS]
     sources = {rule.get("src") for rule in rules}
-    marked = [row for row in kept.held if row[1]["local"] in sources or str(row[1].get("protocol")) in MARKS]
+    marked = [row for row in management.held if row[1]["local"] in sources or str(row[1].get("protocol")) in MARKS]
     return found | {(name, item["local"]) for name, item in marked}
 
 
@@ -58,11 +58,11 @@ def look(request: Request) -> tuple[Checks, Facts]:
     ports = [(rail, _port(host, rail)) for rail in request.params.get("rails") or []]
     rails = [{**rail, "port": port, "interface": vlan_interface(port, rail.get("vlan") or 0)} for rail, port in ports]
     networks = [ipaddress.ip_network(text) for text in request.params.get("rdma_prefixes") or []]
-    kept = read_management_network(Sysfs())
-    live = {(name, item["local"]) for name, item in kept.held}
+    management = read_management_network(Sysfs())
+    live = {(name, item["local"]) for name, item in management.held}
     out = [(_port(host, rail), rail.get("vlan") or 0) for rail in request.params.get("out_of_service") or []]
     apart = {name for port, vlan in out for name in (port, vlan_interface(port, vlan))}
-    here, ours = ({row for row in some if row[0] not in apart} for some in (live, proved(kept, read_retained())))
+    here, ours = ({row for row in some if row[0] not in apart} for some in (live, proved(management, read_retained())))
     return decide(rails, networks, here, ours)
 
 

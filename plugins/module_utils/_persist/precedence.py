@@ -31,7 +31,7 @@ IFUPDOWN = "/etc/network/interfaces"
 DROPS = re.compile(r"(Bridge|Bond|VRF|port of) .+|ActivationPolicy=(?!(always-)?up$).+|Unmanaged=yes")
 
 
-def judged(
+def precedence_checks(
     host: PersistHost, manager: str, want: RouteOptions, names: t.Mapping[str, str], files: t.Sequence[File]
 ) -> tuple[list[Check], dict[str, str]]:
     """Return what the next boot would make of the rails' ports with our files, compared with what it makes without.
@@ -57,9 +57,9 @@ def judged(
     taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     now, then = ([*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after))
-    judge = PrecedenceCheck(manager, others, own, after, host.ports(), now, then, running, taken)
+    comparison = PrecedenceCheck(manager, others, own, after, host.ports(), now, then, running, taken)
     words = " ".join(filter(INITRD.match, (host.text("/proc/cmdline") or "").split()))
-    judge.command_line = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
+    comparison.command_line = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
@@ -67,22 +67,22 @@ def judged(
         # A card that still has another name, which the role rdma_host changes.
         old = next(iter(host.pci_interfaces(rail.pci)), "") if rail.pci else ""
         kind = "infiniband" if want.network == "infiniband" else "ether"
-        other = replace(judge.ports.get(old, Port("", type=kind)), name=port, others=frozenset({old}))
-        facts = judge.ports.get(port, other)
+        other = replace(comparison.ports.get(old, Port("", type=kind)), name=port, others=frozenset({old}))
+        facts = comparison.ports.get(port, other)
         tagged = Port(vlan_interface(port, rail.vlan), mac=facts.mac, driver="802.1Q VLAN Support", kind="vlan")
-        for device in (facts, judge.ports.get(tagged.name, tagged)) if rail.vlan else (facts,):
+        for device in (facts, comparison.ports.get(tagged.name, tagged)) if rail.vlan else (facts,):
             addresses = rail.addresses if device.name == tagged.name else ()
             planned = {f"address {item.address}/{item.length}" for item in addresses}
             planned |= {f"MTU {rail.mtu}"} if rail.mtu is not None else set()
-            judge.add(rail.name, port, device, planned, mine)
+            comparison.add(rail.name, port, device, planned, mine)
         if port in ifupdown:
             text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or what that names)."
             fix = f"Take {port} out of {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
             where = {"rail": rail.name, "object": port}
-            judge.checks.append(deviation("persist_existing", [], [IFUPDOWN], text, fix, **where))
+            comparison.checks.append(deviation("persist_existing", [], [IFUPDOWN], text, fix, **where))
     settings = "".join(file.text for file in files if file.path == SYSCTL_FILE)
-    judge.checks += _outranked(host, want, names, settings)
-    return judge.checks, judge.aside
+    comparison.checks += _outranked(host, want, names, settings)
+    return comparison.checks, comparison.aside
 
 
 def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str], own: str) -> t.Iterator[Check]:

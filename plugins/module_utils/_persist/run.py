@@ -23,7 +23,7 @@ from .host import KEPT, PersistHost
 from .model import LINK, File
 from .out_of_service import OutOfServiceFiles
 from .plan import MANAGERS, files_of, manager_of
-from .precedence import judged
+from .precedence import precedence_checks
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -50,7 +50,7 @@ def _planned(
     own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
     unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
     files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
-    return (manager, files, *judged(host, manager, want, names, files), set(names.values()))
+    return (manager, files, *precedence_checks(host, manager, want, names, files), set(names.values()))
 
 
 def _swap(host: PersistHost, manager: str, write: list[File], remove: list[str], moves: dict[str, str]) -> None:

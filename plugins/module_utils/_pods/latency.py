@@ -16,7 +16,7 @@ import signal
 import typing as t
 from dataclasses import dataclass
 
-from .._probe.perftest import explain, judge, parse
+from .._probe.perftest import explain, parse, threshold_failure
 from .._probe.schedule import HostPair, schedule
 from .._validation import ADDRESS, INTERFACE, line
 from .checks import PodNode, attached, check, left_out
@@ -203,7 +203,7 @@ def read(pair: HostPair, client: CommandResult, server: CommandResult, max_laten
     :param max_latency_us: the latency that passes; 0: any.
     """
     if (measured := parse(TEST, client.output)) is not None and client.code == 0:
-        slow = judge(TEST, measured, {"max_latency_us": max_latency_us})
+        slow = threshold_failure(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], *((slow.cause, slow.fix) if slow else ()))
     for text, cause, fix in _MESSAGES:
         # Another process listens on a port in use: if the client does not reach it, the rail is at fault.

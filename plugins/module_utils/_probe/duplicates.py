@@ -58,7 +58,20 @@ def look(
     answers, failed = query(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
     questions = [replace(item, silent=item.silent or failed.get(item, "")) for item in questions]
     own = {sysfs.text(f"{NET}/{name}/address") or "" for name in sysfs.names(NET)}
-    return planning.judge(questions, answers, own), {"macs": {item.rail: item.mac for item in questions if item.mac}}
+    macs = {item.rail: item.mac for item in questions if item.mac}
+    return planning.duplicate_checks(questions, answers, own), {"macs": macs}
+
+
+def answers_at(wanted: t.Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Resolve addresses to MAC addresses by ARP or NDP, where no route leads; those without an answer are absent.
+
+    :param wanted: (interface, address) pairs.
+    """
+    local = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
+    rows = [(name, address) for name, address in wanted if ":" not in address or name in local]
+    answers, _failed = query([planning.AddressQuery(row[0], *row) for row in rows], local, WAIT)
+    found = {(name, item.address): item.mac for name, items in answers.items() for item in items}
+    return {key: mac for key, mac in found.items() if key in wanted}
 
 
 def inet6(sysfs: Sysfs) -> dict[str, tuple[str, dict[str, int]]]:

@@ -108,7 +108,7 @@ def read_frame(frame: bytes) -> AddressReply | None:
     return AddressReply(target, mac.hex(":"), bool(frame[NA_FLAGS] & OVERRIDE))
 
 
-def judge(
+def duplicate_checks(
     questions: t.Sequence[AddressQuery], answers: t.Mapping[str, t.Collection[AddressReply]], own: t.Collection[str]
 ) -> list[Check]:
     """Return one check for each rail and family.
@@ -116,10 +116,10 @@ def judge(
     :param answers: the replies received on each rail, by its name.
     :param own: the MAC addresses of all interfaces of this host.
     """
-    return [_judge(question, answers.get(question.rail, ()), own) for question in questions]
+    return [_check(question, answers.get(question.rail, ()), own) for question in questions]
 
 
-def _judge(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
+def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
     address, name = question.address, "address_duplicate"
     where: dict[str, t.Any] = {"rail": question.rail, "family": question.family}
     planned = f"nobody else has {address}"

@@ -13,7 +13,7 @@ from .._errors import RdmaError
 from .._files import Sysfs
 from . import nic
 from .counters import kind_of
-from .health_plan import LIMITS, judge
+from .health_plan import LIMITS, health_checks
 from .sysfs import counters, ports, rdma_port
 
 if t.TYPE_CHECKING:
@@ -46,7 +46,7 @@ def look(
     found = {rail["name"]: read_rail(sysfs, sysfs.port_interface(sysfs.rail_interface(rail)), known) for rail in rails}
     limits = {key: int(value) for key, value in (options.get("limits") or {}).items()}
     planned = int(float(options.get("gbits") or 0) * 1000)
-    checks = judge(found, boot, options.get("since"), limits, planned)
+    checks = health_checks(found, boot, options.get("since"), limits, planned)
     return checks, {"health": {"boot": boot, "rails": found}}
 
 

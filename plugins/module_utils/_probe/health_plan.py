@@ -36,7 +36,7 @@ _FIXES = {
 _SPEED_FIX = "Look at the cable, the optics, breakout and FEC of the leaf's port."
 
 
-def judge(
+def health_checks(
     rails: t.Mapping[str, Facts], boot: str, since: Facts | None, limits: t.Mapping[str, int], speed: int = 0
 ) -> list[Check]:
     """Return the checks of all rails.

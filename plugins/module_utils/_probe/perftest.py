@@ -222,7 +222,7 @@ def explain(output: str, code: int | None) -> Failure:
 SLOW = "Look at the port's speed, the PCIe width (lspci -vv, LnkSta), the active MTU, pause and ECN counters."
 
 
-def judge(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
+def threshold_failure(test: str, measured: dict[str, float], limits: dict[str, float]) -> Failure | None:
     """Compare with the thresholds: `max_latency_us` and `min_gbits`; 0 or absent is no limit.
 
     Without `min_gbits` half of `expected_gbits` is the limit.

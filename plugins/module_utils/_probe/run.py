@@ -21,7 +21,7 @@ from .checks import counter_checks, traffic_checks
 from .counters import kind_of
 from .health import pcie_of
 from .health_plan import expected_gbits
-from .perftest import TOOLS, Failure, argv, below, explain, judge, parse
+from .perftest import TOOLS, Failure, argv, below, explain, parse, threshold_failure
 from .servers import Servers, help_text
 from .sysfs import DEVICES, counters, find_endpoint
 
@@ -155,7 +155,7 @@ def client(bench: TestRunner, params: dict[str, t.Any], test: Test) -> Test:
         facts["expected_gbits"] = bench.expected(test)
     percent = params["min_line_rate_percent"]
     limits = {**params, "expected_gbits": facts.get("expected_gbits") if percent else 0}
-    if why := judge(test["test"], measured, limits):
+    if why := threshold_failure(test["test"], measured, limits):
         return failed(test, why, output, **facts, **measured)
     if slow := below(measured, limits, percent):
         facts["slow"] = slow

@@ -69,10 +69,10 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     The order is what keeps a killed run harmless: rules go first and come last, so at no time does a rule point to a
     table that has lost its routes. Links come up before anything needs them and go down after everything.
     """
-    gone = now.addresses - target.addresses
+    removed = now.addresses - target.addresses
     new = target.addresses - now.addresses
     # The kernel drops routes along with their source address, and a rule must not outlive them.
-    cycled = {item.address for item in gone}
+    cycled = {item.address for item in removed}
     rules_new = target.rules - now.rules
     rules_gone = now.rules - target.rules
     again = {rule for rule in target.rules & now.rules if rule.source.partition("/")[0] in cycled}
@@ -98,7 +98,7 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
         [Op("set", link) for link in links if link.up and link.vlan],
         [Op("delete", rule) for rule in sorted(rules_gone | again)],
         [Op("delete", route) for route in sorted(routes_gone)],
-        [Op("delete", item) for item in sorted(gone)],
+        [Op("delete", item) for item in sorted(removed)],
         [Op("add", item) for item in sorted(new)],
         [Op("replace" if route.key in have_keys else "add", route) for route in needed],
         [Op("add", rule) for rule in sorted(rules_new | again)],

@@ -37,7 +37,7 @@ def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snap
         if not want.present:
             continue
         if port is None:
-            yield gone(rail, host)
+            yield lost_interface_check(rail, host)
             continue
         name = link.name if link else rail.device
         yield from _link_checks(rail, link or replace(port, name=rail.device, up=False, mtu=0))
@@ -61,7 +61,7 @@ def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snap
         )
 
 
-def gone(rail: RailOptions, host: RouteHost) -> Check:
+def lost_interface_check(rail: RailOptions, host: RouteHost) -> Check:
     """Return the check of a rail that has no interface: the only one of that rail."""
     cause = f"this host has no interface {rail.asked!r}."
     known = missing(rail, host, known=True)

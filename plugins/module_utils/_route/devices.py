@@ -27,7 +27,7 @@ FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"}
 CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 
 
-def standing(
+def stacked_links(
     want: RouteOptions, ports: t.Mapping[str, Link], stacked: t.Callable[[], t.Iterable[tuple[Place, Place, Link]]]
 ) -> dict[str, Link]:
     """Return the interfaces of the host and its pods that lose their MTU when the plan lowers the MTU of their port.

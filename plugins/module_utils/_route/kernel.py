@@ -60,12 +60,12 @@ class Kernel(Reader):
                 else:
                     try:
                         messages.setdefault(getattr(op.what, "netns", 0), []).append((op, self.encode(op)))
-                    except OSError as exc:  # its interface has gone
+                    except OSError as exc:  # its interface is removed
                         raise self.refusal(op, exc.errno or errno.ENODEV, "") from exc
             for _netns, there in sorted(messages.items()):
                 try:
                     plain = self.transact(there) and plain
-                except OSError as exc:  # its network namespace has gone
+                except OSError as exc:  # its network namespace is removed
                     raise self.refusal(there[0][0], exc.errno or errno.ENODEV, "") from exc
         return plain
 
@@ -83,7 +83,7 @@ class Kernel(Reader):
         if error in NOT_PERMITTED and not why:
             fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN. [permission_denied]"
         else:
-            fix = f"Try `{op}` on the host to see what is in its way. [kernel_rejected]"
+            fix = f"Try `{op}` on the host to find the conflict. [kernel_rejected]"
         return KernelRejected(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
 
     def _write_sysctl(self, op: Op) -> None:

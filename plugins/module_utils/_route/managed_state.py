@@ -48,10 +48,10 @@ def read_ports() -> dict[str, tuple[str, str]]:
     return ports_of(ROOT)
 
 
-def note(stood: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str, str]]) -> None:
+def note(original: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str, str]]) -> None:
     """Write down what stood on the rails before us, and the port of each rail; nothing leaves no file."""
     files = HostFiles(ROOT)
-    if stood != read_noted():
-        files.put(ORIGINAL_STATE, json.dumps(sorted(stood)) + "\n" if stood else None)
+    if original != read_noted():
+        files.put(ORIGINAL_STATE, json.dumps(sorted(original)) + "\n" if original else None)
     if ports != read_ports():
         files.put(PORTS, json.dumps(ports, sort_keys=True) + "\n" if ports else None)

@@ -291,7 +291,7 @@ def links_of(rail: RailOptions, host: RouteHost) -> list[Link]:
     return [link for link in (port_of(rail, host), link_of(rail, host) if rail.vlan else None) if link]
 
 
-def standing_on(port: Link, host: RouteHost, mtu: int) -> list[Link]:
+def stacked_on(port: Link, host: RouteHost, mtu: int) -> list[Link]:
     """Return the interfaces stacked on a port that would lose their MTU if the port had this one."""
     return [
         link

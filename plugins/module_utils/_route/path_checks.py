@@ -79,7 +79,7 @@ def checks_of(want: RouteOptions, targets: t.Sequence[PathTarget], state: PathSt
     ]
 
 
-def foreign_check(want: RouteOptions, host: RouteHost, routes: t.Iterable[Route]) -> Check:
+def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterable[Route]) -> Check:
     """Return a warning about routes into the RDMA prefixes by other interfaces than the rails'.
 
     No present node needs to have an address there: a node that joins later may get one.
@@ -172,7 +172,7 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         return
     flows: dict[Finding, set[str]] = {}
     for asked in answers:
-        if finding := _judged(asked, state):
+        if finding := _evaluate(asked, state):
             flows.setdefault(finding, set()).add(asked.flow)
     for finding, own in flows.items():
         side = ""
@@ -185,7 +185,7 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         yield finding._replace(cause=finding.cause + side)
 
 
-def _judged(asked: LookupResult, state: PathState) -> Finding | None:
+def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
     """Compare the kernel's answer with the plan."""
     target, route, plain = asked.target, asked.match, asked.plain
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}

@@ -93,7 +93,7 @@ def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:
     return marks
 
 
-def foreign_routes(kernel: PathLookup, want: RouteOptions) -> list[Route]:
+def existing_routes(kernel: PathLookup, want: RouteOptions) -> list[Route]:
     """Return the routes of the tables main and local into the RDMA prefixes that are not this collection's."""
     found = (*kernel.inside(want, paths.LOCAL_TABLE), *kernel.inside(want, MAIN_TABLE))
     return [route for route in found if route.protocol != PROTOCOL]

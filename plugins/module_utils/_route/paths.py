@@ -107,7 +107,7 @@ def targets_of(
             own = (rail.name, link.name if link else rail.asked, rail.table, rail.priority, item.family, item.address)
             known = set()
             for address, what, brief in others:
-                gateway = way(want, item, address) if (":" in address) == (item.family == 6) else None
+                gateway = planned_gateway(want, item, address) if (":" in address) == (item.family == 6) else None
                 if gateway is not None and address not in known:
                     known.add(address)
                     yield PathTarget(*own, address, what, gateway, brief)
@@ -151,7 +151,7 @@ def _first_in(dest: str, asked: t.Collection[str]) -> str:
     return "" if any(inside(address, dest) for address in asked) else str(network.network_address + 1)
 
 
-def way(want: RouteOptions, item: AddressOptions, address: str) -> str | None:
+def planned_gateway(want: RouteOptions, item: AddressOptions, address: str) -> str | None:
     """Return by which gateway the plan leads from a rail's address: empty is on link, None is not at all."""
     if inside(address, item.subnet):
         return ""

@@ -14,7 +14,7 @@ from . import tcp
 from .desired import inside
 from .icmp import EchoOutcome, EchoRun, EchoTarget
 from .options import host_plan_spec
-from .rail_isolation import CHECK, judge, sample
+from .rail_isolation import CHECK, isolation_checks, sample
 from .route_options import Neighbor, RouteOptions, neighbors_of, parse_want
 
 if t.TYPE_CHECKING:
@@ -224,7 +224,7 @@ def checks_of_rails(
         linked = [pair for pair in answered if (pair.rail, pair.family) not in routed]
         found = wire({(pair.interface, pair.address) for pair in linked})
         answered.update({pair: answered[pair] or (pair.interface, pair.address) in found for pair in linked})
-    crossed = judge(answered, alive, bool(meet), params["rails_reachable"] is not None)
+    crossed = isolation_checks(answered, alive, bool(meet), params["rails_reachable"] is not None)
     families = sorted({item.family for rail in want.rails for item in rail.addresses})
     return [*checks, *crossed, *own_echo(families, Sysfs())]
 

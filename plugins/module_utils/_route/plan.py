@@ -37,7 +37,7 @@ class RoutePlan:
     before: dict[str, list[str]]
     after: dict[str, list[str]]
     checks: tuple[Check, ...]
-    stood: frozenset[tuple[str, str]]
+    original: frozenset[tuple[str, str]]
     """The interface and address of what was planned, and stood there before us."""
     ports: dict[str, tuple[str, str]]
     """The interface and MAC address of each rail."""
@@ -88,11 +88,11 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
         sysctls={key: now.sysctls[key] for key in aim.sysctls},
     )
     checks = tuple(checks_of(want, host, aim, stale))
-    stood = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    stood |= {row for row in host.noted if row[0] in host.out_of_service}
+    original = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
+    original |= {row for row in host.noted if row[0] in host.out_of_service}
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
-    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, stood, ports, unknown)
+    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, original, ports, unknown)
 
 
 def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapshot) -> Snapshot:

@@ -136,12 +136,14 @@ def _mtu_problems(
             " fabric_mtu. [mtu_too_large]"
         )
         yield Problem("mtu", text, fix)
-    standing = model.standing_on(link, host, rail.mtu)
-    if standing and not want.adopt_ports & {rail.asked, link.name}:
-        names = shortened([f"{item.name} with {item.mtu}" for item in standing], MOST_NAMES)
-        lost = f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower what stands on it: {names}."
+    stacked = model.stacked_on(link, host, rail.mtu)
+    if stacked and not want.adopt_ports & {rail.asked, link.name}:
+        names = shortened([f"{item.name} with {item.mtu}" for item in stacked], MOST_NAMES)
+        lost = (
+            f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower interfaces stacked on it: {names}."
+        )
         fix = (
-            f"Declare {max(item.mtu for item in standing)} as fabric_mtu, take them away, or list {link.name} in"
+            f"Declare {max(item.mtu for item in stacked)} as fabric_mtu, take them away, or list {link.name} in"
             " rail_network_adopt_ports (policy_route: adopt_ports). [mtu_lowers_others]"
         )
         yield Problem("mtu", lost, fix)
@@ -205,17 +207,17 @@ def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership
         if rule.priority in priorities or rule.table in tables:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
-            gone = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
+            removed = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({priorities[0]}-{priorities[-1]}, {tables[0]}-{tables[-1]}).",
-                f"Make it with other numbers where it comes from; to remove it: `{gone}`. [rule_existing]",
+                f"Make it with other numbers where it comes from; to remove it: `{removed}`. [rule_existing]",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
                 "rules",
-                f"the rule `{rule}` stands where the exclusion rule belongs.",
+                f"the rule `{rule}` conflicts with the exclusion rule.",
                 "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`). [rule_exclusion]",
             )
     for route in sorted(host.snapshot.routes - mine.routes):
@@ -234,16 +236,16 @@ def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership
 def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find routes of others whose gateway or source no address of their interface would reach any more."""
     aim = wanted(want, host).addresses if want.present else frozenset()
-    gone = mine.addresses - aim if want.purge else frozenset()
-    kept = (host.addresses | host.snapshot.addresses) - gone | aim
+    removed = mine.addresses - aim if want.purge else frozenset()
+    kept = (host.addresses | host.snapshot.addresses) - removed | aim
 
     def reaches(addresses: t.Collection[model.Address], hop: model.Hop) -> bool:
         own = (f"{item.address}/{item.length}" for item in addresses if item.interface == hop.interface)
         return any(inside(hop.gateway, net) for net in own)
 
-    for route in sorted(host.snapshot.routes - mine.routes) if gone else ():
-        hops = [hop for hop in route.next_hops if hop.gateway and reaches(gone, hop) and not reaches(kept, hop)]
-        sources = {item.address for item in gone} - {item.address for item in kept}
+    for route in sorted(host.snapshot.routes - mine.routes) if removed else ():
+        hops = [hop for hop in route.next_hops if hop.gateway and reaches(removed, hop) and not reaches(kept, hop)]
+        sources = {item.address for item in removed} - {item.address for item in kept}
         if hops or route.source in sources:
             what = f"leads to {hops[0].gateway}" if hops else f"has the source {route.source}"
             text = (

@@ -43,7 +43,7 @@ def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> li
     return found
 
 
-def judge(
+def isolation_checks(
     answers: t.Mapping[EchoTarget, bool], alive: t.Collection[EchoTarget], meet: bool, declared: bool
 ) -> list[Check]:
     """Return one check per rail and family.

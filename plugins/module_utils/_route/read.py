@@ -21,7 +21,7 @@ from . import decode as rt
 from . import model
 from . import netlink as nl
 from .decode import FAMILIES, Decoder, decoded, kind_of, packed, pyroute2_problem
-from .devices import FOLLOWERS, other_namespaces, socket_in, standing, whose
+from .devices import FOLLOWERS, other_namespaces, socket_in, stacked_links, whose
 from .managed_state import read_noted, read_ports, read_retained
 from .netlink import Socket
 from .route_options import RouteOptions, named
@@ -75,7 +75,7 @@ class Reader(Decoder):
         sysctls = self._sysctls(want, coming)
         claimed = frozenset(want.claimed("table"))
         snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
-        above = standing(want, {text: links[name] for text, name in names.items()}, self._stacked)
+        above = stacked_links(want, {text: links[name] for text, name in names.items()}, self._stacked)
         host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
             tables=frozenset(tables),
@@ -106,7 +106,7 @@ class Reader(Decoder):
         snapshot, _addresses, _tables = self._snapshot(
             links, host.tables, host.claimed, host.planned, host.paths, sysctls
         )
-        return replace(snapshot, links={**links, **self._standing_again(above)})
+        return replace(snapshot, links={**links, **self._stacked_again(above)})
 
     def _snapshot(
         self,
@@ -136,11 +136,11 @@ class Reader(Decoder):
             self._sockets[netns] = socket_in(other_namespaces().get(netns, "")) if netns else Socket()
         return self._sockets[netns]
 
-    def _standing_again(self, above: list[model.Link]) -> dict[str, model.Link]:
+    def _stacked_again(self, above: list[model.Link]) -> dict[str, model.Link]:
         found = {}
         for link in above:
             message = packed("RTM_GETLINK", nl.NLM_F_ACK, {}, index=link.index)
-            # Whatever has gone meanwhile has nothing left to lose.
+            # A link that was removed meanwhile has no MTU to restore.
             with contextlib.suppress(OSError):
                 for answer in self._ask([message], link.netns)[0][1]:
                     now = self._link(answer)

@@ -59,7 +59,7 @@ def converge(
             if waiting:
                 confirm(waiting.token)
         if want.present and not check_mode:
-            note(plan.stood, plan.ports)
+            note(plan.original, plan.ports)
         if plan.changed and not check_mode:
             try:
                 change(kernel, plan.host, plan.target, lambda: armed(token))
@@ -95,7 +95,7 @@ def still_waiting(timer: RollbackTimer) -> RdmaError:
     )
 
 
-def keep(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
+def confirm_change(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Confirm a change, and look at the gateways if that is asked for: before it only where the answers decide."""
     required = params["gateways"] == "require"
     if not check_mode and not required:
@@ -132,7 +132,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
             token = undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}
         elif params["confirm"]:
-            made = keep(params, check_mode=check_mode)
+            made = confirm_change(params, check_mode=check_mode)
         else:
             want, kept, timeout = asked(params), read_management_network(Sysfs()), params["confirm_timeout"]
             report = check_mode and params["on_problem"] == "report"

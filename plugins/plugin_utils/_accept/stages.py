@@ -13,7 +13,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from ...module_utils._formatting import group_by
-from ...module_utils._probe.perftest import Failure, judge
+from ...module_utils._probe.perftest import Failure, threshold_failure
 from .bisect import Finding, Names, Narrow, Need, Run, RunRequest, ring
 
 LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
@@ -98,7 +98,7 @@ class AcceptEvaluator:
             return Failure("", outcome.get("cause") or "it gave no result", outcome.get("fix") or "")
         value = float(outcome["value"])
         if run.kind == LATENCY:
-            return judge(LATENCY, {"latency_us": value}, {"max_latency_us": settings.max_latency_us})
+            return threshold_failure(LATENCY, {"latency_us": value}, {"max_latency_us": settings.max_latency_us})
         alone = len(run.hosts) == 2
         # What a rail reaches with others at work it reaches alone: else narrowing would find each part fast enough.
         limit = max(settings.min_gbits_loaded, settings.min_gbits if alone and len(run.rails) == 1 else 0)
@@ -114,7 +114,7 @@ class AcceptEvaluator:
             fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
             return Failure("", cause, fix)
         expected = float(outcome.get("expected") or 0) if alone and run.kind == BANDWIDTH else 0.0
-        return judge(BANDWIDTH, {"gbits": value}, {"min_gbits": limit, "expected_gbits": expected})
+        return threshold_failure(BANDWIDTH, {"gbits": value}, {"min_gbits": limit, "expected_gbits": expected})
 
     def passes(self, run: Run) -> bool | None:
         """Return whether a run passes; None when it was not made."""

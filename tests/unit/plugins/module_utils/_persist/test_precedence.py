@@ -182,7 +182,8 @@ def judged(tmp_path, monkeypatch):
         host = PlayedHost(str(tmp_path), lambda argv, text: ProgramResult(0, json.dumps(links), ""))
         want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
         names = {item.name: item.interface for item in want.rails}
-        checks, _aside = precedence.judged(host, manager, want, names, persist.files_of(want, names, manager))
+        ours = persist.files_of(want, names, manager)
+        checks, _aside = precedence.precedence_checks(host, manager, want, names, ours)
         return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in checks}
 
     return judge
@@ -272,7 +273,7 @@ def by_netplan(tmp_path, monkeypatch):
         monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
         want, names = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
         files = persist.files_of(want, names, "netplan")
-        checks, _aside = precedence.judged(PersistHost(str(tmp_path)), "netplan", want, names, files)
+        checks, _aside = precedence.precedence_checks(PersistHost(str(tmp_path)), "netplan", want, names, files)
         return [check for check in checks if check["status"] == "deviation"]
 
     return told

@@ -13,7 +13,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_pla
     AddressQuery,
     AddressReply,
     arp_probe,
-    judge,
+    duplicate_checks,
     read_frame,
     solicitation,
 )
@@ -33,7 +33,7 @@ def judged(heard, *, six=False, gateway=True, **more):
     address, gate = ("fd00::2", "fd00::1") if six else ("192.0.2.2", "192.0.2.1")
     question = AddressQuery("rail1", "ens1np0", address, OWN, gate if gateway else "", **more)
     answers = [AddressReply(gate if at == "gate" else address, mac, override) for at, mac, override in heard]
-    (check,) = judge([question], {"rail1": answers}, {OWN, THIRD})
+    (check,) = duplicate_checks([question], {"rail1": answers}, {OWN, THIRD})
     return check
 
 

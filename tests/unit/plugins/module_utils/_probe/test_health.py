@@ -13,7 +13,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.counters import kind_of
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look, read_rail
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import judge
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import health_checks
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
 NOW = {
@@ -42,7 +42,7 @@ def changed(now=None, **counters):
 def judged(now, since="the same", *, boot="b1", last="b1", limits=None, speed=0):
     since = NOW if since == "the same" else since
     before = {"boot": last, "rails": {"rail1": since}} if since else None
-    checks = judge({"rail1": now}, boot, before, limits or {}, speed)
+    checks = health_checks({"rail1": now}, boot, before, limits or {}, speed)
     assert [check["id"] for check in checks] == [
         *GROWTH,
         "pcie_link",

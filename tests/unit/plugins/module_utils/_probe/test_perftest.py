@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import argv, explain, judge, parse
+from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest import (
+    argv,
+    explain,
+    parse,
+    threshold_failure,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import Port
 
 ROCE = Port("mlx5_0", 1, "ACTIVE", 0, gid_index=3)
@@ -134,9 +139,9 @@ def test_command_lines():
 
 
 def test_thresholds():
-    assert judge("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 0}) is None
-    assert judge("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 4}) is not None
-    assert judge("write_bw", {"gbits": 390.0}, {"min_gbits": 350}) is None
-    assert "350" in judge("write_bw", {"gbits": 90.0}, {"min_gbits": 350}).cause
-    assert "400" in judge("write_bw", {"gbits": 199.0}, {"min_gbits": 0, "expected_gbits": 400}).cause
-    assert judge("write_bw", {"gbits": 13.0}, {"min_gbits": 10, "expected_gbits": 200}) is None
+    assert threshold_failure("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 0}) is None
+    assert threshold_failure("read_lat", {"latency_us": 5.0, "latency_max_us": 9.0}, {"max_latency_us": 4}) is not None
+    assert threshold_failure("write_bw", {"gbits": 390.0}, {"min_gbits": 350}) is None
+    assert "350" in threshold_failure("write_bw", {"gbits": 90.0}, {"min_gbits": 350}).cause
+    assert "400" in threshold_failure("write_bw", {"gbits": 199.0}, {"min_gbits": 0, "expected_gbits": 400}).cause
+    assert threshold_failure("write_bw", {"gbits": 13.0}, {"min_gbits": 10, "expected_gbits": 200}) is None

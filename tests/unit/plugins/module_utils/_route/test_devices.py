@@ -14,7 +14,7 @@ import pytest
 rt = pytest.importorskip("ansible_collections.railops.rdma.plugins.module_utils._route.decode")
 
 from ansible_collections.railops.rdma.plugins.module_utils._route import read
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot, standing_on
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot, stacked_on
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 WANT = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]})
@@ -48,7 +48,7 @@ def host(monkeypatch):
     def made(*messages):
         monkeypatch.setattr(read, "other_namespaces", dict)
         monkeypatch.setattr(read.Reader, "_dump", lambda *_question: messages)
-        above = read.standing(WANT, {"ens1np0": PORT}, read.Reader()._stacked)
+        above = read.stacked_links(WANT, {"ens1np0": PORT}, read.Reader()._stacked)
         return RouteHost(Snapshot({"ens1np0": PORT, **above}, frozenset(), frozenset(), frozenset(), {}))
 
     return made
@@ -60,9 +60,9 @@ def test_macsec_and_what_stands_on_it_lose_their_mtu_with_the_port(host):
         message("vlan", 5, 6, "vlan7", 8968),
         message("dummy", 2, 7, "d0", 9000),
     )
-    assert {link.name: link.head for link in standing_on(PORT, found, 4200)} == {"macsec0": 32, "vlan7": 32}
+    assert {link.name: link.head for link in stacked_on(PORT, found, 4200)} == {"macsec0": 32, "vlan7": 32}
 
 
 def test_what_fits_beside_macsec_s_header_stays(host):
-    assert standing_on(PORT, host(message("macsec", 2, 5, "macsec0", 4168)), 4200) == []
-    assert [link.mtu for link in standing_on(PORT, host(message("macsec", 2, 5, "macsec0", 4169)), 4200)] == [4169]
+    assert stacked_on(PORT, host(message("macsec", 2, 5, "macsec0", 4168)), 4200) == []
+    assert [link.mtu for link in stacked_on(PORT, host(message("macsec", 2, 5, "macsec0", 4169)), 4200)] == [4169]

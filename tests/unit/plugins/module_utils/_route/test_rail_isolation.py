@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoTarget
-from ansible_collections.railops.rdma.plugins.module_utils._route.rail_isolation import CHECK, judge, sample
+from ansible_collections.railops.rdma.plugins.module_utils._route.rail_isolation import CHECK, isolation_checks, sample
 
 
 def pair(rail, other, family):
@@ -58,7 +58,7 @@ def test_a_fleet_asks_every_pair_and_another_seed_asks_others():
     ],
 )
 def test_what_answers_say(answers, alive, meet, declared, status, words):
-    (check,) = judge(answers, alive, meet, declared)
+    (check,) = isolation_checks(answers, alive, meet, declared)
     assert (check["status"], check["rail"], check.get("family")) == (status, "a", 4)
     assert words in check["cause"]
     assert bool(check["fix"]) == (status in ("deviation", "warning"))
