@@ -36,7 +36,7 @@ FIELDS = {
     "interface": ("interface", "port", "master"),
     "number": ("before", "limit", "priority", "length", "need_mtu"),
     "path": ("IFUPDOWN", "copy", "folder", "ours", "path", "source"),
-    "command": ("command", "gone", "op", "route"),
+    "command": ("command", "op", "route"),
     "commands": ("commands",),
     "settings": ("settings",),
 }

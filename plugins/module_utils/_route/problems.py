@@ -207,12 +207,12 @@ def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership
         if rule.priority in priorities or rule.table in tables:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
-            removed = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
+            command = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
             yield Problem(
                 "rules",
                 f"the rule `{rule}` is not ours but uses a priority or a table of ours"
                 f" ({priorities[0]}-{priorities[-1]}, {tables[0]}-{tables[-1]}).",
-                f"Make it with other numbers where it comes from; to remove it: `{removed}`. [rule_existing]",
+                f"Make it with other numbers where it comes from; to remove it: `{command}`. [rule_existing]",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(

@@ -155,7 +155,7 @@ DATAGRAM = {"kind": "infiniband", "mode": "datagram"}
 ELSEWHERE = (("192.0.2.0/24", Route(4, 254, "192.0.2.0/24", 0, "eth0", "203.0.113.1")),)
 EXCLUDES = Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)
 METRIC = "metric 105 on ens1np0: 101 to 108 are ours"
-BELONGS, UNIT = "where the exclusion rule belongs", "rdma-routing.service"
+BELONGS, UNIT = "conflicts with the exclusion rule", "rdma-routing.service"
 
 
 def by(table, interface, metric):
