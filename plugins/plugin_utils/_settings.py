@@ -166,7 +166,7 @@ def group_problem(groups: Groups, group: str, sources: object) -> Problem | None
     if not groups.get("all"):
         read = ", ".join(sources) if isinstance(sources, (list, tuple)) else ""
         problem = f"No inventory was read: {read or 'none is named'} has no hosts (working directory {os.getcwd()})."
-        fix = "Run the playbook in the folder with ansible.cfg, or give the inventory with -i. [inventory_empty]"
+        fix = "Set inventory in ansible.cfg and run the playbook in that folder, or pass -i. [inventory_empty]"
         return Problem("inventory", problem, fix)
     there = [f"{name} ({len(hosts)})" for name, hosts in sorted(groups.items()) if hosts and name != "all"]
     problem = f"Group {group!r} has no hosts. Groups with hosts: {shortened(there, 10) or 'none'}."

@@ -90,7 +90,7 @@ class Administrator:
         self.folder = folder
         self.done: dict[str, str] = {}
         self.run("cp -r $CHECKOUT/inventory . && git init -q . && ln -s $CHECKOUT/tests tests")
-        self.run("sed 's#^.defaults.#&\\ninventory = inventory/exclusive#' inventory/ansible.cfg > ansible.cfg")
+        self.run("sed 's#^inventory = .*#inventory = inventory/exclusive#' inventory/ansible.cfg > ansible.cfg")
         ssh = folder / "silent-ssh"
         ssh.write_text(SILENT_SSH, encoding="utf-8")
         ssh.chmod(0o755)

@@ -32,3 +32,5 @@ def test_every_setting_of_the_example_counts_where_it_is_copied_to(tmp_path):
     }.items():
         assert f"{name}{of}{value}" in found
     assert f"{of}yaml" in found
+    assert f"DEFAULT_HOST_LIST{of}['{tmp_path}/hosts']" in found
+    assert [path for path in EXAMPLE.parent.iterdir() if path.is_dir() and not (path / "hosts").is_file()] == []
