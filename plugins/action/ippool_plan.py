@@ -11,7 +11,7 @@ import typing as t
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 
 from ..module_utils._errors import InputError, Problem, RdmaError
-from ..plugin_utils._arguments import kept
+from ..plugin_utils._arguments import without_omitted
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._plan.check import still_templates, unknown_variables
@@ -104,7 +104,7 @@ class ActionModule(FabricAction):
         problems: list[Problem] = []
         for key in [key for key in DEFAULTS if key not in raw and f"fabric_{key}" in variables]:
             try:
-                value = kept(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
+                value = without_omitted(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
                 problems.append(broken(f"fabric_{key}", exc))
             except AnsibleError:

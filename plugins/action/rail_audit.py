@@ -14,12 +14,12 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
-from ..module_utils._check import NOT_LOOKED_AT
+from ..module_utils._check import NOT_CHECKED
 from ..module_utils._cluster.node_identity import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
 from ..module_utils._validation import line
-from ..plugin_utils._arguments import kept
+from ..plugin_utils._arguments import without_omitted
 from ..plugin_utils._host_plan import (
     drawn_addresses,
     leaves_of,
@@ -103,7 +103,7 @@ class ActionModule(ModuleAction):
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
-        self._node, settings = {}, kept(args.pop("settings", None) or {}, None)
+        self._node, settings = {}, without_omitted(args.pop("settings", None) or {}, None)
         self._settings: dict[str, dict[str, t.Any]] = settings
         self._host: str = task_vars["inventory_hostname"]
         group = task_vars.get("fabric_group")
@@ -145,6 +145,6 @@ class ActionModule(ModuleAction):
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         where = {"plan_dir": plan_dir, "verify_dir": verify_dir}
-        made = write_result(where, self._host, {"checks": None, **result}, error, left_out, NOT_LOOKED_AT)
+        made = write_result(where, self._host, {"checks": None, **result}, error, left_out, NOT_CHECKED)
         del made["checks"]
         return made | {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}

@@ -78,7 +78,7 @@ class ActionModule(FabricAction):
                 due = due_of(result)
             except InvalidData as exc:
                 status, due = "error", (f"its answer is refused: {exc}",)
-            stands[host] = upgrade.UpgradeStand(str(entry["zone"]), entry["slot"], due, status, host in left)
+            stands[host] = upgrade.HostUpgrade(str(entry["zone"]), entry["slot"], due, status, host in left)
         order = upgrade.turns(stands, by_zone=args["by_zone"])
         return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
 

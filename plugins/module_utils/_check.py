@@ -18,7 +18,7 @@ STRANGE = "strange_addresses"
 """A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # The observed value of a check that a setting switched off.
-NOT_LOOKED_AT = "not looked at"
+NOT_CHECKED = "not checked"
 
 
 class Check(t.TypedDict, total=False):

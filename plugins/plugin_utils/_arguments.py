@@ -54,10 +54,10 @@ def has_color() -> bool:
     return bool(color.ANSIBLE_COLOR)
 
 
-def kept(value: t.Any, omitted: t.Any) -> t.Any:
+def without_omitted(value: t.Any, omitted: t.Any) -> t.Any:
     """Return a value without its omitted items, which are placeholder strings before ansible-core 2.19."""
     if isinstance(value, dict):
-        return {key: kept(item, omitted) for key, item in value.items() if item != omitted}
+        return {key: without_omitted(item, omitted) for key, item in value.items() if item != omitted}
     if isinstance(value, list):
-        return [kept(item, omitted) for item in value if item != omitted]
+        return [without_omitted(item, omitted) for item in value if item != omitted]
     return None if value == omitted else value

@@ -97,8 +97,8 @@ class ModuleAction(FabricAction):
                 self._task.environment = before
         if self._task.check_mode and not result.get("failed"):
             before = f"{task_vars.get('inventory_hostname')}: as the host is now, the run would stop at this"
-            told = [f"{before}: {row['problem']} {row['fix']}" for row in result.get("problems", ())]
-            result["warnings"] = [*result.get("warnings", ()), *told]
+            lines = [f"{before}: {row['problem']} {row['fix']}" for row in result.get("problems", ())]
+            result["warnings"] = [*result.get("warnings", ()), *lines]
         return result
 
     def _send(self) -> str:

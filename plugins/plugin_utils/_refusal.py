@@ -54,13 +54,13 @@ def refuse(task: t.Any, message: str, result: dict[str, t.Any] | None = None) ->
     :raises Refusal: always; with the complete message where the play handles the failure, or where it is one line.
     """
     first, _newline, more = message.partition("\n")
-    if not more or judged(task):
+    if not more or is_handled(task):
         raise Refusal(message, result)
     show(f"\n{message}", error=True)
     raise Refusal(f"{first.rstrip(':')}, as listed above.", result)
 
 
-def judged(task: t.Any) -> bool:
+def is_handled(task: t.Any) -> bool:
     """Whether something looks at the task's failure: itself, or a rescue."""
     if task.failed_when or task.until or task.retries or task.ignore_errors:
         return True

@@ -70,7 +70,7 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
     wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
     assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbor_mtu")}
     checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=3, full_size=False)
-    assert {check["id"] for check in checks if check["observed"] == "not looked at"} == {
+    assert {check["id"] for check in checks if check["observed"] == "not checked"} == {
         "ping_gateway_mtu",
         "ping_neighbor_mtu",
         "rail_isolation",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._check import NOT_LOOKED_AT, Check, deviation, ok, skipped, warning
+from .._check import NOT_CHECKED, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
 from . import tcp
 from .desired import inside
@@ -151,9 +151,9 @@ def not_sent(want: RouteOptions, params: t.Mapping[str, t.Any], targets: t.Seque
         for target in targets
         if not target.size and (f"{target.check}_mtu", target.rail) not in full
     }
-    off = [skipped(name, reason, observed=NOT_LOOKED_AT, rail=rail) for (name, rail), reason in sorted(lacking.items())]
+    off = [skipped(name, reason, observed=NOT_CHECKED, rail=rail) for (name, rail), reason in sorted(lacking.items())]
     if not params["cross_rail_pairs"] and want.network != "infiniband":
-        off.append(skipped(CHECK, "no other rail is asked (verify_cross_rail_pairs)", observed=NOT_LOOKED_AT))
+        off.append(skipped(CHECK, "no other rail is asked (verify_cross_rail_pairs)", observed=NOT_CHECKED))
     return off
 
 

@@ -13,7 +13,7 @@ from ...module_utils._check import Check, compared, deviation, ok, skipped
 from ...module_utils._formatting import group_by, shortened
 from ...module_utils._probe.perftest import TOOLS
 from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
-from .results import READERS, judge
+from .results import READERS, failure_of
 from .stages import LATENCY, PERFTEST, STAGES, AcceptEvaluator, AcceptFleet, AcceptReport, Outcome, StepGroup
 
 PREFIX = "accept_"
@@ -69,7 +69,7 @@ def _measured(
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
         measured = READERS[kind](test.get("output") or "")
-        failure = judge(measured, test.get("code"), gpu_memory=gpu_memory)
+        failure = failure_of(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
         # The output is not kept: the cause includes the line that shows it.
@@ -100,9 +100,9 @@ def names(hosts: Names) -> str:
     return shortened(hosts, _SHOWN)
 
 
-def described(finding: Finding, judged: AcceptEvaluator) -> tuple[str, str, str]:
+def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, str]:
     """Return what a finding is about, its cause and its fix."""
-    failure = judged.why(finding.run)
+    failure = evaluator.why(finding.run)
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
     rails = ", ".join(finding.rails)
     where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
@@ -125,7 +125,7 @@ def others(findings: t.Iterable[Finding]) -> list[Finding]:
 
 
 def host_checks(
-    fleet: AcceptFleet, report: AcceptReport, judged: AcceptEvaluator, results: t.Mapping[str, Outcome]
+    fleet: AcceptFleet, report: AcceptReport, evaluator: AcceptEvaluator, results: t.Mapping[str, Outcome]
 ) -> dict[str, list[Check]]:
     """Return the checks of each host."""
     made: dict[str, list[Check]] = {host: [] for host in fleet.places}
@@ -147,7 +147,7 @@ def host_checks(
                 made[host].append(skipped(name, f"out of service: {', '.join(fleet.out[host])}"))
             for host, runs in by_host.items():
                 accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
-                made[host] += _stage_checks(name, planned, runs, accused, judged, results)
+                made[host] += _stage_checks(name, planned, runs, accused, evaluator, results)
     return made
 
 
@@ -156,7 +156,7 @@ def _stage_checks(
     planned: str,
     runs: t.Sequence[Run],
     accused: t.Sequence[Finding],
-    judged: AcceptEvaluator,
+    evaluator: AcceptEvaluator,
     results: t.Mapping[str, Outcome],
 ) -> t.Iterator[Check]:
     """Yield the checks of a host in one stage.
@@ -166,22 +166,22 @@ def _stage_checks(
     :param accused: what is the host's own fault.
     """
     for finding in accused:
-        _where, cause, fix = described(finding, judged)
+        _where, cause, fix = described(finding, evaluator)
         rail = finding.rails[0] if len(finding.rails) == 1 else None
         shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
         yield deviation(name, planned, shown, cause, fix, rail=rail)
     if accused:
         return
-    if all(judged.passes(run) for run in runs):
+    if all(evaluator.passes(run) for run in runs):
         worst = (max if runs[0].kind == LATENCY else min)(runs, key=lambda run: float(results[run.key]["value"]))
         yield ok(name, planned, f"{_shown(worst, results[worst.key]['value'])} at worst, in {len(runs)} runs")
     else:
         yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
 
 
-def fabric_checks(report: AcceptReport, judged: AcceptEvaluator) -> t.Iterator[Check]:
+def fabric_checks(report: AcceptReport, evaluator: AcceptEvaluator) -> t.Iterator[Check]:
     """Yield the checks of failures without a single faulty host."""
     for finding in others(report.findings):
-        where, cause, fix = described(finding, judged)
+        where, cause, fix = described(finding, evaluator)
         planned = STAGES[str(report.failed)]
         yield deviation(f"{PREFIX}{report.failed}", planned, where, cause, fix, object=where)

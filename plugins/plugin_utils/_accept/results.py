@@ -85,7 +85,7 @@ class CollectiveResult:
 
     :param by_size: bus bandwidth in GB/s (10**9 bytes per second) by message size in bytes, the median of out-of-place
         and in-place.
-    :param gbytes: that of the largest size, what a run is judged by; None when there was none.
+    :param gbytes: that of the largest size, what a run is compared by; None when there was none.
     :param wrong: wrong values; None when they were not checked.
     :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was named.
     :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing is known.
@@ -201,8 +201,8 @@ def netpipe(text: str) -> CollectiveResult:
 READERS: dict[str, t.Callable[[str], CollectiveResult]] = {"all_reduce": nccl, "alltoall": nccl, "netpipe": netpipe}
 
 
-def judge(found: CollectiveResult, code: int | None, *, gpu_memory: bool = False) -> Failure | None:
-    """Return why a run does not pass; None when it does. How much it must reach is judged by its stage.
+def failure_of(found: CollectiveResult, code: int | None, *, gpu_memory: bool = False) -> Failure | None:
+    """Return why a run does not pass; None when it does. Its stage has the limit.
 
     :param code: the exit code; None when its time was up.
     :param gpu_memory: whether the network must read GPU memory itself.

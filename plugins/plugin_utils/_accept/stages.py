@@ -144,8 +144,8 @@ def walk(
     fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, Outcome]
 ) -> tuple[AcceptReport, AcceptEvaluator]:
     """Go through the stages as far as results are there."""
-    report, judged = AcceptReport(), AcceptEvaluator(settings, results)
-    ask = RunRequest(judged.passes)
+    report, evaluator = AcceptReport(), AcceptEvaluator(settings, results)
+    ask = RunRequest(evaluator.passes)
     for stage in STAGES:
         if stage not in settings.stages:
             report.skipped[stage] = "it was not asked for (accept_stages)"
@@ -157,24 +157,24 @@ def walk(
         elif stage == "hosts":
             if fleet.trouble:
                 report.failed = stage
-                return report, judged
+                return report, evaluator
         else:
             try:
-                report.findings = _stage(runs, fleet, ask, judged)
+                report.findings = _stage(runs, fleet, ask, evaluator)
             except Need as need:
                 report.waiting, report.runs = stage, need.runs
-                return report, judged
+                return report, evaluator
             if report.findings:
                 report.failed = stage
-                return report, judged
-    return report, judged
+                return report, evaluator
+    return report, evaluator
 
 
-def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, judged: AcceptEvaluator) -> list[Finding]:
+def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: AcceptEvaluator) -> list[Finding]:
     for shape in dict.fromkeys((run.kind, len(run.rails)) for run in runs):
         same = [run for run in runs if (run.kind, len(run.rails)) == shape]
         if all(len(run.hosts) == 2 for run in same):
-            judged.learn(same)
+            evaluator.learn(same)
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):

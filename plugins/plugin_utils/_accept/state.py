@@ -114,11 +114,11 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
     if have.get("step") != number:
         have = {"step": number, "error": ""}
     try:
-        told = validate(result.get("tests") or [], [_TEST], "tests")
+        rows = validate(result.get("tests") or [], [_TEST], "tests")
         # Its output is read line by line, as it is.
         tests = [
             {**dict.fromkeys(_TEST), **sanitize({**test, "output": None}), "output": cut(test.get("output"))}
-            for test in told
+            for test in rows
         ]
     except InvalidData as exc:
         result, tests = {"failed": True, "msg": f"its answer is refused: {exc}"}, []

@@ -145,20 +145,20 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     :param names: names for the rails, from the first on.
     """
     findings: list[HostFinding] = []
-    told: dict[str, t.Mapping[str, t.Any]] = {}
+    valid: dict[str, t.Mapping[str, t.Any]] = {}
     for host in sorted(infos, key=natural):
         try:
             if info := infos[host]:
-                told[host] = validate(sanitize(info), INFO, "info")
+                valid[host] = validate(sanitize(info), INFO, "info")
             else:
                 fix = "Make it reachable and run discover again."
                 findings.append(HostFinding(host, None, "no answer", "It did not answer.", fix))
         except InvalidData as exc:
             fix = "Look at the host: what answers there is not this collection's module."
             findings.append(HostFinding(host, None, "nonsense", f"Its answer is refused: {exc}.", fix))
-    hosts = list(told)
+    hosts = list(valid)
     known = {name.lower().split(".")[0] for name in infos}
-    ports = {host: candidates(told[host], known) for host in hosts}
+    ports = {host: candidates(valid[host], known) for host in hosts}
     have = {host: nics for host, (nics, _others) in ports.items()}
     count = _most(len(nics) for nics in have.values()) or 0
     profile = _profile(have, count)
@@ -179,7 +179,7 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
             "Nothing: it is no rail, and nothing of this collection touches it.",
         )
         for host in hosts
-        for device in told[host]["devices"]
+        for device in valid[host]["devices"]
         if device.get("serves")
     ]
     return Proposal(

@@ -218,7 +218,7 @@ class Fabric:
     metric_base: int = DEFAULTS["metric_base"]
     ipam: str = DEFAULTS["ipam"]
     """A name of `backends.BACKENDS`."""
-    foreign: tuple[Prefix, ...] = ()
+    existing: tuple[Prefix, ...] = ()
     policy: str = DEFAULTS["policy"]
     """`prefixes` or `default_route`."""
     mtu: int = 4200

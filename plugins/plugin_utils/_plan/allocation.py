@@ -109,15 +109,15 @@ class _Allocator:
             for name in self.order
             if name not in retired
         ]
-        gone = tuple(Retired(name, *self.slots[name]) for name in sorted(retired, key=natural) if name in self.slots)
+        left = tuple(Retired(name, *self.slots[name]) for name in sorted(retired, key=natural) if name in self.slots)
         changes = {
             "added": [node.name for node in nodes if node.name not in self.locked],
-            "retired": [one.name for one in gone if not self.locked[one.name].retired],
+            "retired": [one.name for one in left if not self.locked[one.name].retired],
             "released": sorted((name for name in self.options.release if name in self.locked), key=natural),
             "renamed": self.renamed,
             "moved": moved,
         }
-        return Allocation(tuple(nodes), gone, changes, tuple(self.warnings))
+        return Allocation(tuple(nodes), left, changes, tuple(self.warnings))
 
     def _refuse_moves(self, count: int, moved: list[str]) -> None:
         """Refuse a change of the fabric that moves nodes, with what changed and how far it may go."""
@@ -171,13 +171,13 @@ class _Allocator:
 
     def _vanished(self, retired: set[str]) -> None:
         known = retired | set(self.candidates) | set(self.options.release) | set(dict(self.options.rename))
-        if gone := sorted((name for name in self.locked if name not in known), key=natural):
+        if missing := sorted((name for name in self.locked if name not in known), key=natural):
             new = [name for name in self.order if name not in self.locked]
-            pairs = zip(gone, new, strict=True) if len(gone) == len(new) <= SHOWN else [("old", "new")]
+            pairs = zip(missing, new, strict=True) if len(missing) == len(new) <= SHOWN else [("old", "new")]
             names = ", ".join(f"{old}: {name}" for old, name in pairs)
             self.check.add(
                 "fabric_group",
-                f"{len(gone)} node(s) of the plan are no longer in the inventory: {shortened(gone, 50)}.",
+                f"{len(missing)} node(s) of the plan are no longer in the inventory: {shortened(missing, 50)}.",
                 "Put them back, or list them in fabric_retire to keep their slots empty. If they have new names, set "
                 f"fabric_rename: {{{names}}}. [nodes_missing]",
             )
@@ -193,7 +193,7 @@ class _Allocator:
                     zone = self.moves.same_zone(entry)
                 if zone < 0:
                     fix = f"Name {name} in fabric_release, or bring the zone back. [zone_missing]"
-                    problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is gone."
+                    problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is not in the inventory."
                     self.check.add("fabric_zones", problem, fix)
                     continue
             else:

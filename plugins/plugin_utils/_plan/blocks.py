@@ -133,10 +133,10 @@ def _holes(fabric: Fabric, subnet: Prefix) -> list[Range]:
 
 def _ends(fabric: Fabric, window: int) -> list[Range]:
     """Return the offsets that fabric_reserved_per_subnet reserves at both ends of a subnet."""
-    kept = fabric.reserved_per_subnet or {"first": 0, "last": 0}
+    reserved = fabric.reserved_per_subnet or {"first": 0, "last": 0}
     # Both addresses of a link are usable.
     low, high = (0, 1) if window == 2 else (1, window - 2)
-    spans = ((low, low + kept["first"] - 1), (max(0, high - kept["last"] + 1), high))
+    spans = ((low, low + reserved["first"] - 1), (max(0, high - reserved["last"] + 1), high))
     return [*intervals.merge(span for span in spans if span[0] <= span[1])]
 
 

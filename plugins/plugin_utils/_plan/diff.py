@@ -145,7 +145,7 @@ def diff_of(
     new += [f"{_count(len(come), 'new file')}: {shortened(come, 4)}"] if come else []
     texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
     before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
-    texts.insert(0, ("the plan that stands", "the new plan", before_text, after_text))
+    texts.insert(0, ("the present plan", "the new plan", before_text, after_text))
     return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
 
 

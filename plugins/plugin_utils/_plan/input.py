@@ -23,7 +23,7 @@ from .._fabric.options import DEFAULTS, INJECT_KEYS, NODE_PREFIX, OPTIONS, RAIL_
 from . import space
 from .check import LABEL_VALUE, SUBDOMAIN, Checker, shown
 from .input_rails import read_group, read_optional, read_rails, read_zones
-from .space import Foreign
+from .space import Existing
 
 PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}
@@ -55,11 +55,11 @@ class Options:
     accept_lock: bool = False
 
 
-def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -> Fabric:
+def read_fabric(raw: t.Mapping[str, t.Any], existing: t.Sequence[Existing] = ()) -> Fabric:
     """Validate the parameters of a fabric.
 
     :param raw: the fabric_* values by their names without the prefix; missing and None mean the default.
-    :param foreign: the contents of the files that fabric_existing_plans names.
+    :param existing: the contents of the files that fabric_existing_plans names.
     :raises InputError: with every problem found.
     """
     check = Checker()
@@ -68,7 +68,7 @@ def read_fabric(raw: t.Mapping[str, t.Any], foreign: t.Sequence[Foreign] = ()) -
     if not check.problems:
         space.check_space(check, fabric)
     if not check.problems:
-        space.check_overlaps(check, fabric, foreign)
+        space.check_overlaps(check, fabric, existing)
     check.raise_any()
     return fabric
 
@@ -134,7 +134,7 @@ def fabric_of(check: Checker, raw: t.Mapping[str, t.Any]) -> Fabric:
         reserved=_reserved(check, given["reserved"]),
         reserved_per_subnet=_ends(check, given["reserved_per_subnet"]),
         **values,
-        foreign=_foreign(check, given["existing_networks"]),
+        existing=_existing(check, given["existing_networks"]),
         mtu=check.integer("fabric_mtu", usual if given["mtu"] is None else given["mtu"], low, high, default=usual),
         neighbor_tables=given["neighbor_tables"] is True,
         namespace=check.text("fabric_namespace", given["namespace"], LABEL, "a DNS-1123 label"),
@@ -308,7 +308,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     place = "fabric_lossless"
     given = check.mapping(place, value, OPTIONS["lossless"]["suboptions"], "{priority: 3, dscp: 26, cnp: 48}")
     if network == "infiniband":
-        check.add(place, "It is set on InfiniBand, which loses nothing by itself.", "Take it out. [lossless_on_ib]")
+        check.add(place, "It is set on InfiniBand, which is lossless.", "Take it out. [lossless_on_ib]")
     for key in ("priority", "dscp"):
         if isinstance(value, dict) and key not in given:
             check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE. [lossless_missing]")
@@ -330,7 +330,7 @@ def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]
     return tuple(merged)
 
 
-def _foreign(check: Checker, value: object) -> tuple[Prefix, ...]:
+def _existing(check: Checker, value: object) -> tuple[Prefix, ...]:
     found = [
         check.prefix(f"fabric_existing_networks[{index}]", item, rail=False)
         for index, item in enumerate(check.listing("fabric_existing_networks", value, "networks"))

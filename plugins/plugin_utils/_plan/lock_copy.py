@@ -106,9 +106,9 @@ class LockCopy:
             return []
         found = []
         known = {*lock.nodes, *released}
-        if gone := sorted((name for name in copied.nodes if name not in known), key=natural):
-            text = f"The cluster was brought to a plan with {len(gone)} node(s) that this one does not know: "
-            text += f"{shortened(gone, SHOWN)}."
+        if missing := sorted((name for name in copied.nodes if name not in known), key=natural):
+            text = f"The cluster was brought to a plan with {len(missing)} node(s) that this one does not know: "
+            text += f"{shortened(missing, SHOWN)}."
             fix = (
                 "Your checkout is older than the cluster: update it, or plan with -e fabric_plan_from_cluster=true. "
                 "Of nodes that were released or renamed, keep the names in fabric_release or fabric_rename until the "

@@ -28,7 +28,7 @@ from .lock import entries_of, freeze, parse_lock, write_lock
 from .lock_copy import LockCopy
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
-from .space import Foreign
+from .space import Existing
 from .store import PlanStore, read_text
 from .switch import render_switch
 from .workload import render_workload
@@ -148,18 +148,18 @@ def _read(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Fabric, Options, t
             return None
 
     options = attempt(lambda: read_options(raw))
-    foreign = attempt(lambda: read_foreign(raw.get("existing_plans"))) or ()
-    fabric = attempt(lambda: read_fabric(raw, foreign))
+    existing = attempt(lambda: read_existing(raw.get("existing_plans"))) or ()
+    fabric = attempt(lambda: read_fabric(raw, existing))
     candidates = attempt(lambda: read_nodes(fabric, nodes, raw.get("out_of_service"))) if fabric is not None else None
     if problems or fabric is None or options is None or candidates is None:
         raise InputError(problems)
     return fabric, options, candidates
 
 
-def read_foreign(paths: object) -> tuple[Foreign, ...]:
+def read_existing(paths: object) -> tuple[Existing, ...]:
     """Read the plans of other clusters."""
     check = Checker()
-    found: list[Foreign] = []
+    found: list[Existing] = []
     for index, path in enumerate(check.listing("fabric_existing_plans", paths, "paths of plan.json files")):
         place = f"fabric_existing_plans[{index}]"
         fix = (

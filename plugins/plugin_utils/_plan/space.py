@@ -18,7 +18,7 @@ MAX_SUBNET_POOLS = 256
 """More pools than this in one subnet are a mistake: 1,048,576 pod addresses."""
 
 
-Foreign = tuple[str, str, Prefix]
+Existing = tuple[str, str, Prefix]
 """An existing network: its place in the input, the plan that has it, and the network."""
 
 
@@ -218,12 +218,12 @@ def _check_policy(check: Checker, fabric: Fabric) -> None:
             )
 
 
-def check_overlaps(check: Checker, fabric: Fabric, foreign: t.Iterable[Foreign]) -> None:
+def check_overlaps(check: Checker, fabric: Fabric, existing: t.Iterable[Existing]) -> None:
     """Reject networks that overlap each other, an existing network or another cluster's plan."""
     blocks = arithmetic.build_blocks(fabric)
     _check_own(check, fabric, blocks)
-    others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.foreign)]
-    for place, label, prefix in (*others, *foreign):
+    others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.existing)]
+    for place, label, prefix in (*others, *existing):
         hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
         if hit is not None:
             what = f"{prefix} of {label}" if label else f"{prefix}"

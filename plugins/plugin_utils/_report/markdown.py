@@ -14,7 +14,7 @@ from .html import render_html
 from .table import md, md_table
 
 MARKDOWN_NODES = 256
-"""Above this many nodes the Markdown lists none: they stand in report.html and in hosts/."""
+"""Above this many nodes the Markdown lists none: they are in report.html and in hosts/."""
 
 
 def _md_nodes(report: PlanReport) -> list[str]:

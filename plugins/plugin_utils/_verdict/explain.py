@@ -11,7 +11,7 @@ import typing as t
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ...module_utils._check import DEVIATION, NOT_LOOKED_AT, SKIPPED, WARNING
+from ...module_utils._check import DEVIATION, NOT_CHECKED, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Coverage, Skipped, Verdict
 from .._report.equal import SECTIONS
 from .cards import Leaves, cards_of
@@ -76,7 +76,7 @@ def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostP
 def coverage_of(verdict: Verdict) -> Coverage:
     """Return how many checks were planned and run."""
     counts = counted(verdict)
-    by_option = sum(check["observed"] == NOT_LOOKED_AT for _host, check in deviations(verdict, SKIPPED))
+    by_option = sum(check["observed"] == NOT_CHECKED for _host, check in deviations(verdict, SKIPPED))
     planned, left = sum(counts.values()), counts[SKIPPED]
     return {"planned": planned, "run": planned - left, "by_option": by_option, "skipped": left - by_option}
 

@@ -44,18 +44,18 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
         display.display(text.picture(verdict, _name(args), color=has_color(), report=path))
-    told = fix = ""
+    problem = fix = ""
     if not verdict["hosts"]:
-        told = f"No host of this play is in the plan {args['plan_dir']!r}."
+        problem = f"No host of this play is in the plan {args['plan_dir']!r}."
         fix = "Look at the inventory group (fabric_group), at --limit, and run the playbook plan."
     if verdict["status"] in ("deviation", "error"):
         causes = [] if args["show"] else [card["sentence"] for card in verdict["causes"]]
-        told = " ".join([result["summary"], *causes[:_CAUSES]])
+        problem = " ".join([result["summary"], *causes[:_CAUSES]])
         fix = f"Read {path}: each cause has its command or its fix."
-    if not told:
+    if not problem:
         return result
     failed = [name for name, entry in verdict["hosts"].items() if entry["status"] in FAILED]
-    result |= {"failure": f"{told} {fix}", "failed_on": ["localhost", *failed]}
+    result |= {"failure": f"{problem} {fix}", "failed_on": ["localhost", *failed]}
     return result | {"failed": True, "msg": result["failure"], "fix": fix} if args["fail"] else result
 
 

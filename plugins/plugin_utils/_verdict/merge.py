@@ -188,7 +188,7 @@ def merge(
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
     sections = {
         "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
-        "cluster": dict(cluster) if cluster else unseen_section("the cluster was not looked at"),
+        "cluster": dict(cluster) if cluster else unseen_section("the cluster was not checked"),
     }
     sections["cluster"] = added(sections["cluster"], of_nodes.left())
     for name, section in sections.items():

@@ -25,7 +25,7 @@ Sample = tuple[t.Mapping[str, str], float]
 RAIL_OK = "railops_rail_ok"
 OUT_OF_SERVICE = "railops_rail_out_of_service"
 HELP = {
-    RAIL_OK: "Whether a rail of a node is as planned, by the last audit; a rail that was not looked at has no sample.",
+    RAIL_OK: "Whether a rail of a node is as planned, by the last audit; a rail that was not checked has no sample.",
     OUT_OF_SERVICE: "Rails that fabric_out_of_service names; 1 for each.",
     "railops_hosts": "Hosts of the fabric by what the last audit found.",
     "railops_deviations": "What differs from the plan, by check, over hosts, plan and cluster.",

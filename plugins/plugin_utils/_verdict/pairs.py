@@ -71,7 +71,7 @@ def with_attribution(verdict: Verdict) -> Verdict:
             return name
         return next((end for end in ends if end in hosts and len(others[(end, *what(check))]) > 1), None)
 
-    def judged(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
+    def attributed(name: str, check: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
         if not check.get("peers"):
             return check
         made = {key: value for key, value in check.items() if key != "attributed_to"}
@@ -79,7 +79,9 @@ def with_attribution(verdict: Verdict) -> Verdict:
             made["attributed_to"] = end
         return made
 
-    more = {name: {**hosts[name], "checks": [judged(name, check) for check in hosts[name]["checks"]]} for name in pairs}
+    more = {
+        name: {**hosts[name], "checks": [attributed(name, check) for check in hosts[name]["checks"]]} for name in pairs
+    }
     return t.cast("Verdict", {**verdict, "hosts": _counted({**hosts, **more})})
 
 

@@ -86,4 +86,4 @@ class Required:
 
 def _lacking(group: str, reason: str, rail: str | None = None) -> Check:
     fix = f"Give the run what it lacks, or take {group} out of verify_require."
-    return deviation(ID, f"{group} is looked at", "skipped", str(reason), fix, rail=rail)
+    return deviation(ID, f"{group} is checked", "skipped", str(reason), fix, rail=rail)

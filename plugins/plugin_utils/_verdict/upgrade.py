@@ -4,7 +4,7 @@
 
 """Upgrades over a fleet: which host has its turn, and whether a node is worse than before. Pure.
 
-A node that was begun and is not ended has a record with what it was before; the next run goes on with it. Which nodes
+A node whose upgrade is unfinished has a record with what it was before; the next run goes on with it. Which nodes
 are done is not noted anywhere: they have the wanted versions.
 """
 
@@ -25,52 +25,52 @@ _MOST = 3
 
 
 @dataclass(frozen=True)
-class UpgradeStand:
+class HostUpgrade:
     """The state of one host before the run.
 
     :param zone: its zone; `slot` is its place there.
     :param due: the pending changes, one sentence each; empty when it has the wanted versions.
     :param status: the result of its audit: pass, deviation or error.
-    :param begun: whether an earlier run has left its upgrade unfinished.
+    :param unfinished: whether an earlier run has left its upgrade unfinished.
     """
 
     zone: str
     slot: int
     due: tuple[str, ...] = ()
     status: str = "pass"
-    begun: bool = False
+    unfinished: bool = False
 
 
-def turns(stands: t.Mapping[str, UpgradeStand], *, by_zone: bool) -> list[list[str]]:
+def turns(hosts: t.Mapping[str, HostUpgrade], *, by_zone: bool) -> list[list[str]]:
     """Return the hosts of each turn: those left in the middle first and alone, then the others.
 
     :param by_zone: one host of each zone at a time, those of one slot; behind one host alone, the canary.
     """
-    ordered = sorted(stands, key=lambda host: (natural(stands[host].zone), stands[host].slot, natural(host)))
-    begun = [[host] for host in ordered if stands[host].begun]
-    due = [host for host in ordered if stands[host].due and not stands[host].begun]
+    ordered = sorted(hosts, key=lambda host: (natural(hosts[host].zone), hosts[host].slot, natural(host)))
+    unfinished = [[host] for host in ordered if hosts[host].unfinished]
+    due = [host for host in ordered if hosts[host].due and not hosts[host].unfinished]
     if not by_zone:
-        return begun + [[host] for host in due]
-    slots = group_by((stands[host].slot, host) for host in due[1:])
-    return begun + [[host] for host in due[:1]] + [slots[slot] for slot in sorted(slots)]
+        return unfinished + [[host] for host in due]
+    slots = group_by((hosts[host].slot, host) for host in due[1:])
+    return unfinished + [[host] for host in due[:1]] + [slots[slot] for slot in sorted(slots)]
 
 
-def refuse_others(begun: t.Iterable[str], hosts: t.Collection[str], folder: str) -> None:
+def refuse_others(unfinished: t.Iterable[str], hosts: t.Collection[str], folder: str) -> None:
     """Refuse to touch anybody while a host is left in the middle that has no turn now.
 
-    :param begun: the hosts with a record, and `folder` where records are.
+    :param unfinished: the hosts with a record, and `folder` where records are.
     :raises RdmaError: when there is one.
     """
-    if left := sorted(set(begun) - set(hosts), key=natural):
+    if left := sorted(set(unfinished) - set(hosts), key=natural):
         raise RdmaError(
-            f"The upgrade of {', '.join(left)} was begun and is not ended, so no other node is touched.",
+            f"The upgrade of {', '.join(left)} is unfinished, so no other node is touched.",
             f"Fix what that run said and run the playbook upgrade again with {left[0]} among its hosts; remove the"
             f" host's file in {folder} when it is no longer part of the fabric. [upgrade_unfinished]",
         )
 
 
 def lines(
-    stands: t.Mapping[str, UpgradeStand], order: t.Sequence[t.Sequence[str]], *, drain: bool = True, reboot: bool = True
+    hosts: t.Mapping[str, HostUpgrade], order: t.Sequence[t.Sequence[str]], *, drain: bool = True, reboot: bool = True
 ) -> list[str]:
     """Return what a run does, for a person: a line a host that has a turn, and the hosts that are left alone and why.
 
@@ -81,12 +81,12 @@ def lines(
     steps = ["drain"] * drain + ["reboot"] * reboot + ["verify"] + ["uncordon"] * drain
     for number, turn in enumerate(order, start=1):
         for host in turn:
-            what = "; ".join(stands[host].due) or "nothing new to install"
-            again = "goes on where an earlier run stopped; " if stands[host].begun else ""
+            what = "; ".join(hosts[host].due) or "nothing new to install"
+            again = "goes on where an earlier run stopped; " if hosts[host].unfinished else ""
             found.append(f"turn {number}: {host}: {again}{what}; {', '.join(steps)}")
     taken = {host for turn in order for host in turn}
-    rest = [host for host in stands if host not in taken]
-    sound = [host for host in rest if stands[host].status == "pass"]
+    rest = [host for host in hosts if host not in taken]
+    sound = [host for host in rest if hosts[host].status == "pass"]
     if sound:
         found.append(f"left alone: {len(sound)} hosts have the wanted versions and are sound")
     return found + [
@@ -112,7 +112,7 @@ def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[d
     :param before: the host's result as merge.host_result makes it, and `after`.
     """
     if after.get("error"):
-        return [_row("error", None, after["error"], "See why the host could not be looked at.")]
+        return [_row("error", None, after["error"], "See why the host could not be checked.")]
     was, now = _by_key(before["checks"]), _by_key(after["checks"])
     found, lost = [], []
     for key, check in now.items():
@@ -120,7 +120,7 @@ def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[d
             found.append(_row(check["id"], check.get("rail"), check.get("cause") or "", check.get("fix") or ""))
     for key, check in was.items():
         if check["status"] == OK and check["id"] not in LIMITS and now.get(key, {}).get("status", SKIPPED) == SKIPPED:
-            why = now[key].get("cause") or "" if key in now else "Nobody looked at it."
+            why = now[key].get("cause") or "" if key in now else "It was not checked."
             lost.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
     return _in_order(found) + _in_order(lost)
 

@@ -81,9 +81,9 @@ def test_nobody_else_begins_while_a_node_is_in_the_middle(site):
     site.seen("node2")
     site.run("begin", "node2", turn=["node2"])
     site.seen("node3")
-    with pytest.raises(AnsibleActionFail, match="upgrade of node2 was begun"):
+    with pytest.raises(AnsibleActionFail, match="upgrade of node2 is unfinished"):
         site.run("begin", "node3", turn=["node3"])
-    with pytest.raises(AnsibleActionFail, match="upgrade of node2 was begun"):
+    with pytest.raises(AnsibleActionFail, match="upgrade of node2 is unfinished"):
         site.order(node1=DUE, node3=DUE)
 
 

@@ -191,7 +191,7 @@ def test_what_is_off_is_told_by_name():
         ("ping_neighbor_mtu", "rail1"),
         ("rail_isolation", None),
     ]
-    assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not looked at")}
+    assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not checked")}
     both = {"full_size": True, "cross_rail_pairs": 2}
     assert not_sent(WANT, both, list(targets_of(WANT, names, other, full_size=True))) == []
     bare = parse_want({"rails": [{key: value for key, value in RAIL.items() if key != "mtu"}]})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import judge, nccl, netpipe
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import failure_of, nccl, netpipe
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures/nccl"
 
@@ -36,7 +36,7 @@ def test_whole_outputs(name, gbytes, nets, gpu, sizes):
     assert found.gbytes == pytest.approx(gbytes)
     assert (found.nets, found.gpu_memory, len(found.by_size)) == (nets, gpu, sizes)
     assert (found.wrong, found.ended, found.problem) == (0, True, None)
-    assert judge(found, 0) is None
+    assert failure_of(found, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_whole_outputs(name, gbytes, nets, gpu, sizes):
     ],
 )
 def test_what_does_not_pass(name, code, words):
-    failure = judge(read(name), code)
+    failure = failure_of(read(name), code)
     assert words in failure.cause
     assert failure.fix
 
@@ -65,12 +65,12 @@ def test_a_row_that_others_split_is_read():
 
 def test_silence_about_the_transport_does_not_pass():
     text = "\n".join(line for line in (FOLDER / "good-2.17.txt").read_text().splitlines() if "NCCL INFO" not in line)
-    assert "nothing says which transport" in judge(nccl(text), 0).cause
+    assert "nothing says which transport" in failure_of(nccl(text), 0).cause
 
 
 def test_host_memory_where_gpu_memory_can_be_reached():
-    assert judge(read("good-2.17"), 0, gpu_memory=True) is None
-    assert "no GDRDMA" in judge(read("alltoall-tagged"), 0, gpu_memory=True).cause
+    assert failure_of(read("good-2.17"), 0, gpu_memory=True) is None
+    assert "no GDRDMA" in failure_of(read("alltoall-tagged"), 0, gpu_memory=True).cause
 
 
 @pytest.mark.parametrize("name", ["good-2.17", "hung-split", "netpipe-ucx"])
@@ -81,7 +81,7 @@ def test_no_cut_makes_it_pass_or_fall(name):
         if name.startswith("netpipe"):
             assert read_one(text[:place]) is not None
         else:
-            assert judge(read_one(text[:place]), 0) is not None
+            assert failure_of(read_one(text[:place]), 0) is not None
 
 
 def test_netpipe():
@@ -89,7 +89,7 @@ def test_netpipe():
     assert found.by_size[4096] == pytest.approx(12.81 / 8000)
     assert found.gbytes == pytest.approx(101.40 / 8000)
     assert found.nets == {"IB": 1}
-    assert judge(found, 0) is None
+    assert failure_of(found, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_netpipe():
     ],
 )
 def test_a_program_that_is_not_there(text):
-    assert judge(netpipe(text), 127).cause == "a program of the test is missing"
+    assert failure_of(netpipe(text), 127).cause == "a program of the test is missing"
 
 
 def test_a_folder_of_open_mpi_that_another_run_took_away():
     text = "A call to mkdir was unable to create the desired directory:\n\n  Error:     No such file or directory\n"
-    assert "came into each other's way" in judge(netpipe(text), 1).cause
+    assert "came into each other's way" in failure_of(netpipe(text), 1).cause
 
 
 @pytest.mark.parametrize(

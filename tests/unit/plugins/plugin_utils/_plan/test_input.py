@@ -51,7 +51,7 @@ def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
 
 
 def test_a_foreign_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
-    assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).foreign
+    assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).existing
 
 
 KNOWN = {"fabric_": ["fabric_supernets", "fabric_rails", "fabric_mtu"], "verify_": ["verify_max_errors"]}

@@ -14,7 +14,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import LIMITS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade import (
-    UpgradeStand,
+    HostUpgrade,
     lines,
     refuse_others,
     sentence,
@@ -25,12 +25,12 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade impo
 STANDS = st.dictionaries(
     st.integers(1, 30).map("node{}".format),
     st.builds(
-        UpgradeStand,
+        HostUpgrade,
         zone=st.sampled_from(["su1", "su2", "su10"]),
         slot=st.integers(0, 5),
         due=st.sampled_from([(), ("driver 1 -> 2",)]),
         status=st.sampled_from(["pass", "deviation"]),
-        begun=st.booleans(),
+        unfinished=st.booleans(),
     ),
 )
 CHECKS = st.lists(
@@ -56,10 +56,10 @@ def check(name, status, rail=None, cause="the port is down.", fix="Plug it in.")
 def test_everybody_who_is_due_has_one_turn_and_nobody_else(stands, by_zone):
     order = turns(stands, by_zone=by_zone)
     taken = [host for turn in order for host in turn]
-    assert sorted(taken) == sorted(host for host, stand in stands.items() if stand.due or stand.begun)
+    assert sorted(taken) == sorted(host for host, stand in stands.items() if stand.due or stand.unfinished)
     assert all(order)
-    begun = [host for host in taken if stands[host].begun]
-    assert taken[: len(begun)] == begun, "who was begun comes first"
+    begun = [host for host in taken if stands[host].unfinished]
+    assert taken[: len(begun)] == begun, "who is unfinished comes first"
     assert all(len(turn) == 1 for turn in order[: len(begun) + 1]), "and alone, as the first of the others"
 
 
@@ -72,7 +72,7 @@ def test_one_node_at_a_time_or_one_slot_of_each_zone(stands):
 
 
 def test_the_order_is_that_of_the_plan():
-    stands = {f"node{n}": UpgradeStand("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
+    stands = {f"node{n}": HostUpgrade("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
     assert turns(stands, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
     assert turns(stands, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
 
@@ -82,13 +82,13 @@ def test_the_order_is_that_of_the_plan():
 def test_a_line_names_each_host_that_has_a_turn_or_deviates(stands):
     shown = lines(stands, turns(stands, by_zone=False))
     for host, stand in stands.items():
-        if stand.due or stand.begun or stand.status != "pass":
+        if stand.due or stand.unfinished or stand.status != "pass":
             assert any(f" {host}: " in line or f" {host} " in line for line in shown)
 
 
 def test_nobody_is_touched_while_a_host_without_a_turn_is_in_the_middle():
     refuse_others(["node2"], ["node1", "node2"], "begun")
-    with pytest.raises(RdmaError, match=r"upgrade of node2 was begun .* --limit|upgrade of node2 was begun"):
+    with pytest.raises(RdmaError, match=r"upgrade of node2 is unfinished, .* --limit|upgrade of node2 is unfinished"):
         refuse_others(["node2"], ["node1"], "begun")
 
 
