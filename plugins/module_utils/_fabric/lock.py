@@ -26,6 +26,11 @@ KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json."""
 RESTORE = "Restore it from version control (git log shows its history); never write it by hand. [plan_damaged]"
+CHANGED = "It was changed by hand or merged: its digest is not that of its content."
+MERGED = (
+    "Restore it from version control. After a merge that you have checked (every node on its slot), run plan once with "
+    "fabric_accept_lock=true. [plan_digest_mismatch]"
+)
 NEWER = "A newer version of railops.rdma wrote this; install that or newer. [plan_newer]"
 HOST_PLAN_SCHEMA = 1
 """Version of hosts/*.json."""
@@ -161,12 +166,7 @@ def read_lock(folder: str) -> PlanFile:
     """
     lock = load_lock(folder)
     if lock.get("digest") != lock_digest(lock):
-        raise RdmaError(
-            f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} was changed by hand or merged: its digest is not"
-            " that of its content.",
-            "Restore it from version control. After a merge that you have checked, plan once with "
-            "fabric_accept_lock=true. [plan_digest_mismatch]",
-        )
+        raise RdmaError(f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} cannot be used: {CHANGED}", MERGED)
     return lock
 
 

@@ -20,7 +20,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.lock import FORMAT, NEWER, RESTORE, lock_digest, parsed_lock
+from ...module_utils._fabric.lock import CHANGED, FORMAT, MERGED, NEWER, RESTORE, lock_digest, parsed_lock
 from ...module_utils._formatting import natural
 from ...module_utils._validation import LABEL
 from .._fabric.model import Fabric, Node, Retired, range_text
@@ -125,14 +125,8 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
         raise InputError([Problem(f"{place}: frozen", f"{shown(frozen)} is not an object.", RESTORE)])
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
         return Lock(thaw(frozen[UNFINISHED], place), nodes)
-    said, made = data.get("digest"), lock_digest(data)
-    if said != made and not accept:
-        problem = f"Its digest is {shown(said)}, its content makes {made!r}: it was changed by hand or merged."
-        fix = (
-            f"{RESTORE} After a merge that you have checked (every node on its slot), run once with "
-            "fabric_accept_lock=true. [plan_digest_mismatch]"
-        )
-        raise InputError([Problem(f"{place}: digest", problem, fix)])
+    if data.get("digest") != lock_digest(data) and not accept:
+        raise InputError([Problem(f"{place}: digest", CHANGED, MERGED)])
     return Lock(thaw(frozen, place), nodes)
 
 

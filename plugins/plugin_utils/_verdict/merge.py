@@ -119,9 +119,10 @@ def counts_of(checks: t.Iterable[Check]) -> dict[str, int]:
     return {kind: found[kind] for kind in KINDS}
 
 
-def lost_entry(status: str, node: str | None, error: str) -> dict[str, t.Any]:
+def lost_entry(status: str, node: str | None, error: str, rails: t.Iterable[str] = ()) -> dict[str, t.Any]:
     """Return the entry of a host without a result."""
-    return {"status": status, "node": node, "rails": {}, "counts": counts_of(()), "checks": [], "error": error}
+    seen = {"rails": dict.fromkeys(rails, SKIPPED), "counts": counts_of(()), "checks": []}
+    return {"status": status, "node": node, **seen, **({"error": error} if error else {})}
 
 
 def overall(statuses: t.Iterable[str]) -> str:
@@ -158,42 +159,20 @@ def merge(
     :param unknown: of the expected hosts those that no run had.
     :param out: the rails that are out of service.
     """
-    hosts: dict[str, dict[str, t.Any]] = {}
-    of_nodes, required, fleet = NodeChecks(nodes), Required(require), FleetPorts()
+    of_nodes, required = NodeChecks(nodes), Required(require)
     names = short_names((*expected, *expected.values()))
-    for result in of_nodes.attach(result_in(result, rails) for result in results):
-        name = result["host"]
-        if result.get("plan_digest") != digest and not result.get("error"):
-            hosts[name] = lost_entry(
-                "error", result.get("node"), "Its result is of another plan than the one at hand: verify again."
-            )
-        else:
-            checks = [without_host_as_leaf(check, names) for check in result["checks"]]
-            missing = required.host(name, checks)
-            hosts[name] = _host_entry({**result, "checks": [*checks, *missing]}, rails)
-            fleet.add(name, result["facts"])
-    for name, check in (*required.forgotten(), *fleet.outliers()):
-        hosts[name] = added(hosts[name], [check])
-    for name, entry in hosts.items():
-        entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
+    seen = (result_in(result, rails) for result in results)
+    hosts = _host_entries(of_nodes.attach(seen), digest, rails, names, required)
     for name, node in expected.items():
         if name not in hosts:
             no_part = (NOT_VERIFIED, node, "No part had this host.")
             hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, lost)))
     for row in out:
         if row["whole"]:
-            hosts[row["host"]] = {**lost_entry(SKIPPED, row["node"], ""), "rails": dict.fromkeys(rails, SKIPPED)}
-            del hosts[row["host"]]["error"]
+            hosts[row["host"]] = lost_entry(SKIPPED, row["node"], "", rails)
         if row["host"] in hosts:
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
-    sections = {
-        "plan": dict(plan) if plan else unseen_section("the inventory was not compared with the plan"),
-        "cluster": dict(cluster) if cluster else unseen_section("the cluster was not checked"),
-    }
-    sections["cluster"] = added(sections["cluster"], of_nodes.left())
-    for name, section in sections.items():
-        sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
-    sections["cluster"] = added(sections["cluster"], required.nowhere())
+    sections = _sections(plan, cluster, of_nodes.left(), required)
     statuses = [entry["status"] for entry in hosts.values() if entry["status"] != SKIPPED]
     statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
     made = {
@@ -205,6 +184,47 @@ def merge(
         **sections,
     }
     return t.cast("Verdict", made)
+
+
+def _host_entries(
+    results: t.Iterable[dict[str, t.Any]],
+    digest: str | None,
+    rails: t.Sequence[str],
+    names: t.Collection[str],
+    required: Required,
+) -> dict[str, dict[str, t.Any]]:
+    """Return the entries of the hosts that have a result, compared with each other."""
+    hosts: dict[str, dict[str, t.Any]] = {}
+    fleet = FleetPorts()
+    for result in results:
+        name = result["host"]
+        if result.get("plan_digest") != digest and not result.get("error"):
+            error = "Its result is of another plan than the one at hand: verify again."
+            hosts[name] = lost_entry("error", result.get("node"), error)
+            continue
+        checks = [without_host_as_leaf(check, names) for check in result["checks"]]
+        hosts[name] = _host_entry({**result, "checks": [*checks, *required.host(name, checks)]}, rails)
+        fleet.add(name, result["facts"])
+    for name, check in (*required.forgotten(), *fleet.outliers()):
+        hosts[name] = added(hosts[name], [check])
+    for name, entry in hosts.items():
+        entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
+    return hosts
+
+
+def _sections(
+    plan: t.Mapping[str, t.Any] | None,
+    cluster: t.Mapping[str, t.Any] | None,
+    of_nodes: t.Sequence[Check],
+    required: Required,
+) -> dict[str, dict[str, t.Any]]:
+    found = {
+        "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
+        "cluster": added(cluster or unseen_section("the cluster was not checked"), of_nodes),
+    }
+    for name, section in found.items():
+        found[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
+    return {**found, "cluster": added(found["cluster"], required.nowhere())}
 
 
 def out_checks(row: OutRow) -> list[Check]:
