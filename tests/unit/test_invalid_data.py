@@ -29,7 +29,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.checks import N
 from ansible_collections.railops.rdma.plugins.module_utils._pods.commands import CommandResult
 from ansible_collections.railops.rdma.plugins.module_utils._pods.pod_checks import COMMANDS, inside_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule import HostPair
-from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, judge
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, failure_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import DATA, with_verdict
@@ -316,7 +316,7 @@ def test_what_pods_print_and_say(printed, status, said):
     for address in pools.attached([pod]):
         assert isinstance(address, str)
     for read in READERS.values():
-        judge(read(said), 0)
+        failure_of(read(said), 0)
 
 
 DEVICE = st.fixed_dictionaries(
