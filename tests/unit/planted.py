@@ -288,6 +288,15 @@ def plant(fleet: Fleet, cause: str, host: str, rail: str) -> None:
         "rule": lambda: _without(machine, rail, "rules"),
         "table": lambda: _without(machine, rail, "table"),
         "routes": lambda: _without(machine, rail, "routes"),
+        "gateway": lambda: machine.change(
+            routes=frozenset(
+                replace(route, gateway="172.17.9.9") if route.gateway and route.interface == name else route
+                for route in machine.now.routes
+            )
+        ),
+        "stale": lambda: machine.change(
+            rules=machine.now.rules | {Rule(4, 10007, 1007, source="172.17.9.9/32", protocol=143)}
+        ),
         "flush": lambda: _without(machine, rail, "addresses", "routes"),
         "rail_flush": lambda: _without(machine, rail, "addresses", "rules", "routes"),
         "down": lambda: (machine.link(rail, up=False), _without(machine, rail, "routes")),

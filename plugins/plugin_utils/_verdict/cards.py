@@ -83,12 +83,12 @@ def named(names: t.Iterable[str]) -> str:
 
 def _where(rows: t.Sequence[Found], leaf: str) -> str:
     places = list(dict.fromkeys(item.places for item in rows))
-    rails = list(dict.fromkeys(item.check["rail"] for item in rows if item.check["rail"]))
+    rails = list(dict.fromkeys(item.check["rail"] or "" for item in rows))
     if len(places[0]) > 1:
         return f"between {' and '.join(places[0])} {folded(rails)}".strip()
     cells = {(item.places, item.check["rail"]) for item in rows}
     text = f"{named(place[0] for place in places)} {named(rails)}".strip()
-    if len(cells) != len(places) * max(1, len(rails)):
+    if len(cells) != len(places) * len(rails):
         text = shortened([f"{place[0]} {rail or ''}".strip() for place, rail in sorted(cells, key=str)], 4)
     return f"{leaf} ({text})" if leaf else text
 
@@ -121,7 +121,10 @@ def _card(rows: t.Sequence[tuple[Found, Phrase]], follows: t.Sequence[Found], le
 
 
 def commands_of(causes: t.Iterable[Cause]) -> list[tuple[str, str]]:
-    """Return the distinct commands with their impact, the least first; the hosts of equal ones are put together."""
+    """Return the distinct commands with their impact, the least first, that of the plan before those that apply it.
+
+    The hosts of equal ones are put together.
+    """
     hosts: dict[tuple[int, str], dict[str, None]] = {}
     every = set()
     for card in causes:
@@ -132,5 +135,5 @@ def commands_of(causes: t.Iterable[Cause]) -> list[tuple[str, str]]:
             every |= set() if limit else {key}
     return [
         (IMPACTS[impact], line if (impact, line) in every else f"{line}{limited(sorted(names, key=natural))}")
-        for (impact, line), names in sorted(hosts.items(), key=lambda row: row[0])
+        for (impact, line), names in sorted(hosts.items(), key=lambda row: (row[0][0], not row[0][1].endswith("plan")))
     ]

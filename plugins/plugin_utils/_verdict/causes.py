@@ -49,12 +49,12 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "traffic_",
         "pod_interface",
     ),
-    "network_addresses": ("network_routes", "address_", *_WAY, *_PODS),
+    "network_addresses": ("network_routes", "network_stale", "address_", *_WAY, *_PODS),
     "address_duplicate": ("network_addresses", *_WAY),
     "network_sysctls": ("network_neighbors", *_WAY),
     "network_exclusion_rule": ("rail_isolation", "route_path"),
-    "network_rules": _WAY,
-    "network_routes": _WAY,
+    "network_rules": ("network_stale", *_WAY),
+    "network_routes": ("network_stale", *_WAY),
     "network_existing_routes": _WAY,
     "network_echo": ("ping_",),
     "route_path": _WIRE,
@@ -193,11 +193,11 @@ def found_in(verdict: Verdict) -> list[Found]:
             own = [item for item in own if item.root is None and item not in first]
             by_rail = {rail: [item for item in own if item.check["rail"] == rail] for rail in by_rail}
         whole = by_rail.pop(None, [])
-        # What the node offers follows from its rails.
-        offers = [item for item in whole if item.check["id"].startswith(_PODS)]
-        before = _rooted(above, (item for item in whole if item not in offers))
+        # What the node offers, and entries that are not as planned, follow from its rails.
+        last = [item for item in whole if item.check["id"].startswith(("network_stale", *_PODS))]
+        before = _rooted(above, (item for item in whole if item not in last))
         rails_of = [one for items in by_rail.values() for one in _rooted(before, items)[len(before) :]]
-        _rooted([*before, *sorted(rails_of, key=lambda item: rank(item.check["id"]))], offers)
+        _rooted([*before, *sorted(rails_of, key=lambda item: rank(item.check["id"]))], last)
     return found
 
 

@@ -77,6 +77,12 @@ def _file(check: Checked) -> Phrase | None:
     )
 
 
+def _stale(check: Checked) -> Phrase | None:
+    rows = check["observed"] if isinstance(check["observed"], list) else [check["observed"]]
+    verb = "is" if len(rows) == 1 else "are"
+    return Phrase(f"{shortened([*map(str, rows)], 2)} {verb} of an earlier plan", "entries of an earlier plan are left")
+
+
 def _path(check: Checked) -> Phrase | None:
     text = str(check["cause"]).partition("): ")[2].partition("; to ")[0]
     text = text.replace("it leaves", "traffic leaves", 1)
@@ -108,8 +114,10 @@ PHRASES: dict[str, t.Callable[[Checked], Phrase | None]] = {
     "network_routes": _listed("route", lambda text: " ".join(text.split()[:3])),
     "network_rules": _listed("policy rule", lambda text: text.partition(":")[0]),
     "network_sysctls": _sysctls,
+    "network_stale": _stale,
     "object_state": _object,
     "persist_file": _file,
+    "persist_stale": _stale,
     "ping_gateway": _no_answer("the gateway"),
     "ping_gateway_mtu": _no_answer("the gateway", " packets of full size"),
     "ping_neighbor": _no_answer(""),

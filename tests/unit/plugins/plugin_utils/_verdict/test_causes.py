@@ -156,3 +156,8 @@ def test_a_cause_on_two_thirds_of_500_hosts_fits_a_terminal():
     assert "  ✗ gpu001 and 333 more rail1: policy rule 10001 is missing." in lines
     assert max(len(line) for line in lines if "ansible-playbook" not in line) <= 120
     assert len(made["causes"][0]["hosts"]) == 334
+
+
+def test_a_cause_of_a_rail_and_of_a_host_names_both_places():
+    verdict = judged(node1=[bad("persist_file")], node2=[bad("persist_file", None)])
+    assert verdict["causes"][0]["sentence"].startswith("node1 rail1, node2: ")

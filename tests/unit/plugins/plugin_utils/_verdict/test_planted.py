@@ -110,3 +110,12 @@ def test_of_two_causes_each_is_named_on_its_host(one, other):
         assert len(card["hosts"]) > 1 or re.fullmatch(said(cause, host, rail), card["sentence"])
     assert causes[0]["check"] in (check_of(one[0]), check_of(other[0]))
     assert red == sorted({one[1], other[1]})
+
+
+def test_the_plan_is_renewed_before_it_is_applied():
+    fleet = Fleet()
+    plant(fleet, "rule", "node1", "rail1")
+    plant(fleet, "plan", "node1", "rail1")
+    commands = [command for _impact, command in text.to_do(fleet.verdict())]
+    hosts = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node1"
+    assert commands == ["ansible-playbook railops.rdma.plan", hosts]
