@@ -35,6 +35,7 @@ Spiderpool's agent, which sets `all` to 0, and with distributions that set 1.
 
 IPV6_SYSCTLS = (
     ("accept_ra", "0"),
+    ("disable_ipv6", "0"),
     ("ignore_routes_with_linkdown", "1"),
     ("keep_addr_on_down", "1"),
 )

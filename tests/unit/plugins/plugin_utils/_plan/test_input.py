@@ -76,6 +76,7 @@ def test_sysctls_are_in_slash_notation_for_interfaces_with_dots():
 
     assert sysctls(fabric, ["eth0.100"]) == {
         "net/ipv6/conf/eth0.100/accept_ra": "0",
+        "net/ipv6/conf/eth0.100/disable_ipv6": "0",
         "net/ipv6/conf/eth0.100/ignore_routes_with_linkdown": "1",
         "net/ipv6/conf/eth0.100/keep_addr_on_down": "1",
     }
