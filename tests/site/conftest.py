@@ -89,9 +89,19 @@ class Fleet:
 
     def play(self, playbook: str, *words: str, code: int | None = 0, **environ: str) -> Run:
         """Run a playbook, which ends with this code; with any where it is None."""
+        return self._run(self.command(playbook, *words), code, environ)
+
+    def paste(self, line: str) -> Run:
+        """Run a line as printed, in the folder of an administrator with the inventory and its ansible.cfg."""
+        sources = ",".join(map(str, (INVENTORY, self.extra, self.lab("inventory", self.name).strip())))
+        words = ("env", f"ANSIBLE_INVENTORY={sources}", "bash", "-c", line)
+        config = str(CHECKOUT / "inventory/ansible.cfg")
+        return self._run([sys.executable, str(LAB), "exec", self.name, "--", *words], 0, {"ANSIBLE_CONFIG": config})
+
+    def _run(self, argv: t.Sequence[str], code: int | None, environ: t.Mapping[str, str]) -> Run:
         self.tasks.write_text("", encoding="utf-8")
         done = subprocess.run(
-            self.command(playbook, *words),
+            argv,
             cwd=self.folder,
             env=self.environ(**environ),
             stdin=subprocess.DEVNULL,
