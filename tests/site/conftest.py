@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import typing as t
@@ -36,6 +37,10 @@ class Run:
     def changed(self) -> list[str]:
         """Return `host: task` of everything that reported a change."""
         return [f"{task['host']}: {task['task']}" for task in self.tasks if task["changed"]]
+
+    def commands(self) -> list[str]:
+        """Return the commands that repair the causes, as printed."""
+        return re.findall(r"^ {6}(ansible-playbook .+)$", self.output.partition("Do this:")[2], re.M)
 
 
 class Fleet:

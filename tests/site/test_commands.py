@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import subprocess
 import typing as t
 
@@ -113,10 +112,9 @@ def repaired(fleet: Fleet, planted: dict[str, str], rail: int) -> list[str]:
         assert card["check"] == CAUSES[name].check, (name, card)
         assert f"hosts{CAUSES[name].tags} --limit" in f"{card.get('command')} --limit", (name, card)
     assert {host for card in deviations for host in card["hosts"]} == {*planted}
-    commands = re.findall(r"^ {6}(ansible-playbook .+)$", run.output.partition("Do this:")[2], re.M)
-    for command in commands:
+    for command in run.commands():
         fleet.paste(command)
-    return commands
+    return run.commands()
 
 
 def test_ten_causes_are_repaired_by_the_printed_commands(fleet):

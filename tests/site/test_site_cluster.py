@@ -198,6 +198,7 @@ def test_a_bad_rail_between_pods_is_red_in_every_report(site, application):
 
 
 FOREIGN = "storage-v4"
+COMMAND = "ansible-playbook railops.rdma.cluster"
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +220,7 @@ def broken(site, application):
 
 
 def test_audit_names_what_was_changed_in_the_cluster(broken):
-    broken.fleet.play("audit", code=2)
+    assert broken.fleet.play("audit", code=2).commands() == [COMMAND]
     found = broken.deviations()
     assert set(found) == {
         "SpiderIPPool fabric-rail1-v4-node1",
@@ -279,8 +280,9 @@ def test_interrupted_by_the_keyboard_in_the_cluster(broken):
     assert running.returncode != 0, output
 
 
-def test_the_next_run_completes_and_leaves_others_alone(broken):
-    broken.fleet.play("site")
+def test_the_printed_command_repairs_the_cluster_and_leaves_others_alone(broken):
+    broken.fleet.paste(COMMAND)
+    broken.fleet.play("verify")
     broken.passed()
     pools = broken.double.objects("SpiderIPPool")
     assert set(pools) - set(broken.double.ours()) == {FOREIGN}

@@ -69,7 +69,7 @@ def _check(name: str, family: int, answered: list[str], silent: list[str], meet:
     where: dict[str, t.Any] = {"rail": name, "family": family}
     asked = sorted(answered + silent)
     if not asked:
-        return skipped(CHECK, "no neighbor answers on the rails' own pairs, so silence says nothing", **where)
+        return skipped(CHECK, "no neighbor answers on its own rail", **where)
     planned = {"meets": asked if meet else []}
     observed = {"meets": answered}
     if meet and silent:

@@ -49,12 +49,12 @@ def test_a_fleet_asks_every_pair_and_another_seed_asks_others():
         ({AB: True, AC: False}, [A, B], True, True, "ok", ""),
         # On rail c another host answers, and not the one that this pair leads to.
         ({AB: True, AC: False}, [A, B, pair("c", "9", 4)], True, True, "ok", ""),
-        ({AB: False, AC: False}, [B, C], True, True, "skipped", "silence says nothing"),
+        ({AB: False, AC: False}, [B, C], True, True, "skipped", "no neighbor answers"),
         ({AB: False, AC: False}, ALL, False, True, "ok", ""),
         ({AB: True, AC: False}, ALL, False, False, "deviation", "a reaches b, and isolated"),
         # Whoever answers is reached, also where nothing else does.
         ({AB: True}, [], False, True, "deviation", "a reaches b, and isolated"),
-        ({AB: False}, [], False, True, "skipped", "silence says nothing"),
+        ({AB: False}, [], False, True, "skipped", "no neighbor answers"),
     ],
 )
 def test_what_answers_say(answers, alive, meet, declared, status, words):
