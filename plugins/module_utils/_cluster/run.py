@@ -80,30 +80,14 @@ class ApplyRun(Preflight):
             if refs:
                 self._missing.add(key)
         elif resource.group in LISTED_GROUPS:
-            yield from self._listed(resource, refs)
+            # Strays may be in any namespace. Without prune fewer permissions are enough.
+            only = resource.namespaced and refs and not self._options.prune
+            # Nothing of our own is wanted of this kind: only strays can matter.
+            selector = "" if refs else selector_of(labels_of(self._options.fabric))
+            for namespace in sorted({ref.namespace for ref in refs}) if only else [""]:
+                yield from self._cluster.pages(resource, namespace=namespace, selector=selector)
         else:
-            with ThreadPoolExecutor(THREADS) as pool:
-                for found in pool.map(self._cluster.get, refs):
-                    if found is not None:
-                        yield [found]
-
-    def _listed(self, resource: t.Any, refs: list[Ref]) -> t.Iterable[list[Json]]:
-        namespaces = sorted({ref.namespace for ref in refs}) if resource.namespaced else []
-        # Without prune it reads only the namespaces of its objects, which needs fewer permissions.
-        scopes = namespaces if namespaces and not self._options.prune else [""]
-        # Nothing of our own is wanted of this kind: only strays can matter.
-        selector = "" if refs else selector_of(labels_of(self._options.fabric))
-        try:
-            for scope in scopes:
-                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
-        except RdmaError as exc:
-            if exc.facts.get("code") != 403 or not namespaces or scopes != [""]:
-                raise
-            self.outcome.warnings.append(
-                f"This identity may list {resource.kind} only by namespace: strays elsewhere are not seen."
-            )
-            for scope in namespaces:
-                yield from self._cluster.pages(resource, namespace=scope, selector=selector)
+            yield [found for ref in refs if (found := self._cluster.get(ref))]
 
     def _refuse_missing_kinds(self) -> None:
         """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
@@ -137,7 +121,9 @@ class ApplyRun(Preflight):
         for name, steps in plan.phases():
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
-            self._all(steps, functools.partial(progress.step, name))
+            do = functools.partial(self._one, report=functools.partial(progress.step, name))
+            with ThreadPoolExecutor(max(1, min(THREADS, len(steps)))) as pool:
+                list(pool.map(do, steps))
             if self.outcome.stopped:
                 text = f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}"
                 fix = self.outcome.stopped.fix
@@ -146,24 +132,10 @@ class ApplyRun(Preflight):
                 self._wait_deleted([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step.ref for step in steps if step.ref.kind == "CustomResourceDefinition"])
 
-    def _all(self, steps: list[ApplyStep], report: t.Callable[[], None]) -> None:
-        """Do steps, several at once; after something that concerns all of them no further one starts."""
-        left = iter(steps)
-
-        def work(_number: int) -> None:
-            while self.outcome.stopped is None:
-                with self._lock:
-                    step = next(left, None)
-                if step is None:
-                    return
-                self._one(step, report)
-
-        threads = max(1, min(THREADS, len(steps)))
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
-
     def _one(self, step: ApplyStep, report: t.Callable[[], None]) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
+        if self.outcome.stopped:
+            return
         found: Exception | None = None
         try:
             self._do(step)
