@@ -19,11 +19,11 @@ class ActionModule(ProgressAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Refuse to drain another node than the plan's, and run the module.
 
-        Without a host plan (a cluster that no fabric was planned for) the inventory's word is all there is.
+        Without a host plan, as in a cluster without a fabric, the name in the inventory is not checked.
         """
-        host, folder = task_vars.get("inventory_hostname"), task_vars.get("rdma_host_plan_dir")
-        if args.get("drain") and folder:
-            folder = os.path.expanduser(os.path.expandvars(str(self._templar.template(folder))))
+        host = task_vars.get("inventory_hostname")
+        if args.get("drain") and args.get("plan_dir"):
+            folder = os.path.expanduser(os.path.expandvars(str(args["plan_dir"])))
             if os.path.exists(os.path.join(folder, HOSTS_FOLDER, f"{host}.json")):
                 node = read_host_plan(folder, str(host))["node"]
                 for given in args.get("nodes") or ():

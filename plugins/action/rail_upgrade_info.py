@@ -24,12 +24,12 @@ ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 def record_path(folder: str, host: str) -> str:
     """Return the file of a host that is in the middle."""
-    return os.path.join(folder, "begun", os.path.basename(files.result_path(folder, host)))
+    return os.path.join(folder, "unfinished", os.path.basename(files.result_path(folder, host)))
 
 
-def begun(folder: str) -> list[str]:
+def unfinished(folder: str) -> list[str]:
     """Return the hosts that are in the middle."""
-    place = os.path.join(folder, "begun")
+    place = os.path.join(folder, "unfinished")
     names = sorted(os.listdir(place)) if os.path.isdir(place) else []
     records = [files.read_json(os.path.join(place, name)) for name in names if name.endswith(".json")]
     return [record["host"] for record in records if record.get("host")]
@@ -60,17 +60,17 @@ class ActionModule(FabricAction):
     _requires_connection = False
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Order the turns, or begin, judge or end one host's."""
+        """Order the turns, or begin, compare or end one host's."""
         args = arguments(args, ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         return {"changed": False, **getattr(self, f"_{args['phase']}")(args, host)}
 
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
-        folder, left = args["folder"], begun(args["folder"])
-        upgrade.refuse_others(left, args["stands"], os.path.join(folder, "begun"))
+        folder, left = args["folder"], unfinished(args["folder"])
+        upgrade.refuse_others(left, args["results"], os.path.join(folder, "unfinished"))
         nodes = read_plan(args["plan_dir"])["nodes"]
-        stands = {}
-        for host, result in args["stands"].items():
+        hosts = {}
+        for host, result in args["results"].items():
             entry = nodes[read_host_plan(args["plan_dir"], host)["node"]]
             seen = files.read_result(files.result_path(folder, host))
             status = status_of(seen) if seen else "error"
@@ -78,13 +78,13 @@ class ActionModule(FabricAction):
                 due = due_of(result)
             except InvalidData as exc:
                 status, due = "error", (f"its answer is refused: {exc}",)
-            stands[host] = upgrade.HostUpgrade(str(entry["zone"]), entry["slot"], due, status, host in left)
-        order = upgrade.turns(stands, by_zone=args["by_zone"])
-        return {"turns": order, "lines": upgrade.lines(stands, order, drain=args["drain"], reboot=args["reboot"])}
+            hosts[host] = upgrade.HostUpgrade(str(entry["zone"]), entry["slot"], due, status, host in left)
+        order = upgrade.turns(hosts, by_zone=args["by_zone"])
+        return {"turns": order, "lines": upgrade.lines(hosts, order, drain=args["drain"], reboot=args["reboot"])}
 
     def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
-        upgrade.refuse_others(begun(args["folder"]), args["turn"], os.path.join(args["folder"], "begun"))
-        path, seen = record_path(args["folder"], host), self._taken(args["folder"], host)
+        upgrade.refuse_others(unfinished(args["folder"]), args["turn"], os.path.join(args["folder"], "unfinished"))
+        path, seen = record_path(args["folder"], host), self._take_result(args["folder"], host)
         if record := files.read_json(path):
             return {"boot": record["boot"], "resumed": True}
         if not seen or seen.get("error"):
@@ -96,9 +96,9 @@ class ActionModule(FabricAction):
         files.write_json(path, {"schema": upgrade.SCHEMA, "host": host, "boot": args["boot"], "before": seen})
         return {"boot": args["boot"], "resumed": False}
 
-    def _judge(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
+    def _compare(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
         record = files.read_json(record_path(args["folder"], host))
-        seen = self._taken(args["folder"], host) or {"checks": [], "error": "no result"}
+        seen = self._take_result(args["folder"], host) or {"checks": [], "error": "no result"}
         rows = upgrade.worse(record.get("before") or {"checks": []}, seen)
         return {"worse": rows, "sentence": upgrade.sentence(host, rows, drain=args["drain"]) if rows else ""}
 
@@ -108,7 +108,7 @@ class ActionModule(FabricAction):
         return {}
 
     @staticmethod
-    def _taken(folder: str, host: str) -> dict[str, t.Any]:
+    def _take_result(folder: str, host: str) -> dict[str, t.Any]:
         """Return what the last look found, once: an old one must not pass for a new one."""
         seen = files.read_result(files.result_path(folder, host))
         files.forget(folder, [host])

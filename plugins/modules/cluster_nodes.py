@@ -20,7 +20,7 @@ description:
   - Compares every node's allocatable resources and its SR-IOV node state with the plan, and can wait for them.
 options:
   plan_dir:
-    description: The plan's folder, the one with C(plan.json). Needed unless O(drain) is given.
+    description: The plan's folder, the one with C(plan.json). Required without O(drain). Names the node to drain.
     type: path
   namespace:
     description: Namespace of Spiderpool, its device plugin and the SR-IOV operator.

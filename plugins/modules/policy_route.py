@@ -67,7 +67,7 @@ options:
         without.
     type: int
     default: 0
-  on_problem:
+  on_conflict:
     description:
       - How check mode handles a conflict with the wanted state. V(report) returns it in RV(checks) instead of failing;
         C(verify) uses this. Outside of check mode a conflict is always a failure.
@@ -174,7 +174,7 @@ checks:
       fix: Run the playbook railops.rdma.hosts with the tag rail_network.
 problems:
   description: Conflicts that the module refuses, each with C(place), C(problem) and C(fix).
-  returned: failure, and with O(on_problem=report) where there is a conflict
+  returned: failure, and with O(on_conflict=report) where there is a conflict
   type: list
   elements: dict
   sample: []

@@ -69,7 +69,7 @@ options:
         option renames them and needs no disk space. Conflicts show before anything is changed.
     type: bool
     default: false
-  on_problem:
+  on_conflict:
     description:
       - How check mode handles a conflict. V(report) returns it in RV(checks) instead of failing; C(verify) uses this.
         Outside of check mode a conflict is always a failure.
@@ -117,7 +117,7 @@ after:
     /etc/sysctl.d/90-railops-rails.conf: "0644"
 problems:
   description: Conflicts that the module refuses, each with C(place), C(problem) and C(fix).
-  returned: with O(on_problem=report), where there is a conflict
+  returned: with O(on_conflict=report), where there is a conflict
   type: list
   elements: dict
   sample: []

@@ -12,17 +12,17 @@ version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.
   - The memory of the playbook C(railops.rdma.upgrade). Runs on the controller only; no host is contacted.
-  - A host whose upgrade has begun and not ended has a file C(begun/HOST.json) in O(folder), with its earlier state. The
+  - A host with an unfinished upgrade has a file C(unfinished/HOST.json) in O(folder), with its earlier state. The
     next run continues with this host before it changes any other host.
 options:
   phase:
     description:
-      - V(order) returns the turns of the hosts, from O(stands) and the last audit of each host.
+      - V(order) returns the turns of the hosts, from O(results) and the last audit of each host.
       - V(begin) keeps the last audit of this host, unless an earlier run kept one.
-      - V(judge) compares the present audit of this host with the kept one.
+      - V(compare) compares the present audit of this host with the kept one.
       - V(end) removes the record of this host.
     type: str
-    choices: [order, begin, judge, end]
+    choices: [order, begin, compare, end]
     required: true
   folder:
     description: The folder on the controller with the hosts' last audits (C(hosts/)) and unfinished upgrades.
@@ -31,7 +31,7 @@ options:
   plan_dir:
     description: The plan folder of the fabric on the controller. Needed by O(phase=order).
     type: path
-  stands:
+  results:
     description: What M(railops.rdma.rdma_driver_info) would do, by host, as it returns it in check mode.
     type: dict
     default: {}
@@ -40,7 +40,7 @@ options:
     type: bool
     default: false
   drain:
-    description: Whether nodes are drained before and uncordoned after, for texts of O(phase=order) and O(phase=judge).
+    description: Whether nodes are drained before and uncordoned after, for O(phase=order) and O(phase=compare).
     type: bool
     default: true
   reboot:
@@ -76,7 +76,7 @@ EXAMPLES = r"""
 ---
 - name: Check whether the node is worse than before
   railops.rdma.rail_upgrade_info:
-    phase: judge
+    phase: compare
     folder: verify/fabric/upgrade
   register: judged
 """
@@ -95,24 +95,24 @@ lines:
   elements: str
   sample: ["turn 1: node1: rdma-core 44.0-2 -> 50.0-2; drain, reboot, verify, uncordon"]
 boot:
-  description: The boot in which the host was begun.
+  description: The boot in which the upgrade began.
   returned: O(phase=begin)
   type: str
   sample: 6d0d1c0e-1f0e-4bd6-9a3e-1b6f5e0a7c11
 resumed:
-  description: Whether an earlier run had begun the host.
+  description: Whether an earlier run began the upgrade.
   returned: O(phase=begin)
   type: bool
   sample: false
 worse:
   description: Checks that are worse than before.
-  returned: O(phase=judge)
+  returned: O(phase=compare)
   type: list
   elements: dict
   sample: []
 sentence:
   description: RV(worse) in one sentence, for people; empty when nothing is worse.
-  returned: O(phase=judge)
+  returned: O(phase=compare)
   type: str
   sample: ""
 """

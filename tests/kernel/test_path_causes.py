@@ -150,7 +150,7 @@ def test_an_mtu_of_a_route_of_ours_is_a_difference_that_the_role_mends(fabric):
         "-6 route change fd00:17::/32 via fd00:17:2:1::1 dev ens2np0 src fd00:17:2:1::2 table 1002 proto 143 mtu 1400",
     ):
         host.ip(*line.split())
-    checks = host.module(policy_route, {**want, "on_problem": "report"}, check=True)["checks"]
+    checks = host.module(policy_route, {**want, "on_conflict": "report"}, check=True)["checks"]
     found = {(item["id"], item["rail"]): item["observed"] for item in checks if item["status"] == "deviation"}
     assert set(found) == {("network_routes", "rail1"), ("network_routes", "rail2"), ("network_stale", None)}
     assert [line.split(" mtu ")[1] for line in sorted(found["network_stale", None])] == ["lock 1400", "1400"]

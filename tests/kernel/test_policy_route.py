@@ -87,7 +87,7 @@ def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(hos
     (rail1, rail2) = want["rails"][:2]
     turned = [{**rail1, "interface": "ens2np0"}, {**rail2, "interface": "ens1np0"}, *want["rails"][2:]]
     assert host.apply({**want, "rails": turned}, check=True)["changed"], "exchanged in the inventory"
-    settings = {"policy_route": {"on_problem": "report"}, "preflight": {"persist": False}}
+    settings = {"policy_route": {"on_conflict": "report"}, "preflight": {"persist": False}}
     for group in ("preflight", "network"):
         checks = host.audit(want, group, settings=settings)["checks"]
         causes = [check["cause"][:13] for check in checks if check["id"] == "network_preflight"]

@@ -68,8 +68,8 @@ class Site:
             {key: value for key, value in note.items() if key.startswith("railops.io/")} for note in notes
         ]
 
-    def begun(self):
-        return sorted(path.stem for path in self.fleet.folder.glob("verify/fabric/upgrade/begun/*.json"))
+    def unfinished(self):
+        return sorted(path.stem for path in self.fleet.folder.glob("verify/fabric/upgrade/unfinished/*.json"))
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def test_check_mode_says_whose_turn_it_would_be_and_touches_nothing(site):
     for turn, host in enumerate(HOSTS, start=1):
         assert f"turn {turn}: {host}: lab-driver 1.0-1 -> 2.0-1; drain, verify, uncordon" in run.output
     assert sorted(row.partition(":")[0] for row in run.changed()) == list(HOSTS), "what the packages would be"
-    assert (site.versions(), site.begun(), site.nodes()[0]) == (["1.0-1"] * 3, [], [False] * 3)
+    assert (site.versions(), site.unfinished(), site.nodes()[0]) == (["1.0-1"] * 3, [], [False] * 3)
 
 
 def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
@@ -108,7 +108,7 @@ def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
     assert f"{said}rail3 network_link: ens3np0: down; " in run.output
     assert "it goes on with node2" in run.output
     assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]
-    assert site.begun() == ["node2"]
+    assert site.unfinished() == ["node2"]
     assert site.nodes() == ([False, True, False], [{}, {"railops.io/upgrade-drain": "schedulable"}, {}])
     assert {host: site.fleet.dump(host) for host in others} == others, "the fleet keeps its rails"
 
@@ -127,7 +127,7 @@ def test_the_next_run_goes_on_where_it_stopped(site):
     assert "turn 2: node3: lab-driver 1.0-1 -> 2.0-1" in run.output
     assert "left alone: 1 hosts have the wanted versions and are sound" in run.output
     assert site.versions() == ["2.0-1"] * 3
-    assert site.begun() == []
+    assert site.unfinished() == []
     assert site.nodes() == ([False] * 3, [{}] * 3)
 
 

@@ -120,7 +120,7 @@ def test_killed_between_install_and_restart(site):
     run = site.upgrade(code=None)
     assert run.code not in (0, 2), run.output
     assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"]
-    assert (site.restarts(), site.begun()) == ([0, 0, 0], ["node1"])
+    assert (site.restarts(), site.unfinished()) == ([0, 0, 0], ["node1"])
     assert site.nodes() == ([True, False, False], [{"railops.io/upgrade-drain": "schedulable"}, {}, {}])
 
 
@@ -130,12 +130,12 @@ def test_the_next_run_restarts_it_and_is_killed_before_it_has_looked(site):
     assert run.code not in (0, 2), run.output
     assert "turn 1: node1: goes on where an earlier run stopped; nothing new to install" in run.output
     assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"], "nobody else is touched"
-    assert (site.restarts(), site.begun()) == ([1, 0, 0], ["node1"])
+    assert (site.restarts(), site.unfinished()) == ([1, 0, 0], ["node1"])
     assert site.nodes()[0] == [True, False, False]
 
 
 def test_the_run_after_that_restarts_no_node_twice_and_ends(site):
     site.upgrade()
     assert site.versions() == ["2.0-1"] * 3
-    assert (site.restarts(), site.begun()) == ([1, 1, 1], [])
+    assert (site.restarts(), site.unfinished()) == ([1, 1, 1], [])
     assert site.nodes() == ([False] * 3, [{}] * 3)

@@ -68,7 +68,7 @@ def options_of(name: str, spec: dict[str, t.Any], request: Request, documented: 
     :param documented: the module whose documentation has the options, where it is not `name`.
     :raises InputError: when they do not fit its spec.
     """
-    given: dict[str, t.Any] = {"on_problem": "report"} if "on_problem" in spec else {}
+    given: dict[str, t.Any] = {"on_conflict": "report"} if "on_conflict" in spec else {}
     for key in HOST_PLAN:
         value = request.params.get(key)
         if key in spec and value is not None:

@@ -224,7 +224,7 @@ def refuse_management_network(want: RouteOptions, host: PersistHost) -> None:
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the files to the wanted state. Check mode may report conflicts instead of failing, for verification."""
     host = PersistHost(params["root"], module)
-    report = check_mode and params["on_problem"] == "report"
+    report = check_mode and params["on_conflict"] == "report"
     try:
         want = asked(params)
         refuse_management_network(want, host)

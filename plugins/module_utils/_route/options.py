@@ -46,7 +46,7 @@ RAILS = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "force": {"type": "list", "elements": "str", "default": []},
     "adopt_ports": {"type": "list", "elements": "str", "default": []},
-    "on_problem": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    "on_conflict": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
 }
 SPEC = {
     **RAILS,

@@ -142,7 +142,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
     )
     for number, rail in enumerate(want.rails):
         problems += [*_number_problems(want, rail, f"rails[{number}]"), *_rail_problems(rail, f"rails[{number}]")]
-    problems += [*_sysctl_problems(sysctls), *_distinct_problems(want), *_exclusion_problems(want)]
+    problems += [*_sysctl_problems(sysctls), *_distinct_problems(want), *_exclusion_conflicts(want)]
     if problems:
         raise InputError(problems)
     return want
@@ -277,7 +277,7 @@ def _distinct_problems(want: RouteOptions) -> t.Iterator[Problem]:
                 yield Problem(place, f"{value} is that of {first} already.", "Give each rail its own. [value_in_use]")
 
 
-def _exclusion_problems(want: RouteOptions) -> t.Iterator[Problem]:
+def _exclusion_conflicts(want: RouteOptions) -> t.Iterator[Problem]:
     """Refuse the style default_route where its exclusion rule would send RDMA traffic away.
 
     With two prefixes of a family every destination matches the other's `not`, and leaves by main's default route.

@@ -135,7 +135,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
             made = confirm_change(params, check_mode=check_mode)
         else:
             want, kept, timeout = asked(params), read_management_network(Sysfs()), params["confirm_timeout"]
-            report = check_mode and params["on_problem"] == "report"
+            report = check_mode and params["on_conflict"] == "report"
             made = converge(want, kept, check_mode=check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not check_mode and not made.get("token"):
@@ -146,7 +146,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):
             checks = [in_the_way("network_preflight", item) for item in exc.problems]
-        if checks is None or not check_mode or params["on_problem"] != "report":
+        if checks is None or not check_mode or params["on_conflict"] != "report":
             raise
         problems = exc.facts.get("problems") or [{"place": "host", "problem": exc.problem, "fix": exc.fix}]
         return {**reported(checks), "problems": problems, "library_missing": "library_missing" in exc.facts}

@@ -209,11 +209,10 @@ def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
 
 @pytest.mark.parametrize(("node", "refused"), [("node1", False), ("node2", True)])
 def test_no_other_node_than_the_plans_is_drained(plan, node, refused):
-    templar = SimpleNamespace(template=lambda value: value)
-    action = action_of(cluster_nodes, {"nodes": [node], "drain": "begin"}, templar=templar)
+    action = action_of(cluster_nodes, {"nodes": [node], "drain": "begin", "plan_dir": plan})
     action._connection.transport = "smart"
     action._execute_module = lambda **_more: {"changed": False}
-    variables = {"inventory_hostname": "node1", "rdma_host_plan_dir": plan}
+    variables = {"inventory_hostname": "node1"}
     if refused:
         with pytest.raises(AnsibleActionFail, match="of node1 is 'node2', and the plan calls its node node1"):
             action.run(task_vars=variables)

@@ -46,10 +46,10 @@ class Site:
         check = {"id": "network_link", "rail": "rail1", "status": link, "cause": "", "fix": ""}
         files.write_json(files.result_path(self.folder, host), host_result(host, host, "x", [check], error))
 
-    def order(self, **stands):
-        for host in stands:
+    def order(self, **results):
+        for host in results:
             self.seen(host)
-        return self.run("order", stands=stands)
+        return self.run("order", results=results)
 
 
 def test_who_has_the_versions_has_no_turn_and_the_others_are_told(site):
@@ -62,7 +62,7 @@ def test_who_has_the_versions_has_no_turn_and_the_others_are_told(site):
     ]
 
 
-def test_a_node_that_was_begun_comes_first_and_is_compared_with_what_it_was_then(site):
+def test_an_unfinished_upgrade_comes_first_and_is_compared_with_its_first_audit(site):
     site.seen("node2")
     assert site.run("begin", "node2", turn=["node2"], boot="a") == {"changed": False, "boot": "a", "resumed": False}
     # The run is cut off; the node got worse. The next one still knows how it was.
@@ -70,9 +70,9 @@ def test_a_node_that_was_begun_comes_first_and_is_compared_with_what_it_was_then
     site.seen("node2", "deviation")
     assert site.run("begin", "node2", turn=["node2"], boot="b") == {"changed": False, "boot": "a", "resumed": True}
     site.seen("node2", "deviation")
-    assert "node2 is worse" in site.run("judge", "node2")["sentence"]
+    assert "node2 is worse" in site.run("compare", "node2")["sentence"]
     site.seen("node2")
-    assert site.run("judge", "node2")["worse"] == []
+    assert site.run("compare", "node2")["worse"] == []
     site.run("end", "node2")
     assert site.order(node1=DUE, node2=DONE)["turns"] == [["node1"]]
 
@@ -90,10 +90,10 @@ def test_nobody_else_begins_while_a_node_is_in_the_middle(site):
 def test_an_old_look_does_not_pass_for_a_new_one(site):
     site.seen("node1")
     site.run("begin", turn=["node1"])
-    assert site.run("judge")["worse"][0]["cause"] == "no result"
+    assert site.run("compare")["worse"][0]["cause"] == "no result"
 
 
-def test_a_node_that_cannot_be_looked_at_is_not_begun(site):
+def test_a_node_without_an_audit_is_not_upgraded(site):
     site.seen("node1", error="rail_audit: no python")
     with pytest.raises(AnsibleActionFail, match=r"before the upgrade of node1 failed: .*no python.* unchanged"):
         site.run("begin", turn=["node1"])

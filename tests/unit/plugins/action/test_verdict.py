@@ -167,7 +167,7 @@ def test_a_run_fails_on_localhost_and_where_the_deviation_is(tmp_path, role):
 
 def test_a_dry_run_with_problems_fails_on_localhost_only(tmp_path):
     (tmp_path / "hosts").write_text("[gpu_nodes]\nnode[1:2] ansible_connection=local\n", encoding="utf-8")
-    facts = {"ansible.builtin.set_fact": {"__site_in_the_way": ["wrong"]}}
+    facts = {"ansible.builtin.set_fact": {"__site_conflicts": ["wrong"]}}
     book = [{"hosts": "gpu_nodes", "gather_facts": False, "tasks": [facts]}]
     book.append({"ansible.builtin.import_playbook": "railops.rdma.preview_end"})
     (tmp_path / "end.yml").write_text(yaml.safe_dump(book), encoding="utf-8")

@@ -102,9 +102,9 @@ def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
 
 
 def test_who_wants_the_reboot_in_any_case_is_asked_after_it_like_the_others():
-    due = {"rdma_driver": "an upgrade was begun in this boot"}
+    due = {"rdma_driver": "an upgrade began in this boot"}
     plan = reboot_plan({"rdma_driver": {"reboot_required": False, "reboot_reasons": []}}, due=due)
     assert (plan["required"], plan["roles"]) == (True, ["rdma_driver"])
-    assert plan["reasons"] == ["rdma_driver: an upgrade was begun in this boot"]
+    assert plan["reasons"] == ["rdma_driver: an upgrade began in this boot"]
     own = {"rdma_driver": {"reboot_required": True, "reboot_reasons": ["another kernel module"]}}
     assert reboot_plan(own, due=due)["reasons"] == ["rdma_driver: another kernel module"]

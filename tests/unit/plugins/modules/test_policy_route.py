@@ -104,7 +104,7 @@ def test_a_library_that_is_missing_or_too_old_is_a_failure_with_its_fix(monkeypa
 
 @pytest.mark.parametrize("case", ["library", "host", "input"])
 def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch, kernel, run_module, case):
-    more = {"on_problem": "report", "_ansible_check_mode": True}
+    more = {"on_conflict": "report", "_ansible_check_mode": True}
     if case == "library":
         monkeypatch.setattr(work, "Kernel", Kernel)
         monkeypatch.setattr(read, "pyroute2_problem", lambda: "pyroute2 cannot be imported.")

@@ -102,7 +102,7 @@ def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
     before = tree(root)
     refused("ifupdown", fix="networkd", manager="auto")
     assert tree(root) == before
-    told = run_module(manager="auto", on_problem="report", _ansible_check_mode=True)
+    told = run_module(manager="auto", on_conflict="report", _ansible_check_mode=True)
     assert [check["id"] for check in told["checks"]] == ["persist_preflight"]
 
 

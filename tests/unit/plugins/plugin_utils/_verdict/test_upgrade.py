@@ -22,7 +22,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade impo
     worse,
 )
 
-STANDS = st.dictionaries(
+HOSTS = st.dictionaries(
     st.integers(1, 30).map("node{}".format),
     st.builds(
         HostUpgrade,
@@ -52,44 +52,44 @@ def check(name, status, rail=None, cause="the port is down.", fix="Plug it in.")
 
 
 @settings(deadline=None)
-@given(STANDS, st.booleans())
-def test_everybody_who_is_due_has_one_turn_and_nobody_else(stands, by_zone):
-    order = turns(stands, by_zone=by_zone)
+@given(HOSTS, st.booleans())
+def test_everybody_who_is_due_has_one_turn_and_nobody_else(hosts, by_zone):
+    order = turns(hosts, by_zone=by_zone)
     taken = [host for turn in order for host in turn]
-    assert sorted(taken) == sorted(host for host, stand in stands.items() if stand.due or stand.unfinished)
+    assert sorted(taken) == sorted(host for host, row in hosts.items() if row.due or row.unfinished)
     assert all(order)
-    begun = [host for host in taken if stands[host].unfinished]
-    assert taken[: len(begun)] == begun, "who is unfinished comes first"
-    assert all(len(turn) == 1 for turn in order[: len(begun) + 1]), "and alone, as the first of the others"
+    unfinished = [host for host in taken if hosts[host].unfinished]
+    assert taken[: len(unfinished)] == unfinished, "an unfinished one comes first"
+    assert all(len(turn) == 1 for turn in order[: len(unfinished) + 1]), "and alone, as the first of the others"
 
 
 @settings(deadline=None)
-@given(STANDS)
-def test_one_node_at_a_time_or_one_slot_of_each_zone(stands):
-    assert all(len(turn) == 1 for turn in turns(stands, by_zone=False))
-    for turn in turns(stands, by_zone=True):
-        assert len({stands[host].slot for host in turn}) == 1
+@given(HOSTS)
+def test_one_node_at_a_time_or_one_slot_of_each_zone(hosts):
+    assert all(len(turn) == 1 for turn in turns(hosts, by_zone=False))
+    for turn in turns(hosts, by_zone=True):
+        assert len({hosts[host].slot for host in turn}) == 1
 
 
 def test_the_order_is_that_of_the_plan():
-    stands = {f"node{n}": HostUpgrade("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
-    assert turns(stands, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
-    assert turns(stands, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
+    hosts = {f"node{n}": HostUpgrade("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
+    assert turns(hosts, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
+    assert turns(hosts, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
 
 
 @settings(deadline=None)
-@given(STANDS)
-def test_a_line_names_each_host_that_has_a_turn_or_deviates(stands):
-    shown = lines(stands, turns(stands, by_zone=False))
-    for host, stand in stands.items():
-        if stand.due or stand.unfinished or stand.status != "pass":
+@given(HOSTS)
+def test_a_line_names_each_host_that_has_a_turn_or_deviates(hosts):
+    shown = lines(hosts, turns(hosts, by_zone=False))
+    for host, row in hosts.items():
+        if row.due or row.unfinished or row.status != "pass":
             assert any(f" {host}: " in line or f" {host} " in line for line in shown)
 
 
 def test_nobody_is_touched_while_a_host_without_a_turn_is_in_the_middle():
-    refuse_others(["node2"], ["node1", "node2"], "begun")
-    with pytest.raises(RdmaError, match=r"upgrade of node2 is unfinished, .* --limit|upgrade of node2 is unfinished"):
-        refuse_others(["node2"], ["node1"], "begun")
+    refuse_others(["node2"], ["node1", "node2"], "unfinished")
+    with pytest.raises(RdmaError, match=r"upgrade of node2 is unfinished .* --limit|upgrade of node2 is unfinished"):
+        refuse_others(["node2"], ["node1"], "unfinished")
 
 
 @settings(deadline=None)
