@@ -412,7 +412,7 @@ def test_what_a_host_is_asked_of_cni_before_the_first_change(
     given: Json, there: bool, install: str, needs: list[str]
 ) -> None:
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
-    asked = tasks["Check each host for conflicts"]["railops.rdma.rail_audit"]["settings"]["cni"]
+    asked = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
     known = {**given, "hostvars": {"localhost": given}, "__site_cluster": {"there": there}}
     known |= {
         "__site_values": given.get("spiderpool_values", {}),
@@ -443,7 +443,7 @@ WEBHOOKS = "sriov.operatorConfig."
 def test_host_ports_of_the_sriov_operator_are_those_of_its_webhooks(device: str, given: Json, extra: Json) -> None:
     (play, *_rest) = content("playbooks/preflight.yml")
     tasks = {task["name"]: task for task in play["tasks"]}
-    asked = tasks["Check each host for conflicts"]["railops.rdma.rail_audit"]["settings"]["cni"]
+    asked = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
     known = {**play["vars"], "hostvars": {"localhost": given}, "__site_cluster": {"there": True}}
     ports = value(asked["ports"], **{**known, "__site_own_device": device})
     assert {name[len(WEBHOOKS) :]: port for name, port in ports.items() if name.startswith(WEBHOOKS)} == extra
