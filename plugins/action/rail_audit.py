@@ -128,6 +128,8 @@ class ActionModule(ModuleAction):
         except AnsibleError as exc:
             connected = not isinstance(exc, AnsibleConnectionFailure)
             lost = self._lost(args, str(exc), connected=connected)
+            if not lost and not connected:
+                raise AnsibleConnectionFailure(unreached(str(exc), self._group, connected=False)) from None
             if not lost and not (verify_dir and isinstance(exc, AnsibleActionFail)):
                 raise
             result = {"failed": True, "msg": lost or str(exc), "lost": bool(lost)}

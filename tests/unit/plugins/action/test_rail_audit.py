@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
@@ -19,7 +19,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import pro
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
-from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import run
+from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import HOST, run
 
 ROLES = Path(__file__).resolve().parents[4] / "roles"
 ROLES_SET = ("nic_link_type", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
@@ -128,6 +128,16 @@ def test_a_stale_host_plan_is_the_hosts_error_where_a_result_is_kept(tmp_path):
     assert "railops.rdma.plan" in json.loads(Path(result["path"]).read_text())["error"]
     with pytest.raises(AnsibleActionFail):
         run(rail_audit, {"plan_dir": str(tmp_path)})
+
+
+def test_an_unreachable_host_has_its_reason_and_fix(plan):
+    def execute(**_module):
+        raise AnsibleConnectionFailure("ssh: Could not resolve hostname node1: Name or service not known")
+
+    action = action_of(rail_audit, {"plan_dir": plan, "checks": ["network"]})
+    action._execute_module = execute
+    with pytest.raises(AnsibleConnectionFailure, match=r"name is not known.*ansible_host.*\[hosts_unreachable\]"):
+        action.run(task_vars=dict(HOST))
 
 
 def test_an_unreachable_host_writes_nothing(plan, tmp_path):
