@@ -5,7 +5,8 @@
 """What carries a host's own network and must never lose it: the one place that decides it, for all who change a host.
 
 That is where default routes leave (every next hop, both families, every table that rules choose for the host's own
-packets), where Ansible's connection comes in and its answers leave, and all that these stand on or in.
+packets), where Ansible's connection comes in and its answers leave, and all lower devices of these. It queries `ip`,
+since modules that change no routes have no pyroute2.
 """
 
 from __future__ import annotations
