@@ -58,11 +58,8 @@ def documents(path: str) -> t.Iterable[t.Any]:
     try:
         with open(path, "rb") as stream:
             for document in load_all(stream):
-                if (
-                    isinstance(document, dict)
-                    and str(document.get("kind", "")).endswith("List")
-                    and "items" in document
-                ):
+                kind = document.get("kind") if isinstance(document, dict) else ""
+                if str(kind).endswith("List") and "items" in document:
                     yield from document["items"] or ()
                 elif document is not None:
                     yield document
@@ -81,12 +78,7 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
 
     def take(place: str, document: t.Any) -> None:
         meta = document.get("metadata") if isinstance(document, dict) else None
-        if (
-            not isinstance(meta, dict)
-            or not meta.get("name")
-            or not document.get("kind")
-            or not document.get("apiVersion")
-        ):
+        if not (isinstance(meta, dict) and meta.get("name") and document.get("kind") and document.get("apiVersion")):
             text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
             problems.append(Problem(place, text, "Give whole objects. [object_incomplete]"))
             return
