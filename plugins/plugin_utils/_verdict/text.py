@@ -162,7 +162,8 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     # Equal rows are one.
     same: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        states = {check["status"] for check in hosts[name]["checks"] if check["rail"] is None}
+        own = [check for check in hosts[name]["checks"] if check["rail"] is None and not check.get("caused_by")]
+        states = {check["status"] for check in own}
         cells = [hosts[name]["rails"].get(rail, "skipped") for rail in rails]
         idle = "skipped" if hosts[name]["status"] == "skipped" else "ok"
         key = ("deviation" if "deviation" in states else idle, *cells)

@@ -119,3 +119,10 @@ def test_the_plan_is_renewed_before_it_is_applied():
     commands = [command for _impact, command in text.to_do(fleet.verdict())]
     hosts = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node1"
     assert commands == ["ansible-playbook railops.rdma.plan", hosts]
+
+
+def test_what_follows_from_a_rail_leaves_the_host_itself_green():
+    fleet = Fleet()
+    plant(fleet, "gateway", "node1", "rail1")
+    lines = text.picture(fleet.verdict(), "fabric").splitlines()
+    assert ["node1", "●", "✗", "●", "●"] in [line.split() for line in lines]
