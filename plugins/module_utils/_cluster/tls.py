@@ -36,7 +36,7 @@ def dns_names(service: str, namespace: str) -> list[str]:
 
 
 def make(service: str, namespace: str) -> dict[str, str]:
-    """Return PEM texts by the keys of a TLS Secret: a certificate that signs itself is its own authority."""
+    """Return PEM texts by the keys of a TLS Secret: a self-signed certificate that can sign no other."""
     now = datetime.datetime.now(datetime.timezone.utc)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service}.{namespace}.svc"[:64])])
@@ -45,7 +45,7 @@ def make(service: str, namespace: str) -> dict[str, str]:
     made = made.not_valid_after(now + datetime.timedelta(days=DAYS))
     names = x509.SubjectAlternativeName([x509.DNSName(text) for text in dns_names(service, namespace)])
     for extension, critical in (
-        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (x509.BasicConstraints(ca=False, path_length=None), True),
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
         (names, False),
     ):
