@@ -46,10 +46,10 @@ def grouped(rows: t.Iterable[tuple[str, str]]) -> list[str]:
 
     :param rows: what is wrong, with its place, and what to do.
     """
-    told: dict[str, list[str]] = {}
+    by_fix: dict[str, list[str]] = {}
     for wrong, fix in rows:
-        told.setdefault(fix or wrong, []).append(wrong)
-    return [("\n    " if len(lines) > 1 else " ").join(dict.fromkeys([*lines, fix])) for fix, lines in told.items()]
+        by_fix.setdefault(fix or wrong, []).append(wrong)
+    return [("\n    " if len(lines) > 1 else " ").join(dict.fromkeys([*lines, fix])) for fix, lines in by_fix.items()]
 
 
 class InputError(RdmaError):

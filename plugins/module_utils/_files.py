@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of a host: the kernel's are read, with what they tell of interfaces; our own are replaced whole."""
+"""The files of a host: reads the kernel's files, and replaces managed files atomically."""
 
 from __future__ import annotations
 

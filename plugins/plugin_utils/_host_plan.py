@@ -78,9 +78,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
         node or slot is not plan.json's), when the node is retired, or when the schema is another one.
     """
     plan_dir = os.path.abspath(plan_dir)
-    again = (
-        f"Run the playbook railops.rdma.plan, so that {plan_dir!r} is whole, and run this one again. [host_plan_stale]"
-    )
+    again = f"Run the playbook railops.rdma.plan to complete {plan_dir!r}, and run this one again. [host_plan_stale]"
     plan = read_plan(plan_dir)
     path = os.path.join(plan_dir, HOSTS_FOLDER, f"{host}.json")
     what = f"host plan of {host!r}"
@@ -130,7 +128,7 @@ def out_of_service(plan_dir: str) -> list[OutRow]:
 
 def whole_hosts(plan_dir: str) -> list[str]:
     """Return the hosts that are out of service with all their rails."""
-    return [row["host"] for row in out_of_service(plan_dir) if row["whole"]]
+    return [row["host"] for row in out_of_service(plan_dir) if row["all_rails"]]
 
 
 def planned_hosts(plan_dir: str) -> list[str]:
@@ -148,7 +146,7 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
     """
     plan = read_plan(plan_dir)
     own = read_host_plan(plan_dir, host)["node"]
-    away = {row["node"] for row in out_of_service(plan_dir) if row["whole"]}
+    away = {row["node"] for row in out_of_service(plan_dir) if row["all_rails"]}
     used = {name: entry for name, entry in plan["nodes"].items() if not entry["retired"] and name not in away}
     zones = group_by((entry["zone"], (entry["slot"], name)) for name, entry in used.items())
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]

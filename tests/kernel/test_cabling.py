@@ -142,7 +142,7 @@ def test_listening_hears_what_lldpd_hears(wiring):
 def test_without_lldpd_and_without_listening_nothing_is_green(wiring):
     checks, heard = wiring.look(run=lambda _argv: (127, "", ""))
     assert {checks[key]["status"] for key in ALL} == {"skipped"}
-    assert "lldpd is not installed, and nobody listened" in checks["rail1 cable_leaf"]["cause"]
+    assert "lldpd is not installed, and the audit did not listen" in checks["rail1 cable_leaf"]["cause"]
     assert heard == {}
 
 

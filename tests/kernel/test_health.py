@@ -57,7 +57,7 @@ def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_begins_anew(fabr
     host.ip("link", "add", "ens1np0", "type", "veth", "peer", "name", "h1r1", "netns", fabric.core)
     host.ip("link", "set", "ens1np0", "up")
     anew, _facts = looked(host, facts)
-    assert "driver was loaded anew" in anew["rail1 port_flaps"]["cause"]
+    assert "driver was reloaded" in anew["rail1 port_flaps"]["cause"]
     assert anew["rail2 port_flaps"]["status"] == "ok"
 
 

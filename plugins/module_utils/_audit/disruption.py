@@ -89,7 +89,7 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
             "Let the work end, set rdma_host_drain_command to what makes its scheduler empty the host for a reboot, "
             "or rdma_host_busy to allow."
         )
-        checks.append(deviation("host_in_use", "nobody at work", work, cause, fix))
+        checks.append(deviation("host_in_use", "no work", work, cause, fix))
     return checks, facts
 
 

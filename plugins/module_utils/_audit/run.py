@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at a whole host in one process, and change nothing. What fails in one group leaves the others their answers."""
+"""Check a host in one process, and change nothing. A failed group leaves the other groups' results."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def look(
         if listen:
             unseen = f"nothing was heard in {listen:g} seconds: {FIRMWARE}"
         elif missing:
-            unseen = f"{missing}, and nobody listened (verify_lldp_listen)."
+            unseen = f"{missing}, and the audit did not listen (verify_lldp_listen)."
         made.append(
             Cable(
                 rail=name,

@@ -73,9 +73,9 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> t.Iterator
 
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     homes = (f"/sys/class/infiniband/{device}/ports" for device in function.rdma)
-    told = (sysfs.text(f"{home}/{port}/link_layer") for home in homes for port in sysfs.names(home))
+    layers = (sysfs.text(f"{home}/{port}/link_layer") for home in homes for port in sysfs.names(home))
     kinds = (sysfs.number(f"/sys/class/net/{netdev}/type") or 0 for netdev in function.netdevs)
-    return next(filter(None, (*told, *map(LAYER_OF_TYPE.get, kinds))), None)
+    return next(filter(None, (*layers, *map(LAYER_OF_TYPE.get, kinds))), None)
 
 
 def _roles(

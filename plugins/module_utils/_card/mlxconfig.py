@@ -24,7 +24,7 @@ NAMED = re.compile(r"(?P<word>[^()]*)\((?P<number>\d+|0x[0-9a-fA-F]+)\)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a card's configuration. A value is None where the firmware tells none (or an array)."""
+    """One parameter of a card's configuration. A value is None where the firmware has none (or an array)."""
 
     name: str
     default: str | None = None
@@ -59,7 +59,7 @@ class Configuration:
 
     @property
     def reports_port_owner(self) -> bool:
-        """Whether a BlueField's configuration tells DPU mode from NIC mode at all; old tools and firmware may not."""
+        """Whether a BlueField's configuration distinguishes DPU mode from NIC mode; old tools and firmware may not."""
         model = self._in_force("INTERNAL_CPU_MODEL")
         return model is not None and (model != 1 or self.dpu or self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") == 1)
 
@@ -148,8 +148,8 @@ def parse_text(output: str) -> Configuration:
             # A sentence, or a value that this parser does not know: not guessed at.
             continue
         unknown = [value in ("N/A", "-") or value.startswith("Array[") for value in values]
-        told = {title: None if none else value for title, value, none in zip(columns, values, unknown)}
-        default, current, coming = map(told.get, ("default", "current", "next"))
+        by_title = {title: None if none else value for title, value, none in zip(columns, values, unknown)}
+        default, current, coming = map(by_title.get, ("default", "current", "next"))
         parameters[row["name"]] = Parameter(row["name"], default, current, coming, bool(row["ro"]))
     if not columns:
         raise RdmaError(

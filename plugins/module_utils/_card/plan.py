@@ -50,7 +50,7 @@ class Value(Parameter):
     """One parameter of one card against the wish."""
 
     wanted: int = 0
-    in_force: int | None = None  # the current value, or what the kernel shows where the firmware tells none
+    in_force: int | None = None  # the current value, or what the kernel shows where the firmware has none
 
     @property
     def written(self) -> bool:
@@ -107,9 +107,9 @@ def values_of(card: Card, wish: CardOptions, configuration: Configuration) -> tu
 
 
 def _in_force(card: Card, parameter: Parameter) -> int | None:
-    if (told := number(parameter.current)) is not None:
-        return told
-    # Firmware that cannot tell current values: the kernel shows what came up.
+    if (current := number(parameter.current)) is not None:
+        return current
+    # Firmware that has no current values: the kernel shows what came up.
     if parameter.name.startswith(LINK_TYPE):
         return LINK_TYPES.get(card.layer(int(parameter.name[len(LINK_TYPE) :])) or "")
     return int(card.total_vfs > 0) if parameter.name == SRIOV else card.total_vfs

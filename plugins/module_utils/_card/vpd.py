@@ -5,7 +5,7 @@
 """A card's vital product data, and whether it says that the card serves NVSwitches. Pure.
 
 On HGX and DGX boards with B200 and B300 the NVSwitches are managed over ConnectX-7 functions with the PCI ID of any
-other ConnectX-7. Fabric Manager and NVLSM tell them by SMDL=SW_MNG in the vendor's field VA (NVIDIA's Fabric Manager
+other ConnectX-7. Fabric Manager and NVLSM know them by SMDL=SW_MNG in the vendor's field VA (NVIDIA's Fabric Manager
 guide); a reset of one resets its NVSwitch.
 """
 

@@ -64,7 +64,7 @@ def writers(meta: Json) -> list[str]:
 
 
 def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
-    """Tell the fields that we own on the server and want no more; of lists those whose rows have a key, as containers.
+    """Return the managed fields on the server that the plan no longer has; of keyed lists the rows, as containers.
 
     :param owned: our part of managedFields, `f:` before each name.
     :param wanted: what is applied.

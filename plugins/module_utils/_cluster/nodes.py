@@ -94,7 +94,7 @@ def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
     :param facts: the plan's.
     """
     out = {row["node"]: row for row in facts.get("out_of_service", ())}
-    whole = {name for name, row in out.items() if row["whole"]}
+    whole = {name for name, row in out.items() if row["all_rails"]}
     nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired") and name not in whole))
     label = facts["node_label"]
     labels = {node: group["labels"] for group in facts["node_labels"] for node in group["nodes"]}

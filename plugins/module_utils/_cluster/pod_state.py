@@ -110,7 +110,7 @@ def is_ready(pod: t.Mapping[str, t.Any]) -> bool:
 
 
 def unscheduled(pod: t.Mapping[str, t.Any]) -> str:
-    """Return why the scheduler has found no node for a pod; nothing where it has, or has not looked yet."""
+    """Return why the scheduler has found no node for a pod; nothing where it has, or is pending."""
     row = condition(pod, "PodScheduled", status="False")
     return (line(row.get("message") or row.get("reason")) or "no reason given").rstrip(".") if row else ""
 
@@ -215,7 +215,7 @@ def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning
             text += f" ({why})" if why not in ("", "Error") else ""
             text += f", {count} restart{'s' if count > 1 else ''}" if count else ""
             text += f": {str(ended['message']).strip()}" if ended.get("message") else ""
-            fix = f"Read its whole log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
+            fix = f"Read its complete log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
             if why == "OOMKilled":
                 fix = "It needs more memory than its limit: raise the limit in spiderpool_values."
             return PodTrouble(text, fix, name, not state.get("terminated"), code)

@@ -80,7 +80,7 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
         meta = document.get("metadata") if isinstance(document, dict) else None
         if not (isinstance(meta, dict) and meta.get("name") and document.get("kind") and document.get("apiVersion")):
             text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
-            problems.append(Problem(place, text, "Give whole objects. [object_incomplete]"))
+            problems.append(Problem(place, text, "Set complete objects. [object_incomplete]"))
             return
         ref = Ref.of(document)
         if ref in found:

@@ -49,8 +49,8 @@ def read_host(sysfs: Machine, want: DriverOptions) -> DriverHost:
     """Read a host."""
     place = next(filter(sysfs.exists, OS_RELEASE), "")
     # Without programs that say the same.
-    told = LinuxDistribution(include_lsb=False, os_release_file=sysfs.path(place), include_uname=False)
-    release = told.os_release_info()
+    distribution = LinuxDistribution(include_lsb=False, os_release_file=sysfs.path(place), include_uname=False)
+    release = distribution.os_release_info()
     kernel = os.uname().release
     version = sysfs.text("/sys/module/mlx5_core/version")
     running = sysfs.text("/sys/module/mlx5_core/srcversion")

@@ -66,7 +66,7 @@ class OutRow(t.TypedDict):
     node: str
     rails: list[str]
     reason: str
-    whole: bool
+    all_rails: bool
     """Whether these are all rails of the node."""
     taint: bool
     """Whether a taint keeps new pods off the node."""

@@ -171,7 +171,7 @@ def _path_check(tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Chec
 def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost) -> Check:
     name = "gpudirect_gdrcopy"
     if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
-        cause = "Nobody asked for it." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
+        cause = "gpudirect_gdrcopy is not set." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
         return skipped(name, cause, planned=params["gdrcopy"])
     fix = "Set gdrcopy.enabled=true in the GPU Operator, or install gdrdrv on the host."
     return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
@@ -183,7 +183,7 @@ def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost
         reason = _keep_reason(tree, host)
         up = [address for address in p2p_bridges(tree) if host.acs.get(address, 0) & P2P_BITS]
         if reason or not up:
-            return skipped(name, reason or "gpudirect_acs is keep, and no bridge is in the way.", planned="as it is")
+            return skipped(name, reason or "gpudirect_acs is keep, and no bridge needs a change.", planned="as it is")
         fix = "Set gpudirect_acs to relax where no device is passed through to a guest (docs/guides/gpudirect.md)."
         return warning(name, "as it is (gpudirect_acs is keep)", up, ACS_CAUSE, fix)
     if not plan.bridges:

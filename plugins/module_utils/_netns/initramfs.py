@@ -54,7 +54,7 @@ def rebuild(files: Machine, image: Image) -> None:
     if done.status:
         raise RdmaError(
             f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
-            f"Fix what it says and run again: until {image.path} is made anew, a boot brings the old RDMA mode. "
+            f"Fix what it says and run again: until {image.path} is built again, a boot brings the old RDMA mode. "
             "[initramfs_failed]",
             argv=argv,
             rc=done.status,

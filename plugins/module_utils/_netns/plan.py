@@ -38,7 +38,7 @@ class Support(enum.Enum):
 
 
 LIVE_FIX = by_role("rdma_host")
-# What the mode in force reads as where the kernel has none to tell.
+# What the mode in force reads as where the kernel reports none.
 WITHOUT_MODE = {
     Support.LOADED: "unknown",
     Support.NOT_LOADED: "ib_core not loaded",
@@ -224,8 +224,8 @@ def plan_netns(want: NetnsOptions, have: NetnsCurrent) -> NetnsPlan:
     if want.keep:
         now = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
         return NetnsPlan(want, have, now.current or now.persistent, now, now, (), (), None)
-    foreign = [item for item in have.settings if item.path != OWNED_FILE]
-    settings = list(foreign)
+    existing = [item for item in have.settings if item.path != OWNED_FILE]
+    settings = list(existing)
     if want.mode:
         settings.append(Setting(OWNED_FILE, 3, want.mode))
         settings.sort(key=lambda item: (os.path.basename(item.path), item.line))
@@ -233,7 +233,7 @@ def plan_netns(want: NetnsOptions, have: NetnsCurrent) -> NetnsPlan:
     wanted = want.mode or persistent
     blocker = _blocker(want, have, wanted, persistent)
     before = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
-    conflicts = tuple(item for item in [*foreign, *have.arguments] if item.mode != wanted)
+    conflicts = tuple(item for item in [*existing, *have.arguments] if item.mode != wanted)
     plan = NetnsPlan(want, have, wanted, before, before, (), conflicts, blocker)
     if blocker is not None:
         return plan
@@ -287,7 +287,7 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
     else:
         winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
         text = f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}."
-        fix = f"Take netns_mode out of {winner.path}; whoever wrote it must stop writing it. [netns_modprobe]"
+        fix = f"Take netns_mode out of {winner.path}; the tool that wrote it must stop writing it. [netns_modprobe]"
     return Problem("host", text, fix)
 
 

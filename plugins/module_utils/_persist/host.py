@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of the rails on a host: what tells who manages its network, what is there, and the writing."""
+"""The files of the rails on a host: which manager configures the network, which files exist, and writing them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .machine import Rooted
 from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
 
-# Copies of others' files that had to give way: a folder for each port, and below it the file's whole path.
+# Copies of others' files that had to give way: a folder for each port, and below it the file's absolute path.
 KEPT = "/var/lib/railops-rdma/kept"
 
 
@@ -141,7 +141,7 @@ class PersistHost(Rooted):
             yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
 
     def move(self, path: str, target: str) -> None:
-        """Move a file as it is, over file systems too; the new one is whole before the old one goes."""
+        """Move a file as it is, over file systems too; the new one is complete before the old one is removed."""
         old, new, there = self.path(path), self.path(target), self.path(temporary(target))
         with writing(target):
             os.makedirs(os.path.dirname(new), exist_ok=True)

@@ -16,7 +16,7 @@ if t.TYPE_CHECKING:
     from .._route.route_options import RailOptions, RouteOptions
     from .machine import Rooted
 
-HEADER = "# Managed by Ansible: railops.rdma.rail_persist. The whole file is replaced; change the plan instead.\n"
+HEADER = "# Managed by Ansible: railops.rdma.rail_persist. This file is replaced; change the plan instead.\n"
 PRIVATE = 0o600
 PUBLIC = 0o644
 # Of a file that is a symbolic link; its text is where that leads.

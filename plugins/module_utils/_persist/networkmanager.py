@@ -115,7 +115,7 @@ class NetworkManager(Manager):
             if file.path.startswith(FOLDER):
                 argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
                 done = host.run(argv, file.text)
-                # Its --help does not tell; older ones refuse the option itself.
+                # Its --help does not show it; older ones refuse the option itself.
                 if done.status and "Option '--offline' is unknown" in done.err:
                     return
                 if done.status:
@@ -126,7 +126,7 @@ class NetworkManager(Manager):
                     )
 
     def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
-        """Tell a running one of the profiles (a device that is up stays as it is), and of those that went.
+        """Load written profiles into a running manager (active devices stay as they are), and unload removed ones.
 
         The next flap of the link would bring those back.
         """

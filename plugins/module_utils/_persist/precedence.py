@@ -264,7 +264,7 @@ class PrecedenceCheck:
         """Return what another manager that is at work would make of an interface as well."""
         found = [item for item in self.after if item.daemon in self.running - {mine.daemon} and item.matches(device)]
         if mine.daemon == "networkd" and found:
-            # netplan tells NetworkManager of what networkd has, by udev.
+            # netplan excludes networkd's devices from NetworkManager by udev.
             alone = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
             return [] if alone else found
         return [item for item in found if "Unmanaged=yes" not in item.holds]

@@ -194,7 +194,7 @@ def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.It
     folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
     for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
         if path not in remove and path not in moves and not path.endswith(".tmp"):
-            cause = f"{path} stood beside a file of ours, which goes: from the next boot on nothing reads it."
+            cause = f"{path} belongs to a managed file that is removed: from the next boot on no manager reads it."
             fix = "Move it to a file of your own with a [Match] (/etc/systemd/network/10-NAME.network), or remove it."
             yield warning("persist_existing", "", path, cause, fix)
 

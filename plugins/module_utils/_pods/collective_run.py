@@ -91,7 +91,7 @@ class Collective:
         if collective.BEGIN in log:
             return log
         name = pod["metadata"]["name"]
-        text = f"The log of pod {name} is not whole, so nothing was measured: the kubelet rotated it."
+        text = f"The log of pod {name} is not complete, so nothing was measured: the kubelet rotated it."
         fix = "Log less (NCCL_DEBUG_SUBSYS), or raise the kubelet's containerLogMaxSize. [pod_log_truncated]"
         raise RdmaError(text, fix)
 

@@ -122,7 +122,7 @@ def duplicate_checks(
 def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
     address, name = question.address, "address_duplicate"
     where: dict[str, t.Any] = {"rail": question.rail, "family": question.family}
-    planned = f"nobody else has {address}"
+    planned = f"no other host has {address}"
     if question.inside:
         there = ", ".join(question.inside)
         cause = f"{address} is on {there} of this very host too: a pod took it."
@@ -145,7 +145,7 @@ def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Col
         cause = f"{shown} answers for {address} on {question.interface}: another host or pod has the address."
         return deviation(name, planned, shown, cause, _FIX, **where)
     if not others:
-        return ok(name, planned, "nobody answered", **where)
+        return ok(name, planned, "no answer", **where)
     shown = f"the gateway {question.gateway} ({', '.join(sorted(others))})"
     if question.family == 6 and any(item.override for item in others.values()):
         cause = f"{shown} has {address} itself."

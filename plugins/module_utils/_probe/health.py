@@ -60,7 +60,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
     rdma = rdma_port(sysfs, interface, known)
     address = sysfs.pci_address(folder)
     speed = sysfs.number(f"{folder}/speed")
-    told = nic.driver(interface) if sysfs.exists(folder) else {}
+    driver = nic.driver(interface) if sysfs.exists(folder) else {}
     return {
         "interface": interface,
         "ifindex": sysfs.number(f"{folder}/ifindex"),
@@ -73,9 +73,9 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
         "speed": speed if speed and speed > 0 else None,
         "offered": nic.offered(interface) if sysfs.exists(folder) else 0,
         "rate": sysfs.text(f"{rdma.folder}/rate") if rdma else None,
-        "driver": told.get("driver") or None,
-        "version": told.get("version") or None,
-        "firmware": told.get("firmware")
+        "driver": driver.get("driver") or None,
+        "version": driver.get("version") or None,
+        "firmware": driver.get("firmware")
         or (sysfs.text(f"/sys/class/infiniband/{rdma.device}/fw_ver") if rdma else None),
     }
 

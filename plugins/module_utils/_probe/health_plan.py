@@ -30,7 +30,7 @@ _CAUSES = {
 _FIXES = {
     "port_errors": "Look at the cable and the optics (mlxlink, ethtool -m), then at the leaf's port.",
     "port_discards": "Look at PFC and ECN on leaf and host (role lossless_roce), and at what else uses the port.",
-    "port_flaps": "Look at the cable, the optics and the leaf's log, unless somebody took the link down on purpose.",
+    "port_flaps": "Look at the cable, the optics and the leaf's log, unless the link was taken down on purpose.",
     "port_order": "Nothing with adaptive routing; without it look for loss on the leaves. verify_limits makes it fail.",
 }
 _SPEED_FIX = "Look at the cable, the optics, breakout and FEC of the leaf's port."
@@ -64,9 +64,9 @@ def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[
     if not before:
         return None, "The last audit did not see this rail."
     if since.get("boot") != boot:
-        return None, "The host was booted since the last audit: its counters began anew."
+        return None, "The host was booted since the last audit: its counters were reset."
     if (before.get("interface"), before.get("ifindex")) != (now.get("interface"), now.get("ifindex")):
-        return None, "The driver was loaded anew since the last audit: its counters began anew."
+        return None, "The driver was reloaded since the last audit: its counters were reset."
     return before, ""
 
 
@@ -120,7 +120,7 @@ def _pcie(rail: str, now: Facts) -> Check:
         f"x{width} {speed:g} GT/s",
         f"x{link['width']} {link['speed']:g} GT/s",
         f"The PCIe link of {now['interface']} ({now.get('pci')}) is slower than card and slot offer.",
-        "Seat the card anew, look at riser and cable, and at bifurcation and link speed in the BIOS.",
+        "Reseat the card, check riser and cable, and at bifurcation and link speed in the BIOS.",
         good=link["width"] >= width and link["speed"] >= speed,
         rail=rail,
         object=now.get("pci"),

@@ -70,7 +70,7 @@ def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: st
             "inventory does not say that the switches have them.",
             f"{DECLARE}; {policy.priority} and {policy.dscp} keep what is there.",
         )
-    paused = "; ".join(foreign(name, state) for name, state in sorted(there.items()) if state["pfc"])
+    paused = "; ".join(existing_pfc(name, state) for name, state in sorted(there.items()) if state["pfc"])
     return skipped(
         "roce_declared",
         "Nothing is set: the inventory does not say which priority and DSCP the switches have. "
@@ -79,7 +79,7 @@ def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: st
     )
 
 
-def foreign(name: str, state: State) -> str:
+def existing_pfc(name: str, state: State) -> str:
     """Return what an interface has of lossless traffic that this collection did not set."""
     pfc = state["pfc"] or ()
     paused = ", ".join(map(str, pfc))

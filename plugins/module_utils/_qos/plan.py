@@ -218,12 +218,12 @@ def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool =
         observed = {key: before[key] for key in keys if key in before}
         if not planned and strict and name in ESSENTIAL:
             cause = f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}."
-            mend = "Install a driver with DCB by the role rdma_driver."
-            yield deviation(name, planned, observed, cause, mend, rail=rail)
+            fix = "Install a driver with DCB by the role rdma_driver."
+            yield deviation(name, planned, observed, cause, fix, rail=rail)
         elif not planned:
             why = f" ({plan.no_ets})" if name == "roce_ets" else ""
             yield skipped(name, f"{interface} does not offer this setting{why}.", rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
-            mend = f"{by_role('lossless_roce')} See who else writes them (lldpad, firmware DCBX, a script)."
-            yield compared(name, planned, observed, cause, mend, rail=rail)
+            fix = f"{by_role('lossless_roce')} See who else writes them (lldpad, firmware DCBX, a script)."
+            yield compared(name, planned, observed, cause, fix, rail=rail)

@@ -22,7 +22,7 @@ from . import plan as planning
 from .backends import BACKENDS, QosError
 from .device import Nic
 from .files import SETTINGS, QosFiles, unit_of
-from .leaf import AWAY, DECLARED, NOWHERE, choose, foreign, leaf_check, undeclared_check
+from .leaf import AWAY, DECLARED, NOWHERE, choose, existing_pfc, leaf_check, undeclared_check
 from .policy import OPTIONS, switch_values, warnings_of
 
 SPEC = {
@@ -98,12 +98,12 @@ class QosRun:
                 self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
             self._refuse_unsupported()
-            self._refuse_foreign()
+            self._refuse_existing()
 
-    def _refuse_foreign(self) -> None:
+    def _refuse_existing(self) -> None:
         """Refuse an interface with another paused priority that is not ours: it would lose its lossless queue."""
         other = {
-            name: foreign(name, self.plans[name].before)
+            name: existing_pfc(name, self.plans[name].before)
             for name in self.rails
             if name not in self.recorded and self.plans[name].before["pfc"] not in (None, [], list(self.policy.pfc))
         }
@@ -169,16 +169,16 @@ class QosRun:
         """Write down what was there, write every operation, and read back. When one fails, all is as it was before."""
         record = self.files.read(SETTINGS)
         self.files.record(self.settings())
-        begun: list[str] = []
+        started: list[str] = []
         try:
             for name, plan in self.writes.items():
                 if plan.operations:
-                    begun.append(name)
+                    started.append(name)
                     for operation in plan.operations:
                         self._write(self.nics[name], operation)
                     self._read_back(name, self.nics[name], plan)
         except RdmaError as exc:
-            if left := [name for name in begun if not self._take_back(name)]:
+            if left := [name for name in started if not self._take_back(name)]:
                 note = f"{', '.join(left)} could not be taken back; the record of what was there stays."
             else:
                 self.files.put(SETTINGS, record)

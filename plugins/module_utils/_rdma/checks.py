@@ -136,7 +136,7 @@ def _state_fix(port: t.Mapping[str, t.Any], network: str) -> str:
     if port["phys_state"] not in (None, "LinkUp"):
         return "Check the cable, the transceiver and the switch port."
     if network == "infiniband":
-        return "Start a subnet manager for this fabric: the link is up, but nobody has configured the port."
+        return "Start a subnet manager for this fabric: the link is up, but no subnet manager has configured the port."
     return "Bring the interface up with the role rail_network."
 
 

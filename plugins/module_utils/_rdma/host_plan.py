@@ -207,7 +207,7 @@ def _obstacles(
         yield Problem(
             rail.name,
             f"the name {rail.interface} belongs to the interface at {holder}, and the rail's card is at {device.pci}",
-            "Give the rails names that no card gets by itself (fabric_rails[].interface), or name the right card. "
+            "Set fabric_rails[].interface to names that the kernel assigns to no card, or name the right card. "
             "[name_in_use]",
         )
     if role := have.roles.get(device.name):

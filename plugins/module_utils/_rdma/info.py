@@ -34,7 +34,7 @@ def roce_mtu(mtu: int) -> int | None:
 
 
 def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> Info:
-    """Read everything that sysfs tells of RDMA on a host."""
+    """Read everything that sysfs shows of RDMA on a host."""
     tree = read_pci(sysfs)
     devices = [_read_device(sysfs, tree, name, gids=gids) for name in sysfs.names(CLASS)]
     devices.sort(key=lambda row: (not row["pci"], pci_key(row["pci"]) if row["pci"] else (), row["name"]))
@@ -137,7 +137,7 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
     """Return a port's own netdev. The GID table also names its VLAN and macvlan children."""
     own = list(function.netdevs) if function else []
     if len(own) > 1:
-        # Two ports on one function: the netdev tells which one it is, from 0.
+        # Two ports on one function: the netdev shows which one it is, from 0.
         own = [name for name in own if sysfs.number(f"{NET}/{name}/dev_port") == port - 1] or own
     if own:
         return own[0]
@@ -149,7 +149,7 @@ def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:
     """Add what the devices say of their ports: the MTUs, which no file in sysfs has."""
     for device in info["devices"]:
         for port in device["ports"]:
-            told = verbs.get(device["name"], {"ports": {}})["ports"].get(port["port"], {})
-            port.update({key: value for key, value in told.items() if value is not None})
-            if told.get("active_mtu"):
+            reported = verbs.get(device["name"], {"ports": {}})["ports"].get(port["port"], {})
+            port.update({key: value for key, value in reported.items() if value is not None})
+            if reported.get("active_mtu"):
                 port["active_mtu_source"] = "verbs"

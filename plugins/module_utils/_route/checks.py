@@ -96,7 +96,7 @@ def leaving_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
         going = sorted(str(item) for item in here if item.length != 128 and item.usable)
         if going:
             cause = f"{name} has {', '.join(going)} by router advertisement, which ends with accept_ra=0."
-            fix = "Nothing, if nobody needs it; else set it by hand, where it has no lifetime."
+            fix = "Nothing, if no service needs it; otherwise set it without a lifetime."
             yield warning("network_router_addresses", [], going, cause, fix, object=name)
 
 

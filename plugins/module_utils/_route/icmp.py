@@ -93,7 +93,7 @@ def packet(family: int, ident: int, number: int, token: int, size: int = 0) -> b
 
     :param ident: of the sender, 16 bits.
     :param number: of the request, 16 bits.
-    :param token: tells this run's answers.
+    :param token: identifies this run's answers.
     :param size: of the IP packet in bytes; 0 for the smallest.
     """
     length = max(size - HEADERS[family], PLAIN_SIZE) if size else PLAIN_SIZE

@@ -18,7 +18,7 @@ from .._ports import PORTS, ports_of
 from .model import Snapshot, from_data
 
 ROOT = "/"
-# Planned addresses that stood on a rail before the first run, as [interface, address]: they are not ours.
+# Planned addresses that a rail had before the first run, as [interface, address]: they are not managed.
 ORIGINAL_STATE = "/var/lib/railops-rdma/original-state.json"
 # The addresses, routes and rules of the rails' files for the next boot, whichever tool manages the network.
 MANAGED_STATE = "/var/lib/railops-rdma/managed-state.json"
@@ -36,7 +36,7 @@ def read_retained(files: HostFiles | None = None) -> Snapshot:
 
 
 def read_noted() -> frozenset[tuple[str, str]]:
-    """Return the interface and address of what stood on the rails before us."""
+    """Return the interface and address of planned addresses that existed before the first run."""
     try:
         return frozenset((row[0], row[1]) for row in json.loads(HostFiles(ROOT).read(ORIGINAL_STATE) or "[]"))
     except (ValueError, LookupError, TypeError):
@@ -49,7 +49,7 @@ def read_ports() -> dict[str, tuple[str, str]]:
 
 
 def note(original: t.AbstractSet[tuple[str, str]], ports: t.Mapping[str, tuple[str, str]]) -> None:
-    """Write down what stood on the rails before us, and the port of each rail; nothing leaves no file."""
+    """Record the addresses that existed before the first run and each rail's port. Nothing to record leaves no file."""
     files = HostFiles(ROOT)
     if original != read_noted():
         files.put(ORIGINAL_STATE, json.dumps(sorted(original)) + "\n" if original else None)

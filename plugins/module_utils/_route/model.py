@@ -218,7 +218,7 @@ class RouteHost:
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
     that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
-    of what stood there before us.
+    of what existed there before the first run.
     """
 
     snapshot: Snapshot

@@ -240,11 +240,11 @@ def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
     # What is behind ours is asked only where ours lead nowhere.
-    foreign = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < target.priority]
+    existing = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < target.priority]
     others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
-    if foreign:
-        commands = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in foreign)
-        if len(foreign) > 1:
+    if existing:
+        commands = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in existing)
+        if len(existing) > 1:
             return led, f"Move those rules behind {target.priority}, or take them away: {commands}."
         return led, f"Move that rule behind {target.priority}, or take it away: {commands}."
     if others and not missing:

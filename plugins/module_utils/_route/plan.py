@@ -38,7 +38,7 @@ class RoutePlan:
     after: dict[str, list[str]]
     checks: tuple[Check, ...]
     original: frozenset[tuple[str, str]]
-    """The interface and address of what was planned, and stood there before us."""
+    """The interface and address of planned addresses that existed before the first run."""
     ports: dict[str, tuple[str, str]]
     """The interface and MAC address of each rail."""
     unknown: tuple[Problem, ...] = ()

@@ -251,7 +251,7 @@ def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> 
             text = (
                 f"the route `{route}` is not ours and {what}, in a subnet that this run removes from {route.interface}."
             )
-            # Several next hops have no short form; the kernel tells the route by the rest.
+            # Several next hops have no short form; the other fields identify the route.
             bare = replace(route, interface="", gateway="", source="", other="", mtu="") if route.hops else route
             fix = f"Remove it: `{Op('delete', bare)}`. Add it again by another gateway where it is needed."
             yield Problem("routes", text, f"{fix} [route_by_gateway]")

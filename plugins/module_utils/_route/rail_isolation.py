@@ -32,7 +32,7 @@ def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> li
 
     Hosts draw differently, so that a fleet asks every pair; the same seed asks the same ones again.
 
-    :param host: what tells hosts apart.
+    :param host: a value that differs between hosts.
     """
     drawn = random.Random(f"{seed} {host}")
     found: list[EchoTarget] = []

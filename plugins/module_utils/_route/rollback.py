@@ -244,7 +244,7 @@ def undo(token: str, seconds: int) -> str:
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)
         if left := take_back(kernel, host, before, after):
-            text = "The change could not be taken back whole."
+            text = "The change could not be rolled back completely."
             raise RdmaError(text, f"Do the rest: {'; '.join(left)} [rollback_partial]", left=left)
     return new
 

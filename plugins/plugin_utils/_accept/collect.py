@@ -87,7 +87,7 @@ _CAUSES = {
     BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
     TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
 }
-_NOBODY = ("one or several of them: nobody passed to compare with", "what all of them share, then each host")
+_NONE_PASSED = ("one or several of them: no host passed to compare with", "what all of them share, then each host")
 
 
 def _shown(run: Run, value: t.Any) -> str:
@@ -107,7 +107,7 @@ def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, s
     rails = ", ".join(finding.rails)
     where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
     if finding.what != NODE:
-        shown, look = _CAUSES.get(finding.what, _NOBODY)
+        shown, look = _CAUSES.get(finding.what, _NONE_PASSED)
         cause, fix = f"{shown} ({cause})", f"Look at {look}."
     return f"{where}, {rails}", cause, fix
 

@@ -82,7 +82,7 @@ def report(proposal: Proposal) -> str:
         rows = [(item.host, item.rail or "", item.kind, item.text, item.fix) for item in proposal.findings]
         lines += md_table(("host", "rail", "what", "seen", "to do"), rows)
     else:
-        lines += ["None: all hosts are alike.", ""]
+        lines += ["None: all hosts are equal.", ""]
     if proposal.interfaces:
         others = [(host, *pair) for host, names in proposal.interfaces.items() for pair in names.items()]
         lines += ["## Hosts whose interfaces have other names", "", *md_table(("host", "rail", "interface"), others)]

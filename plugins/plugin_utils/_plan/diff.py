@@ -282,6 +282,6 @@ def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: boo
     """
     parts = [f"{len(summary[key])} {key}" for key in CHANGES if summary[key]]
     files: t.Sequence[str] = sorted([*change.written, *change.removed])
-    stays = "nobody is renumbered" if parts and not summary["moved"] else "numbers change"
+    stays = "no node is renumbered" if parts and not summary["moved"] else "numbers change"
     what = stays if numbers else "no number changes, only files do, as a newer version may write them"
     return f"{what}; nodes: {', '.join(parts) or 'the same'}; files: {shortened(files, 5) or LOCK}"

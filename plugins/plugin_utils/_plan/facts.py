@@ -57,7 +57,7 @@ def facts_of(plan: FabricPlan) -> Facts:
             rails=[rail.name for rail in rails_out(fabric, node)],
             reason=node.reason,
             taint=node.taint,
-            whole=len(node.out) == len(fabric.rails),
+            all_rails=len(node.out) == len(fabric.rails),
         )
         for node in plan.nodes
         if node.out

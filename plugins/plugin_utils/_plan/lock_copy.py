@@ -63,10 +63,10 @@ class LockCopy:
             packed = base64.b64decode((self._found.get("binaryData") or {})[KEY], validate=True)
             with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
                 text = stream.read(MOST_BYTES).decode()
-                whole = not stream.read(1)
+                complete = not stream.read(1)
         except (KeyError, binascii.Error, OSError, EOFError, zlib.error, UnicodeDecodeError):
             raise InputError([Problem(self.place, f"Its {KEY} is missing or no compressed text.", self._fix)]) from None
-        if not whole:
+        if not complete:
             raise InputError([Problem(self.place, f"Its {KEY} has more than {MOST_BYTES:,} bytes.", self._fix)])
         return text
 
@@ -121,7 +121,7 @@ class LockCopy:
         if moved and not allow_renumber:
             text = f"The cluster was brought to a plan with other addresses of {count} node(s). {' | '.join(moved)}."
             fix = (
-                "Your checkout is older than the cluster, or its plan.json was made anew: restore it, or plan with "
+                "Your checkout is older than the cluster, or its plan.json was created again: restore it, or plan with "
                 "-e fabric_plan_from_cluster=true. To renumber on purpose, set fabric_allow_renumber=true. [renumbered]"
             )
             found.append(Problem(self.place, text, fix))

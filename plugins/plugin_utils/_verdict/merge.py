@@ -168,7 +168,7 @@ def merge(
             no_part = (NOT_VERIFIED, node, "No part had this host.")
             hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, lost)))
     for row in out:
-        if row["whole"]:
+        if row["all_rails"]:
             hosts[row["host"]] = lost_entry(SKIPPED, row["node"], "", rails)
         if row["host"] in hosts:
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
@@ -232,7 +232,7 @@ def out_checks(row: OutRow) -> list[Check]:
     text = out_text(row["reason"])
     fix = f"After the repair, remove {row['host']} from fabric_out_of_service, and run plan and site."
     cause = f"The plan has it {text}."
-    names: list[str | None] = [None] if row["whole"] else [*row["rails"]]
+    names: list[str | None] = [None] if row["all_rails"] else [*row["rails"]]
     return [warning("rail_out_of_service", "in service", text, cause, fix, rail=name) for name in names]
 
 

@@ -103,7 +103,7 @@ def folders_of(parts: t.Iterable[VerdictPart]) -> dict[str, str]:
 
 
 def together(parts: t.Sequence[VerdictPart], kind: str) -> tuple[list[Check], str | None]:
-    """Return the checks of a kind, each once, and the errors: of the parts that looked at it, where any did."""
+    """Return the checks of a kind, each once, and the errors: of the parts that checked it, if any did."""
 
     def looked(part: VerdictPart) -> bool:
         return bool(part.errors.get(kind) or any(check["status"] != SKIPPED for check in part.checks[kind]))

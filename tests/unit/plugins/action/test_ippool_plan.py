@@ -171,7 +171,7 @@ def test_site_plans_the_first_time_only(fleet):
     for words in ((), ("--check",), ("--check", "--diff")):
         code, output = site(*words)
         assert code == 2, output
-        assert "nobody is renumbered; nodes: 1 added" in output
+        assert "no node is renumbered; nodes: 1 added" in output
         assert "Run railops.rdma.plan, review, commit." in output
         assert "Plan for the dry run" not in output
     assert (fleet / "plan/fabric/plan.json").read_bytes() == before

@@ -199,7 +199,7 @@ def test_a_vlan_rails_cable_is_its_ports(sysfs):
 @pytest.mark.parametrize(
     ("answer", "word"),
     [
-        ((127, "", ""), "lldpd is not installed, and nobody listened"),
+        ((127, "", ""), "lldpd is not installed, and the audit did not listen"),
         ((1, "", "x [WARN] unable to connect to socket /run/lldpd.socket"), "unable to connect"),
         ((0, "nonsense", ""), "not understood"),
         ((0, '{"lldp": [{}]}', ""), "firmware keeps the frames"),

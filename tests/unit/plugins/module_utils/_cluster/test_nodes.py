@@ -60,8 +60,8 @@ def test_labels_go_on_planned_nodes_and_off_others():
 def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_others():
     networks = {"declared": [{"rail": f"rail{number}", "resource": f"x/rail{number}"} for number in (1, 2)]}
     rows = [
-        {"host": "a", "node": "node1", "rails": ["rail2"], "reason": "", "whole": False, "taint": True},
-        {"host": "b", "node": "node2", "rails": ["rail1", "rail2"], "reason": "", "whole": True, "taint": False},
+        {"host": "a", "node": "node1", "rails": ["rail2"], "reason": "", "all_rails": False, "taint": True},
+        {"host": "b", "node": "node2", "rails": ["rail1", "rail2"], "reason": "", "all_rails": True, "taint": False},
     ]
     resources = {"declared": {"x/rail1": 8, "x/rail2": 8}}
     facts = {**FACTS, "node_labels": [], "networks": networks, "resources": resources, "out_of_service": rows}

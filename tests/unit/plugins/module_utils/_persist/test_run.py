@@ -160,7 +160,9 @@ def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
     for check_mode in (True, False):
         gone = persist(tmp_path, {"state": "absent"}, check_mode=check_mode)
         said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_existing"]
-        assert said == [f"/{BESIDE} stood beside a file of ours, which goes: from the next boot on nothing reads it."]
+        assert said == [
+            f"/{BESIDE} belongs to a managed file that is removed: from the next boot on no manager reads it."
+        ]
         # Nobody reads the checks of a teardown.
         assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == said
     assert list(files(tmp_path)) == [BESIDE]

@@ -158,7 +158,7 @@ def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(job):
 def test_half_a_log_is_no_measurement(job):
     api = Played(["Running", "Succeeded"])
     api.said = "Avg bus bandwidth : 40\n"
-    with pytest.raises(RdmaError, match="is not whole, so nothing was measured") as caught:
+    with pytest.raises(RdmaError, match="is not complete, so nothing was measured") as caught:
         collective_run.Collective(api, job).run()
     assert "containerLogMaxSize" in caught.value.fix
 

@@ -89,7 +89,7 @@ def test_limits_are_the_sites():
     [
         ({"since": None}, "first look"),
         ({"last": "b0"}, "booted"),
-        ({"since": {**NOW, "ifindex": 3}}, "driver was loaded anew"),
+        ({"since": {**NOW, "ifindex": 3}}, "driver was reloaded"),
     ],
 )
 def test_what_cannot_be_compared_is_skipped(more, word):

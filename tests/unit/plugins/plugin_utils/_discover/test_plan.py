@@ -62,7 +62,7 @@ def test_a_fleet_that_is_alike():
         "interface": "ens8np0",
         "gpu": 7,
     }
-    assert "None: all hosts are alike." in report(proposal)
+    assert "None: all hosts are equal." in report(proposal)
 
 
 def test_storage_cards_and_virtual_functions_are_no_rails():

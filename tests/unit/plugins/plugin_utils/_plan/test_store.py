@@ -102,7 +102,7 @@ def test_a_locked_plan_fails_when_it_would_change_and_passes_when_not(tmp_path):
 
     assert not make(tmp_path, 2, plan_locked=True)["changed"]
     with pytest.raises(
-        RdmaError, match=r"\(nobody is renumbered; nodes: 1 added; files: cluster/ippools.yaml.*Run r"
+        RdmaError, match=r"\(no node is renumbered; nodes: 1 added; files: cluster/ippools.yaml.*Run r"
     ) as told:
         make(tmp_path, 3, plan_locked=True)
     assert "only files" not in str(told.value)

@@ -165,9 +165,9 @@ def test_no_cable_is_moved_for_the_word_of_a_host_of_the_inventory(heard, status
 
 def test_rails_out_of_service_are_warnings_with_their_reason_and_a_host_without_any_is_skipped():
     rows = [
-        {"host": "node1", "node": "n1", "rails": ["rail2"], "reason": "RMA 4711", "whole": False},
-        {"host": "node2", "node": "n2", "rails": ["rail1", "rail2"], "reason": "", "whole": True},
-        {"host": "node9", "node": "n9", "rails": ["rail1"], "reason": "", "whole": False},
+        {"host": "node1", "node": "n1", "rails": ["rail2"], "reason": "RMA 4711", "all_rails": False},
+        {"host": "node2", "node": "n2", "rails": ["rail1", "rail2"], "reason": "", "all_rails": True},
+        {"host": "node9", "node": "n9", "rails": ["rail1"], "reason": "", "all_rails": False},
     ]
     result = merge.host_result("node1", "n1", "d", [ok("network_link", "up", "up", rail="rail1")])
     found = merge.merge("d", [result], {"node1": "n1"}, rails=["rail1", "rail2"], out=rows)
