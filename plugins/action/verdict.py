@@ -166,7 +166,7 @@ class ActionModule(FabricAction):
         path = os.path.join(plan_dir, LOCK)
         if wrong := edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts)):
             raise Refusal(
-                f"The plan was changed by hand, and nothing was changed: {shortened(wrong, 5)}. "
+                f"The plan was changed manually, and nothing was changed: {shortened(wrong, 5)}. "
                 f"Run the playbook railops.rdma.plan: it writes {plan_dir} from the inventory. [plan_digest_mismatch]"
             )
 

@@ -226,7 +226,7 @@ def reboot_plan(
         lines += [f"write ({role}): {what}" for what in _written(result)]
         if result.get("power_cycle_required"):
             power_cycle = True
-            lines += [f"power cycle by hand ({role}): {why}" for why in _power_cycle(result)]
+            lines += [f"manual power cycle ({role}): {why}" for why in _power_cycle(result)]
         if result.get("reboot_required"):
             waiting += [role] if role not in waiting else []
             reasons += [f"{role}: {why}" for why in result.get("reboot_reasons", [])]

@@ -154,6 +154,6 @@ def parse_text(output: str) -> Configuration:
     if not columns:
         raise RdmaError(
             f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",
-            "Run the query by hand (mstconfig -d PCI -e q) and report its output. [mlxconfig_answer]",
+            "Run the query manually (mstconfig -d PCI -e q) and report its output. [mlxconfig_answer]",
         )
     return Configuration(labels.get("Device type", ""), labels.get("Name", ""), parameters)

@@ -186,7 +186,7 @@ def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[
         yield "the card's firmware has no SR-IOV configuration", fix
     if wish.vfs and OWN_VFS in have and number(have[OWN_VFS].next) == 1:
         note = f"{OWN_VFS} is {have[OWN_VFS].next}, so each function has a number of its own and {VFS} is not used"
-        yield note, f"Set {OWN_VFS}=0 on the card by hand: neither this module nor the SR-IOV operator knows it."
+        yield note, f"Set {OWN_VFS}=0 on the card manually: neither this module nor the SR-IOV operator knows it."
     if locked := [value.name for value in plan.values if not value.written and value.read_only]:
         fix = "Unlock it (zero-trust or restricted host mode) from the BMC or the DPU, then run again."
         yield f"{', '.join(locked)} is read-only on this card", fix

@@ -15,7 +15,7 @@ _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
 _OBSERVED = {
     "create": ("not there", "the object was deleted, or never applied"),
-    "delete": ("there, and not planned", "it is left over from an earlier plan, or was made by hand with our label"),
+    "delete": ("there, and not planned", "it is left over from an earlier plan, or was made manually with our label"),
     "replace": ("another one", "a field that cannot be changed in place differs"),
     "apply": ("different", "another user edited it, or the plan is newer than the cluster"),
 }

@@ -25,8 +25,8 @@ FACTS = "facts.json"
 KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json."""
-RESTORE = "Restore it from version control (git log shows its history); never write it by hand. [plan_damaged]"
-CHANGED = "It was changed by hand or merged: its digest is not that of its content."
+RESTORE = "Restore it from version control (git log shows its history); never write it manually. [plan_damaged]"
+CHANGED = "It was changed manually or merged: its digest is not that of its content."
 MERGED = (
     "Restore it from version control. After a merge that you have checked (every node on its slot), run plan once with "
     "fabric_accept_lock=true. [plan_digest_mismatch]"

@@ -156,4 +156,4 @@ def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Col
     return warning(name, planned, shown, cause, "Look on the leaf for the address, and for proxy ARP or NDP.", **where)
 
 
-_FIX = "Find the holder by its hardware address (on the leaf: its MAC table), and take the address off it."
+_FIX = "Find the holder by its MAC address (on the leaf: its MAC table), and take the address off it."

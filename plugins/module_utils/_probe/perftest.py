@@ -215,7 +215,7 @@ def explain(output: str, code: int | None) -> Failure:
         )
     last = next((line for line in reversed(lines) if not line.startswith("---")), "")
     return Failure(
-        last, f"the program ended with exit code {code}", "Run the command of the result by hand on both ends."
+        last, f"the program ended with exit code {code}", "Run the command of the result manually on both ends."
     )
 
 

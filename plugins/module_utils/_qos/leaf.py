@@ -105,7 +105,7 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str
             "roce_switch",
             f"Not seen: what arrives on {name} by LLDP says nothing of flow control. The leaf sends no IEEE DCBX, or "
             "the card's firmware keeps the frames.",
-            "Switch DCBX on at the leaf, or compare by hand; the firmware: LLDP_NB_RX_MODE_P1=OFF (mlxconfig).",
+            "Switch DCBX on at the leaf, or compare manually; the firmware: LLDP_NB_RX_MODE_P1=OFF (mlxconfig).",
             wanted,
             rail=rail,
         )

@@ -68,7 +68,7 @@ def test_a_host_plan_that_was_edited_is_refused_before_anything_is_changed(plann
     content = json.loads(path.read_text())
     change(content["rails"])
     path.write_text(json.dumps(content))
-    with pytest.raises(AnsibleActionFail, match=rf"changed by hand.*node2 {rail}.*railops\.rdma\.plan"):
+    with pytest.raises(AnsibleActionFail, match=rf"changed manually.*node2 {rail}.*railops\.rdma\.plan"):
         begin(planned, ["node1", "node2"], planned=True)
     assert not (planned / "verify").exists()
     begin(planned, ["node1"], planned=True)

@@ -71,7 +71,7 @@ def test_a_power_cycle_is_no_reason_to_reboot():
     card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD}
     plan = reboot_plan({"nic_link_type": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
     assert (plan["required"], plan["power_cycle"]) == (False, True)
-    assert plan["lines"] == [f"power cycle by hand (nic_link_type): card 0000:1b:00: {CARD}"]
+    assert plan["lines"] == [f"manual power cycle (nic_link_type): card 0000:1b:00: {CARD}"]
 
 
 def test_a_change_without_checks_points_to_its_own_diff():

@@ -310,7 +310,7 @@ def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
 @pytest.mark.parametrize(
     ("part", "change", "place", "text"),
     [
-        pytest.param(("frozen",), {"subnet_offset": 3}, "plan.json: digest", "changed by hand or merged", id="frozen"),
+        pytest.param(("frozen",), {"subnet_offset": 3}, "plan.json: digest", "changed manually or merged", id="frozen"),
         pytest.param(("nodes", "node2"), {"slot": "x"}, "plan.json: nodes.node2", "is not {zone, slot, ", id="slot"),
         pytest.param((), {"nodes": []}, "plan.json: nodes", "no", id="nodes-a-list"),
         pytest.param((), {"frozen": None}, "plan.json: frozen", "None", id="no-frozen"),
