@@ -12,11 +12,12 @@ does not answer for one without kinds, and several threads cannot ask it at once
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import traceback
 import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from .._errors import RdmaError
 
@@ -28,12 +29,15 @@ try:
 except ImportError:
     KUBERNETES_ERROR = traceback.format_exc()
 
-# Ansible itself needs PyYAML.
-with contextlib.suppress(ImportError):
+YAML_ERROR = ""
+try:
     import yaml
 
     # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
     LOADER: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+except ImportError as missing:
+    YAML_ERROR, LOADER = str(missing), None
+    yaml = None
 
 ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
 """The options of every module; the doc fragment _cluster describes them."""
@@ -43,11 +47,21 @@ NEEDS = [("kubernetes >= 31", KUBERNETES_ERROR)]
 DISCOVERY_SECONDS = (5, 30)
 
 
+class _WithoutYaml(AnsibleModule):
+    """A module that cannot read its documentation: whatever it refuses, this is the reason."""
+
+    def fail_json(self, msg: str, **kwargs: t.Any) -> t.NoReturn:
+        """End the module with the missing library."""
+        super().fail_json(msg=f"{missing_required_lib('PyYAML')} [library_missing]", exception=YAML_ERROR)
+
+
 def spec_of(documentation: str, **more: dict[str, t.Any]) -> dict[str, t.Any]:
     """Return the argument spec that a module's documentation describes, with ACCESS.
 
     :param more: what documentation has no key for, such as no_log, by option.
     """
+    if YAML_ERROR:
+        _WithoutYaml({}).fail_json("PyYAML is missing. [library_missing]")  # type: ignore[no-untyped-call]
     spec = _spec_of(yaml.load(documentation, LOADER)["options"])
     return {**{name: {**option, **more.get(name, {})} for name, option in spec.items()}, **ACCESS}
 

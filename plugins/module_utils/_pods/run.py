@@ -151,17 +151,14 @@ class Pods:
 
     def _test(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
         """Run a test between two pods: a ping, or both ends of a latency test."""
-        places = {}
-        for end, name in (("client", pair.client), ("server", pair.server)):
-            places[end] = latency.place_of(self._nodes[name], pair.rail, alive[name])
+        own, _address = latency.place_of(self._nodes[pair.client], pair.rail, alive[pair.client])
+        other, address = latency.place_of(self._nodes[pair.server], pair.rail, alive[pair.server])
         network = next(row for row in self._nodes[pair.client].networks if row.rail == pair.rail)
         pings = self._measure == ping.CHECK
         if pings and not network.subnets:
             return latency.LatencyOutcome(pair, None, "pods have no address on this rail", skipped=True)
-        for end, (interface, _address) in places.items():
-            if not interface:
-                return latency.without_address(pair, end)
-        (own, _address), (other, address) = places.values()
+        if not own or not other:
+            return latency.without_address(pair, "server" if own else "client")
         params, node = self._params, pair.client
         try:
             if pings:

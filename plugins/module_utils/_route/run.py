@@ -17,16 +17,17 @@ from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
 from .._pyroute2 import drop
+from . import options
 from .icmp import EchoRun
 from .kernel import Kernel
 from .managed_state import note
-from .options import SPEC as SPEC
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
 from .route_options import RouteOptions, asked, parse_want
 from .transaction import change
 
+SPEC = options.SPEC
 # A rollback timer that is this late has stopped; on a loaded host it may be a little late.
 OVERDUE_SECONDS = 60.0
 # Until a change that is taken back is confirmed, where no other time is asked for.
