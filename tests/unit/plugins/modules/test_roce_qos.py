@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -104,6 +105,18 @@ def test_absent_undoes_present(run_module, dcb, root):
     for path in (SETTINGS, UNIT.format("ens1np0"), LINK.format("ens1np0")):
         assert not os.path.lexists(root / path)
     assert run_module(state="absent")["changed"] is False
+
+
+def test_an_acknowledgement_of_the_second_before_is_no_failure(params, dcb, monkeypatch):
+    ieee, delays = dcb.ieee, iter([1.1])
+
+    def late(interface):
+        time.sleep(next(delays, 0))
+        return ieee(interface)
+
+    monkeypatch.setattr(dcb, "ieee", late)
+    backends.run(backends.dcb_argv("ens1np0", "pfc", [3]))
+    assert dcb.port("ens1np0")["pfc"] == 8
 
 
 def test_guides_defect_there_was_no_way_back(run_module, dcb):
