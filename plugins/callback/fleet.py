@@ -96,7 +96,7 @@ class CallbackModule(Default):  # type: ignore[misc]
     def _task_start(self, task: t.Any, prefix: str | None = None) -> None:
         self._flush()
         # A module on many hosts takes a while: its play is shown before.
-        module = task.action.startswith("railops.rdma.") and task.action != "railops.rdma.notice"
+        module = task.action.startswith("railops.rdma.") and task.action != "railops.rdma.message"
         skipped = task.check_mode and "not ansible_check_mode" in task.when
         if module and not task.run_once and not skipped and self._play.hosts != ["localhost"]:
             self._show_play()

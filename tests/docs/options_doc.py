@@ -31,7 +31,7 @@ MODULE_ONLY = ("nodes",)
 TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
 REQUIRED = " Required."
-OURS, NOTICE = "railops.rdma.", "railops.rdma.notice"
+OURS, MESSAGE = "railops.rdma.", "railops.rdma.message"
 HOST_ROLES = sorted(
     path.parents[1].name for path in ROLES.glob("*/tasks/settings.yml") if path.parents[1].name != "verify"
 )
@@ -64,7 +64,7 @@ def tasks_of(role: str) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
         if name := task.get("ansible.builtin.import_tasks"):
             found += yaml.safe_load((folder / name).read_text(encoding="utf-8"))
         yield from (
-            (key.removeprefix(OURS), args) for key, args in task.items() if key.startswith(OURS) and key != NOTICE
+            (key.removeprefix(OURS), args) for key, args in task.items() if key.startswith(OURS) and key != MESSAGE
         )
 
 

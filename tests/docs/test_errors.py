@@ -44,7 +44,7 @@ def messages(node):
                 yield body["msg"]
             elif key == "ansible.builtin.assert":
                 yield body["fail_msg"]
-            elif key == "railops.rdma.notice" and body.get("fail") and "lines" not in body:
+            elif key == "railops.rdma.message" and body.get("fail") and "lines" not in body:
                 yield body["heading"]
 
 

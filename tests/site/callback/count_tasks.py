@@ -37,7 +37,7 @@ CONTROLLER = {
     "set_fact",
     "set_stats",
     "validate_argument_spec",
-    "railops.rdma.notice",
+    "railops.rdma.message",
     "railops.rdma.verdict",
     "railops.rdma.verify_result",
 }

@@ -27,7 +27,7 @@ ARGS: dict[str, dict[str, t.Any]] = {
     "cluster_objects": {"objects": []},
     "fabric_lease": {"state": "held"},
     "ippool_plan": {**exclusive(), "plan_dir": ".", "nodes": hosts(2)},
-    "notice": {"heading": "Look", "lines": ["here"]},
+    "message": {"heading": "Look", "lines": ["here"]},
     "policy_route": {"plan_dir": "fabric", "confirm": "new_connection"},
     "rail_audit": {
         "plan_dir": "fabric",

@@ -41,7 +41,7 @@ PLAYBOOK = """
     - name: Write a file
       ansible.builtin.copy: {content: "{{ own }}\\n", dest: "{{ playbook_dir }}/{{ inventory_hostname }}.txt"}
     - name: Refuse a host
-      railops.rdma.notice: {heading: "It is broken:", lines: [the card], fail: true}
+      railops.rdma.message: {heading: "It is broken:", lines: [the card], fail: true}
       when: inventory_hostname == 'node3'
 """
 FOLDED = """

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: notice
+module: message
 short_description: Show lines to the user of a playbook, or fail the run with them
 version_added: 1.0.0
 description:
@@ -45,7 +45,7 @@ author:
 EXAMPLES = r"""
 ---
 - name: Fail on conflicts
-  railops.rdma.notice:
+  railops.rdma.message:
     heading: "Nothing was changed. Conflicts with this run:"
     lines: "{{ conflicts }}"
     fail: true

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..module_utils._validation import shown
-from ..modules.notice import DOCUMENTATION
+from ..modules.message import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import refuse, show
@@ -18,7 +18,7 @@ ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
 class ActionModule(FabricAction):
-    """The action behind the module notice."""
+    """The action behind the module message."""
 
     _requires_connection = False
 
@@ -26,7 +26,7 @@ class ActionModule(FabricAction):
         """Show the lines; with fail, and where there are any, as a failure."""
         args = arguments(args, ARGUMENT_SPEC)
         text = f"\n  {'- ' if args['fail'] else ''}".join([*filter(None, [args["heading"]]), *args["lines"]])
-        # Some of it is what hosts say.
+        # Some lines are text of hosts.
         text = "\n".join(shown(line).rstrip() for line in text.split("\n"))
         if args["fail"] and args["lines"]:
             refuse(self._task, text)
