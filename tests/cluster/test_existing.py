@@ -165,7 +165,7 @@ def networks_crd() -> Json:
 
 
 @pytest.mark.long
-def test_multus_alone(case: Case) -> None:
+def test_multus_only(case: Case) -> None:
     define(case.live, [networks_crd()])
     labels = {"app": "multus"}
     box = {"name": "kube-multus", "image": "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2"}

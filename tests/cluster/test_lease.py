@@ -109,7 +109,7 @@ def test_what_changes_nothing_takes_no_lease(controller: Controller, live: Live,
 
 @pytest.mark.usefixtures("scripted")
 @pytest.mark.only_double("needs an API that is away")
-def test_while_the_api_is_away_hosts_can_be_mended(controller: Controller, tmp_path: Path) -> None:
+def test_while_the_api_is_away_hosts_can_be_repaired(controller: Controller, tmp_path: Path) -> None:
     away = tmp_path / "away"
     text = Path(controller.values["fabric_kubeconfig"]).read_text(encoding="utf-8")
     away.write_text(re.sub(r"https://127.0.0.1:\d+", "https://127.0.0.1:9", text), encoding="utf-8")

@@ -139,7 +139,7 @@ class TestConverging:
 
 
 class TestDrift:
-    def test_an_edited_pool_is_mended_and_the_editor_named(self, objects: Run, live: Live, one: Json) -> None:
+    def test_an_edited_pool_is_repaired_and_the_editor_named(self, objects: Run, live: Live, one: Json) -> None:
         live.patch("SpiderIPPool", one["metadata"]["name"], {"spec": {"nodeName": ["wrong"]}})
         assert ok(objects([one]))["changes"][0]["reverted"] == ["spec.nodeName (set by kubectl-edit)"]
         assert live.of("SpiderIPPool").get(name=one["metadata"]["name"]).spec.nodeName == ["node1"]
@@ -149,7 +149,7 @@ class TestDrift:
         ok(objects(fabric_of(fabric, (1, 2), 1)))
         assert not ok(objects(fabric_of(fabric, (1,), 1)))["changed"]
 
-    def test_a_foreign_object_is_told_and_left_and_the_rest_is_done(
+    def test_an_existing_object_is_reported_and_left_and_the_rest_is_done(
         self, objects: Run, live: Live, fabric: str
     ) -> None:
         mine, foreign = pool(fabric, 1, 1), pool(fabric, 1, 2)
@@ -165,7 +165,7 @@ class TestDrift:
         assert did(taken) == {"apply": [foreign["metadata"]["name"]]}
         assert not ok(objects([mine, foreign], prune=True))["changed"]
 
-    def test_a_field_that_another_controller_declares_is_told_by_field_and_owner(
+    def test_a_field_that_another_controller_declares_is_reported_by_field_and_owner(
         self, objects: Run, live: Live, one: Json
     ) -> None:
         resource = live.of("SpiderIPPool")
@@ -460,7 +460,7 @@ class TestBadSituations:
         result = objects([pool(fabric, 1, 1)], kubeconfig=other(kubeconfig, server="https://127.0.0.1:1"))
         assert "https://127.0.0.1:1 does not answer" in result["msg"]
 
-    def test_forbidden_to_write_one_kind_is_told_before_the_first_write(
+    def test_forbidden_to_write_one_kind_is_reported_before_the_first_write(
         self, objects: Run, live: Live, fabric: str, restricted: Restricted
     ) -> None:
         result = objects(fabric_of(fabric, (1,), 1), kubeconfig=restricted("spidermultusconfigs:write"))
@@ -479,7 +479,7 @@ class TestBadSituations:
             assert live.versions(fabric) == {}
 
     @pytest.mark.usefixtures("webhooks")
-    def test_what_the_webhook_refuses_is_told_in_its_words(self, objects: Run, live: Live, fabric: str) -> None:
+    def test_what_the_webhook_refuses_is_reported_in_its_words(self, objects: Run, live: Live, fabric: str) -> None:
         bad = pool(fabric, 1, 1)
         bad["spec"]["ips"] = ["192.0.2.1"]
         assert "denied the request" in objects([bad, pool(fabric, 1, 2)])["msg"]
@@ -531,7 +531,7 @@ class TestInput:
         failed = objects([pool("x", 1, 1)], kubeconfig=str(tmp_path / "none"))
         assert "none (fabric_kubeconfig): the file does not exist." in failed["msg"]
 
-    def test_what_is_no_object_and_what_is_given_twice_are_told_at_once(self, objects: Run, double: ApiDouble) -> None:
+    def test_what_is_no_object_or_given_twice_is_reported_at_once(self, objects: Run, double: ApiDouble) -> None:
         result = objects([{"kind": "x"}, pool("x", 1, 1), pool("x", 1, 1)])
         assert [row["place"] for row in result["problems"]] == ["definitions[0]", "definitions[2]"]
         assert "Nothing was changed" in result["fix"]

@@ -139,7 +139,7 @@ def test_without_the_application_nothing_is_looked_at_and_said(idle: Probe) -> N
     assert idle.pods.tested == []
 
 
-def test_an_application_with_our_labels_elsewhere_is_somebody_elses(probe: Probe) -> None:
+def test_an_application_with_our_labels_elsewhere_is_not_managed(probe: Probe) -> None:
     (only,) = probe.run(namespace="others")
     assert (only["status"], only["cause"]) == ("skipped", "the test application does not run in the namespace others")
 
@@ -220,7 +220,7 @@ TAINT = {"key": "maintenance", "value": "yes", "effect": "NoSchedule"}
 GATED = {"key": "fabric.railops.io/rails", "value": "broken", "effect": "NoSchedule"}
 
 
-def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_nobody(idle: Probe) -> None:
+def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_no_node(idle: Probe) -> None:
     idle.add_node("node3")
     idle.add_node("node4")
     idle.node("node2", taints=[TAINT])
@@ -235,7 +235,7 @@ def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_nobody(idle
     assert measured == {("node1", "node3"), ("node3", "node4"), ("node4", "node1")}
 
 
-def test_a_node_that_goes_down_meanwhile_is_its_own_fault_alone(idle: Probe) -> None:
+def test_a_node_that_goes_down_meanwhile_is_only_its_own_fault(idle: Probe) -> None:
     """Its kubelet runs no command any more, and its servers answer nobody."""
     probe = idle
     probe.add_node("node3")
@@ -317,7 +317,7 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
         assert {row["node"] for row in of(checks, name, "skipped")} == {"node1", "node2"}
 
 
-def test_pods_ping_each_other_where_no_rdma_is_asked_for(probe: Probe) -> None:
+def test_pods_ping_each_other_where_no_rdma_is_requested(probe: Probe) -> None:
     address = json.loads(probe.pod("node2")["metadata"]["annotations"][STATUS])[3]["ips"][0]
     probe.pods.mute = {address}
     checks = probe.run(depth="ping")
@@ -329,7 +329,7 @@ def test_pods_ping_each_other_where_no_rdma_is_asked_for(probe: Probe) -> None:
     assert probe.pods.tested == []
 
 
-def test_a_pod_that_does_not_run_is_told_with_its_cause(probe: Probe) -> None:
+def test_a_pod_that_does_not_run_is_reported_with_its_cause(probe: Probe) -> None:
     pod = probe.pod("node2")
     pod["status"] = {"phase": "Pending"}
     involved = {"kind": "Pod", "name": pod["metadata"]["name"], "namespace": "default"}

@@ -228,7 +228,7 @@ def test_the_run_that_finds_all_in_force_uncordons_what_a_failed_one_left(site):
     assert (site.node, site.reboots) == ((False, False), 1)
 
 
-def test_a_node_that_somebody_else_cordoned_stays_so(site):
+def test_a_node_that_another_user_cordoned_stays_so(site):
     node = site.double.objects("Node")[NODE]
     node["spec"]["unschedulable"] = True
     site.play(WAITS, DONE)
@@ -261,7 +261,7 @@ def test_a_host_that_is_the_node_of_another_name_is_not_rebooted(site):
     assert POD in site.double.objects("Pod")
 
 
-def test_work_that_is_not_kubernetes_is_asked_before_anything(site):
+def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     """A step of a job, as slurmd names it; another scheduler empties the host and gets it back."""
     resumed, mark = site.root / "resumed", site.root / "notes/emptied"
     job = site.start("slurmstepd", "slurmstepd: [4711.batch]")

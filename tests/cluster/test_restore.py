@@ -110,7 +110,7 @@ def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_an
 
 
 @pytest.mark.only_double("a node's folders are played")
-def test_a_note_that_somebody_else_wrote_changes_nothing_but_calicos_choice(
+def test_a_note_that_another_user_wrote_changes_nothing_but_calicos_choice(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
     use(playbook, plans("exclusive"), "exclusive")

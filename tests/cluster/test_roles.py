@@ -50,7 +50,7 @@ def made_by(live: Live) -> str:
 
 @pytest.mark.long
 @pytest.mark.only_double("a chart's parts must be kept from becoming ready")
-def test_a_failed_release_is_told_and_repaired(playbook: Playbook, double: ApiDouble, live: Live) -> None:
+def test_a_failed_release_is_reported_and_repaired(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     double.controllers.ready = False
     failed = playbook.role("spiderpool", ok=False, spiderpool_timeout=3)
     assert "it is failed" in " ".join(failed.text.split())
@@ -187,7 +187,7 @@ def test_tigera_gets_its_settings(playbook: Playbook, double: ApiDouble, live: L
 
 
 @pytest.mark.only_double("the API must fail in scripted ways")
-def test_bad_situations_are_told_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
+def test_conflicts_are_reported_before_the_first_write(playbook: Playbook, double: ApiDouble, tmp_path: Path) -> None:
     before = double.writes()
     double.forbidden.add("customresourcedefinitions:write")
     forbidden = playbook.role("spiderpool", ok=False)
@@ -236,7 +236,7 @@ def repository(folder: Path, *versions: str) -> t.Iterator[Json]:
 
 @pytest.mark.long
 @pytest.mark.only_double("needs a cluster without Spiderpool")
-def test_a_release_of_ours_keeps_its_chart_and_a_new_one_gets_the_newest(
+def test_a_managed_release_keeps_its_chart_and_a_new_one_gets_the_newest(
     playbook: Playbook, double: ApiDouble, tmp_path: Path
 ) -> None:
     with repository(tmp_path, "1.2.1", "1.2.3") as served:
@@ -353,7 +353,7 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
 
 @pytest.mark.long
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
-def test_an_sriov_node_that_fails_is_gone_on_with_and_those_after_it_are_not_touched(
+def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touched(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
     sriov_fleet(playbook, double, plans("sriov-roce"), 3)

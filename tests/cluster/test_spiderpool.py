@@ -226,7 +226,7 @@ class TestWaiting:
         done = module(cluster_wait, parts=[self.AGENT], timeout=60)
         assert (done["parts"][0]["text"], done["down"]) == ("8 of 8 pods ready", [])
 
-    def test_a_coordinator_that_is_not_ready_tells_what_mends_it(
+    def test_a_coordinator_that_is_not_ready_reports_what_repairs_it(
         self, module: t.Callable[..., Json], live: Live
     ) -> None:
         maps = live.of("ConfigMap", "v1")

@@ -79,7 +79,7 @@ def test_every_room_is_in_the_tables():
     assert [name for name in sorted(rooms) if f"`{name.partition('/')[2]}/`" not in PAGE] == []
 
 
-def test_nobody_imports_upwards():
+def test_no_import_goes_upwards():
     wrong = {
         f"{'/'.join(parts)} imports {'/'.join(target)}"
         for parts, targets in FILES.items()
@@ -117,7 +117,7 @@ def test_files_import_each_other_in_one_direction():
 
 
 @pytest.mark.parametrize("pattern", PURE)
-def test_deciding_code_asks_nobody(pattern):
+def test_deciding_code_reads_nothing(pattern):
     found = {path: imported(path) & {(name,) for name in THIN} for path in PLUGINS.glob(pattern)}
     assert found
     assert {str(path): names for path, names in found.items() if names} == {}

@@ -133,7 +133,7 @@ def here(*words: str) -> list[str]:
     return list(dict.fromkeys(text for text in run_as_it_stands(HERE) if any(word in text for word in words)))
 
 
-def test_what_needs_no_host_runs_as_it_stands(administrator):
+def test_what_needs_no_host_runs_unchanged(administrator):
     """The plan's commands, in their order; git looks at what they wrote."""
     for text in here("railops.rdma.plan"):
         administrator.run(text)
@@ -167,7 +167,7 @@ def test_the_extract_for_a_report_has_checks_and_devices_and_no_name(tmp_path):
     }
 
 
-def test_the_quick_start_runs_as_it_stands(tmp_path):
+def test_the_quick_start_runs_unchanged(tmp_path):
     """In a home of its own, with nothing but the collection installed."""
     printed = Administrator(tmp_path).run("set -e; " + "\n".join(run_as_it_stands(QUICK)), HOME=str(tmp_path))
     assert "plan/fabric/plan.json" in printed

@@ -200,7 +200,7 @@ def test_the_role_brings_mode_and_names_with_one_reboot(tmp_path):
     assert mode() == "shared"
 
 
-def test_an_initramfs_with_ib_core_is_made_anew_and_brings_the_mode(tmp_path):
+def test_an_initramfs_with_ib_core_is_made_again_and_brings_the_mode(tmp_path):
     home = HOME / HOST
     argv = Path(f"/proc/{int((home / 'qemu.number').read_text())}/cmdline").read_bytes().decode().split("\0")
     original = argv[argv.index("-initrd") + 1]

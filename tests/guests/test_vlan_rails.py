@@ -125,7 +125,7 @@ def test_what_is_taken_away_takes_our_vlan_along(port):
     assert route(101, state="absent")["changed"] is False
 
 
-def test_what_a_killed_run_left_half_made_is_known_as_ours(port):
+def test_what_a_killed_run_left_half_made_is_recognized_as_managed(port):
     """A kill after the link is made and before it is up and has its alias: the next run goes on, or takes it away."""
     half_made = f"ip link add link {PORT} name {PORT}.101 group 143 type vlan id 101"
     guest(half_made)

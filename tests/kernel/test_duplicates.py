@@ -54,7 +54,7 @@ def talk(fabric):
                         subprocess.run(["ip", "netns", "exec", host.name, *argv], capture_output=True, check=False)
 
 
-def test_without_a_duplicate_nobody_answers_and_no_cache_changes(fabric):
+def test_without_a_duplicate_no_answer_comes_and_no_cache_changes(fabric):
     talk(fabric)
     names = [fabric.core, *(host.name for host in fabric.hosts)]
     before = {name: neighbors(name) for name in names}
@@ -66,7 +66,7 @@ def test_without_a_duplicate_nobody_answers_and_no_cache_changes(fabric):
     assert facts["macs"]["rail2"] == mac(fabric.hosts[0].name, "ens2np0")
 
 
-def test_a_host_on_the_same_leaf_is_named_by_its_hardware_address(fabric):
+def test_a_host_on_the_same_leaf_is_named_by_its_mac_address(fabric):
     talk(fabric)
     thief, own = fabric.hosts[1], fabric.wants[0]
     # As a host that came up with the wrong address: nothing is announced, so nobody's cache moves before we ask.
@@ -139,7 +139,7 @@ def test_own_rails_in_one_network_are_no_duplicates(fabric):
     assert {check["status"] for check in checks.values()} == {"ok"}
 
 
-def test_what_cannot_be_asked_is_skipped_with_its_reason(fabric):
+def test_what_cannot_be_read_is_skipped_with_its_reason(fabric):
     host = fabric.hosts[0]
     run("ip", "-n", fabric.core, "link", "set", "h1r1", "down")
     host.sysctl("net/ipv6/conf/ens2np0/addr_gen_mode", "1")

@@ -36,7 +36,7 @@ def looked(host, since=None):
     return {f"{check['rail']} {check['id']}": check for check in result["checks"]}, result["facts"]["health"]
 
 
-def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_begins_anew(fabric):
+def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_starts_at_zero(fabric):
     host = fabric.hosts[0]
     first, facts = looked(host)
     assert "first look" in first["rail1 port_errors"]["cause"]

@@ -72,7 +72,7 @@ def test_two_rails_that_were_joined_are_named_in_both_families(fabric):
     assert {check["status"] for check in checks if check["id"] != "rail_isolation"} == {"ok"}
 
 
-def test_a_rail_whose_neighbor_is_gone_says_nothing_of_the_others(fabric):
+def test_a_rail_with_a_lost_neighbor_says_nothing_of_the_others(fabric):
     fabric.hosts[1].ip("link", "set", "ens2np0", "down")
     found = of(audited(fabric), "rail_isolation")
     assert (found["rail2", 4]["status"], found["rail1", 4]["status"]) == ("skipped", "ok")

@@ -60,7 +60,7 @@ def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, l
 
 
 @pytest.mark.parametrize("lines", [OWN_ROUTING, MANAGEMENT, PLANNED_NUMBERS, "address add 172.17.0.2/27 dev ens1np0\n"])
-def test_teardown_of_a_host_without_anything_of_ours_changes_nothing(host, lines):
+def test_teardown_of_a_host_without_anything_managed_changes_nothing(host, lines):
     host.batch(lines)
     before = host.dump()
     assert not host.apply(want_of(0, RAILS, state="absent"))["changed"]
@@ -69,7 +69,7 @@ def test_teardown_of_a_host_without_anything_of_ours_changes_nothing(host, lines
 
 
 @pytest.mark.parametrize("manager", [None, *MANAGERS])
-def test_a_planned_address_that_stood_there_before_us_stays(host, own_files, manager):
+def test_a_planned_address_that_existed_before_stays(host, own_files, manager):
     """Live, and where a boot has taken our number from what is ours."""
     want = want_of(0, RAILS)
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0\n")
@@ -91,7 +91,7 @@ def test_a_planned_address_that_stood_there_before_us_stays(host, own_files, man
     assert not [line for line in host.dump()["addresses"] if "172.17.0.2/" in line]
 
 
-def test_an_address_without_protocol_is_ours_where_a_rule_of_ours_says_so(host):
+def test_an_address_without_protocol_is_ours_where_a_managed_rule_says_so(host):
     """Kernels before 5.18 keep no protocol of an address."""
     want = want_of(0, RAILS)
     host.apply(want)
@@ -142,7 +142,7 @@ def test_teardown_after_a_boot_takes_all_that_our_files_name(host, own_files, ma
 # --- addresses that end, and where Ansible comes from -----------------------------------------------------------------
 
 
-def test_a_planned_address_with_a_lifetime_is_set_anew_without_one(host):
+def test_a_planned_address_with_a_lifetime_is_set_again_without_one(host):
     want = want_of(0, RAILS)
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 9 preferred_lft 9\n")
     host.ip("address", "add", "fd00:17:1:1::2/64", "dev", "ens1np0", "valid_lft", "9", "preferred_lft", "9", "nodad")
@@ -211,7 +211,7 @@ def test_a_rail_out_of_service_stays_as_it_is(host, own_files, number, booted):
     assert not host.apply({"rails": [], "state": "absent"})["changed"]
 
 
-def test_a_card_that_is_gone_may_be_out_of_service(host):
+def test_an_absent_card_may_be_out_of_service(host):
     host.batch("link del ens2np0\n")
     out = out_of_service(want_of(0, RAILS), 1)
     assert host.apply(out)["changed"]

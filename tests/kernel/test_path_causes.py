@@ -86,7 +86,7 @@ def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
     assert paths(fabric) == {}
 
 
-def test_a_foreign_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(fabric):
+def test_an_existing_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(fabric):
     lines = ["route add blackhole 172.17.0.192/26 proto bird", "route add 172.17.1.200/32 dev eth0 proto static"]
     lines.append("route add local 172.17.1.201/32 dev lo table local proto static")
     with Planted(
@@ -103,7 +103,7 @@ def test_a_foreign_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(
     assert fabric.hosts[0].audit(fabric.wants[0], "paths", neighbors=[])["checks"][-1]["status"] == "ok"
 
 
-def test_a_drawn_host_is_asked_for_and_listed_where_it_is_wrong(fabric):
+def test_a_random_host_is_tested_and_listed_where_it_is_wrong(fabric):
     lines = [f"route add {FAR}/32 dev eth0 table 2000", "rule add lookup 2000 pref 900"]
     more = {"rail2": [FAR, "172.17.1.98", "fd00:17:2:3::2"]}
     with Planted(fabric, *lines):
@@ -143,7 +143,7 @@ def test_a_rule_that_diverts_tcp_only_is_named(fabric, end):
         assert paths(fabric) == {}
 
 
-def test_an_mtu_of_a_route_of_ours_is_a_difference_that_the_role_mends(fabric):
+def test_an_mtu_of_a_managed_route_is_a_difference_that_the_role_repairs(fabric):
     host, want = fabric.hosts[0], fabric.wants[0]
     for line in (
         "route change 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 table 1001 proto 143 mtu lock 1400",
@@ -159,7 +159,7 @@ def test_an_mtu_of_a_route_of_ours_is_a_difference_that_the_role_mends(fabric):
     assert not host.apply(want)["changed"]
 
 
-def test_a_setting_for_all_has_a_fix_that_mends_it(fabric):
+def test_a_setting_for_all_has_a_fix_that_repairs_it(fabric):
     host, want = fabric.hosts[0], fabric.wants[0]
     host.sysctl("net/ipv4/conf/all/arp_ignore", "8")
     checks = host.module(policy_route, want, check=True)["checks"]

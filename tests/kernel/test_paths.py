@@ -92,7 +92,7 @@ def wrong_of(checks: list[dict]) -> dict[tuple[str, int], str]:
     return {(item["rail"], item["family"]): item["cause"] for item in checks if item["status"] == "deviation"}
 
 
-def test_random_deviations_are_found_where_the_judge_finds_them(fabric, seed):
+def test_random_deviations_are_found_where_the_model_finds_them(fabric, seed):
     first = seed("RAILOPS_PATH_SEED")
     draw = random.Random(first)
     spaces = {f"node{host.number}": host.name for host in fabric.hosts}

@@ -47,7 +47,7 @@ def test_gateways_and_neighbors_answer_in_both_families(fabric):
     assert len(checks) == RAILS * 2 * 2 * 2 + RAILS * 2 + RAILS * 2 + 2
 
 
-def test_what_does_not_answer_is_a_deviation_of_its_rail_alone(fabric):
+def test_what_does_not_answer_is_a_deviation_of_its_rail_only(fabric):
     run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
     wrong = [check for check in pinged(fabric, host_plan_of(0), timeout=1.0, count=3) if check["status"] == "deviation"]
     assert {check["rail"] for check in wrong} == {"rail2"}

@@ -363,7 +363,7 @@ def test_verify_finds_these_pods_as_planned(lab):
 
 
 @pytest.mark.parametrize("supernet", ["172.17.0.0/16", "fd00:17::/48"])
-def test_one_family_alone(programs, supernet):
+def test_one_family_only(programs, supernet):
     with Lab("pods", planned(supernets=[supernet]), programs) as lab:
         one, other = lab.pod(0, 1), lab.pod(1, 2)
         before = one.state()

@@ -146,7 +146,7 @@ def ping(host, source, target, count):
 # --- others' state ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_ours_and_not_wanted_any_more_goes(host):
+def test_managed_objects_outside_the_plan_are_removed(host):
     host.apply(want_of(0, RAILS))
     fewer = want_of(0, RAILS)
     fewer["rails"] = fewer["rails"][:1]
@@ -234,7 +234,7 @@ def test_every_next_hop_of_a_default_route_is_protected(host, family):
     assert "ens2np0 carries the default route" in host.refused(want_of(0, RAILS))
 
 
-def test_a_foreign_entry_among_our_numbers_does_not_keep_ours_there(host):
+def test_an_existing_entry_among_our_numbers_does_not_keep_ours_there(host):
     host.apply(want_of(0, RAILS))
     host.ip("rule", "add", "from", "all", "priority", "10005", "lookup", "2005")
     assert "priority 10005" in host.refused(want_of(0, RAILS))
@@ -242,7 +242,7 @@ def test_a_foreign_entry_among_our_numbers_does_not_keep_ours_there(host):
     assert [rule.partition(":")[0] for rule in host.dump()["rules"] if rule.startswith("100")] == ["10005"]
 
 
-def test_what_the_default_route_s_interface_stands_on_is_protected(host):
+def test_lower_devices_of_the_default_route_are_protected(host):
     for command in (
         "route del default",
         "link set ens2np0 up",
@@ -295,7 +295,7 @@ def pod(host):
 
 
 @pytest.mark.usefixtures("pod")
-def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
+def test_an_mtu_below_that_of_an_upper_device_is_refused_by_name(host):
     said = host.refused(want_of(0, RAILS))
     assert "9000" in said
     assert "4200 would also lower interfaces stacked on it: a0 with 9000, net1 (" in said
@@ -306,7 +306,7 @@ def test_an_mtu_below_that_of_what_stands_on_the_port_is_refused_by_name(host):
     assert host.apply(want)["changed"]
 
 
-def test_what_stands_on_the_port_is_in_the_diff_and_gets_its_mtu_back(host, pod):
+def test_an_upper_device_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     before = host.dump()
     want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
     predicted = host.apply(want, check=True)
@@ -330,7 +330,7 @@ def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod
     wait_for(host.dump, before)
 
 
-def test_a_change_that_fails_leaves_what_stands_on_the_port_as_it_was(host, pod):
+def test_a_change_that_fails_keeps_the_upper_devices(host, pod):
     before = host.dump()
     want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
 
@@ -377,7 +377,7 @@ def test_a_confirmed_change_stays(host):
 
 
 @pytest.mark.usefixtures("slow_start")
-def test_a_timer_that_starts_slowly_leaves_the_whole_time(host):
+def test_a_timer_that_starts_slowly_leaves_the_full_time(host):
     result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 
@@ -389,7 +389,7 @@ def test_the_timer_brings_back_a_host_whose_management_route_was_removed(host):
     wait_for(host.dump, before)
 
 
-def test_the_timer_takes_the_rest_back_when_an_interface_has_gone(host):
+def test_the_timer_takes_the_rest_back_when_an_interface_was_removed(host):
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 2})
     host.ip("link", "delete", f"ens{RAILS}np0")
@@ -411,7 +411,7 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     wait_for(host.dump, before)
 
 
-def test_a_timer_that_was_killed_is_told_and_taken_over(host, own_files):
+def test_a_timer_that_was_killed_is_reported_and_taken_over(host, own_files):
     before = host.dump()
     token = host.apply({**want_of(0, RAILS), "confirm_timeout": 600})["token"]
     (state,) = own_files.glob("run/timers/*/*/state.json")

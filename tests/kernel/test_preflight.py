@@ -42,7 +42,7 @@ def test_a_plain_host_has_nothing_in_the_way(host):
     assert ask(host, "ens1np0", "ens2np0") == []
 
 
-def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
+def test_a_full_run_is_reported_where_a_rollback_timer_would_wait(host, own_files):
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(own_files))
     try:
         (said,) = ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}})
@@ -53,7 +53,7 @@ def test_a_full_run_is_told_where_a_rollback_timer_would_wait(host, own_files):
     assert ask(host, "ens1np0", settings={"policy_route": {"confirm_timeout": 60}}) == []
 
 
-def test_all_that_a_run_would_stop_at_is_told_at_once(host):
+def test_all_conflicts_are_reported_at_once(host):
     host.ip("link", "add", "docker0", "type", "bridge")
     host.ip("address", "add", "172.17.0.1/16", "dev", "docker0")
     host.ip("link", "add", "br0", "type", "bridge")
@@ -76,7 +76,7 @@ def test_a_rail_that_has_its_addresses_already_is_not_in_its_own_way(host):
     assert ask(host, "ens1np0", "gone0") == ["rail2: gone0 is a bridge, and a rail is a port of its own."]
 
 
-def test_what_stands_on_a_port_keeps_its_mtu(host):
+def test_an_upper_device_keeps_its_mtu(host):
     host.ip("link", "set", "ens2np0", "mtu", "9000")
     host.ip("link", "add", "link", "ens2np0", "name", "storage0", "type", "macvlan")
     (cause,) = ask(host, "ens1np0", "ens2np0")
@@ -99,7 +99,7 @@ def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
         assert [cause for cause in told if what in cause], (what, told)
 
 
-def test_a_foreign_route_where_no_node_is_yet_is_shown(host):
+def test_an_existing_route_where_no_node_is_yet_is_shown(host):
     host.ip("route", "add", "blackhole", "172.17.5.0/26", "proto", "bird")
     (said,) = ask(host, "ens1np0", "ens2np0")
     assert (
@@ -125,7 +125,7 @@ def test_settings_of_interfaces_that_are_not_there_yet_are_not_in_the_way(host, 
     ]
 
 
-def test_what_goes_with_router_advertisements_is_told_and_no_reason_to_stop(host):
+def test_what_goes_with_router_advertisements_is_reported_and_no_reason_to_stop(host):
     sysctls = {f"net/ipv6/conf/ens{number}np0/accept_ra": "0" for number in (1, 2)}
     host.batch("link set ens1np0 up\naddress add 2001:db8:7::9/64 dev ens1np0 valid_lft 900 preferred_lft 900 nodad\n")
     host.ip("address", "add", "2001:db8:8::9/64", "dev", "ens1np0", "nodad")
@@ -140,7 +140,7 @@ def test_a_persons_second_address_in_the_planned_subnet_is_no_renumbering(host):
     assert ask(host, "ens1np0", "ens2np0") == []
 
 
-def test_a_second_default_route_is_shown_as_it_stands(host):
+def test_a_second_default_route_is_shown_unchanged(host):
     """By a router's advertisement or BGP on a rail, beside the management network's."""
     host.batch("link set ens2np0 up\naddress add 2001:db8:7::9/64 dev ens2np0 nodad\n")
     host.ip(

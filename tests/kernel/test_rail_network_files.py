@@ -60,7 +60,7 @@ def test_where_the_files_cannot_be_written_nothing_is_changed(site, mounts, why)
     assert (host.dump(), files(folder)) == (before, {})
 
 
-def test_a_folder_where_a_file_of_ours_belongs_is_named_before_anything_is_changed(site):
+def test_a_folder_in_the_place_of_a_managed_file_is_named_before_anything_is_changed(site):
     folder, host = site
     before = host.dump()
     (folder / SETTINGS).mkdir()

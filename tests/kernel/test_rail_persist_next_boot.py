@@ -128,7 +128,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("case", ALONE)
-def test_what_networkmanager_leaves_alone_is_no_rail_at_the_next_boot(life, case):
+def test_a_device_unmanaged_by_networkmanager_is_no_rail_at_the_next_boot(life, case):
     path, text = ALONE[case]
     _made, before, _wrote, refused, booted = life(
         persist("networkmanager"),

@@ -128,7 +128,7 @@ def test_what_is_also_for_another_port_is_not_set_aside(life):
     assert refused["files"] == before["files"]
 
 
-def test_what_stands_beside_ours_in_netplan_and_networkd_stays(life):
+def test_other_settings_in_netplan_and_networkd_stay(life):
     """The remedies that the refusals name: an entry of the interface's own name, and a file beside ours."""
     merged = {"/etc/netplan/50-user.yaml": entry("ens1np0", addresses=[THEIRS])}
     _written, made, booted = life(

@@ -144,7 +144,7 @@ def broken(**more):
     return plan, verdict_of(plan, bad=bad, lost={"node7"}, **more)
 
 
-def test_broken_nodes_come_first_and_can_be_shown_alone(browser):
+def test_broken_nodes_come_first_and_can_be_filtered(browser):
     page = page_of(*broken())
     dom, console = browser(page)
     rows = re.findall(r'class="row"[^>]*data-node="([^"]+)"', dom)

@@ -123,7 +123,7 @@ PUSH = pytest.mark.parametrize("world", ["shared"], indirect=True)
 
 
 @PUSH
-def test_an_audit_of_a_whole_fleet_is_green_and_no_packet_is_lost(world):
+def test_an_audit_of_a_complete_fleet_is_green_and_no_packet_is_lost(world):
     assert world.lost() == {}
     world.fleet.play("audit")
 

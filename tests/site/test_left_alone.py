@@ -69,7 +69,7 @@ def preview(fleet, *words, code=0, **more):
     return fleet.play("site", *words, "--limit", "node1,localhost", "-e", json.dumps(values), code=code)
 
 
-def test_a_preview_names_what_is_left_alone(fleet, machine):
+def test_a_dry_run_lists_skipped_parts(fleet, machine):
     """Storage cards, NVSwitches' cards and another priority, in `site --check --diff`."""
     kept = {name: (machine / name).read_bytes() for name in ("mlx.json",)}
     run = preview(fleet)

@@ -95,7 +95,7 @@ def test_all_roles_together_stay_within_the_tasks(fleet, site):
     assert len(sent) <= MOST_TASKS, sent
 
 
-def test_what_is_in_the_way_is_told_of_all_hosts_at_once_and_nothing_is_touched(fleet, site):
+def test_conflicts_of_all_hosts_are_reported_at_once_and_nothing_is_changed(fleet, site):
     """Also in check mode."""
     held = {"node1": "172.17.0.1/16", "node3": "172.17.0.1/16"}
     for host, address in held.items():
@@ -144,7 +144,7 @@ BREAKS = (
 )
 
 
-def test_what_was_broken_is_named_and_mended(fleet, site):
+def test_what_was_broken_is_named_and_repaired(fleet, site):
     for host, words, _rail, _check in BREAKS:
         fleet.ip(host, *words.split())
     fleet.lab("cable", fleet.name, "node2", "ens7np0", "pull")
@@ -221,7 +221,7 @@ def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
     assert verdict["hosts"]["node1"]["status"] == "pass"
 
 
-def test_a_lost_plan_renumbers_nobody(fleet, site):
+def test_a_lost_plan_renumbers_no_node(fleet, site):
     """The plan is lost, and a new one gives two nodes each other's addresses."""
     extra = fleet.folder / "swapped.yml"
     slots = {host: {"fabric_slot": slot} for host, slot in (("node1", 2), ("node3", 0))}

@@ -280,7 +280,7 @@ def test_interrupted_by_the_keyboard_in_the_cluster(broken):
     assert running.returncode != 0, output
 
 
-def test_the_printed_command_repairs_the_cluster_and_leaves_others_alone(broken):
+def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
     broken.fleet.paste(COMMAND)
     broken.fleet.play("verify")
     broken.passed()
@@ -319,7 +319,7 @@ def test_teardown_refuses_while_pods_hold_addresses(in_use):
     assert "lookup 1001" in in_use.fleet.ip("node1", "rule"), "the hosts come after the cluster, and were not reached"
 
 
-def test_teardown_told_so_leaves_only_the_pools_in_use(in_use):
+def test_teardown_on_request_leaves_only_the_pools_in_use(in_use):
     in_use.fleet.play("teardown", "-e", "teardown_in_use=true")
     double = in_use.double
     assert double.ours() == ["fabric-rail2-v4-node2"]

@@ -113,7 +113,7 @@ def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
     assert {host: site.fleet.dump(host) for host in others} == others, "the fleet keeps its rails"
 
 
-def test_nobody_else_is_touched_while_it_is_worse(site):
+def test_no_other_node_is_changed_while_it_is_worse(site):
     run = site.upgrade("--limit", "node3", code=2)
     assert "The upgrade of node2 is unfinished" in run.output
     assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]

@@ -360,7 +360,7 @@ Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(n
 @given(
     st.fixed_dictionaries(dict.fromkeys(["node1", "node2"], st.one_of(INFO, INFO, WEIRD))), st.one_of(WEIRD, st.none())
 )
-def test_what_discover_is_told(infos, lldp):
+def test_options_of_discover(infos, lldp):
     made = discovered.discover(infos)
     printable(discover_text.report(made))
     for data in (discover_text.inventory(made, "gpu_nodes"), discover_text.cables(made, "gpu_nodes")):

@@ -88,7 +88,7 @@ def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, 
         ("false", {"plugins": {"installCNI": True}}, False),
     ],
 )
-def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_asked(
+def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_requested(
     tmp_path: Path, asked: t.Any, live: Json, replaced: bool
 ) -> None:
     given = {**installed(**live), **planned(tmp_path, "macvlan"), "spiderpool_install_cni": asked}
@@ -291,7 +291,7 @@ CALICO = {"name": "calico-node", "env": [{"name": "IP_AUTODETECTION_METHOD", "va
 
 
 @pytest.mark.parametrize("method", ["kubernetes-internal-ip", "can-reach=192.0.2.1"])
-def test_a_setting_of_calico_that_is_no_longer_ours_is_left_alone(method: str) -> None:
+def test_a_setting_of_calico_that_is_no_longer_managed_stays_unchanged(method: str) -> None:
     box = {**CALICO, "env": [{"name": "IP_AUTODETECTION_METHOD", "value": method}, {"name": "X", "valueFrom": {}}]}
     now = {"resources": [{"spec": {"template": {"spec": {"containers": [{"name": "other"}, box]}}}}]}
     given = {
@@ -301,7 +301,7 @@ def test_a_setting_of_calico_that_is_no_longer_ours_is_left_alone(method: str) -
     assert value("{{ __spiderpool_calico_ours }}", **given) is (method == "kubernetes-internal-ip")
 
 
-def test_a_setting_of_the_operator_that_is_still_ours_goes_back() -> None:
+def test_a_setting_of_the_operator_that_is_still_managed_goes_back() -> None:
     name = "nodeAddressAutodetectionV4"
     for mine in ({"kubernetes": "NodeInternalIP"}, {"firstFound": True}):
         now = {"resources": [{"spec": {"calicoNetwork": {name: mine, "bgp": "Enabled"}}}]}
@@ -408,7 +408,7 @@ K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHos
         ({"fabric_attachment": "none"}, True, "", []),
     ],
 )
-def test_what_a_host_is_asked_of_cni_before_the_first_change(
+def test_what_a_host_reports_of_cni_before_the_first_change(
     given: Json, there: bool, install: str, needs: list[str]
 ) -> None:
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}

@@ -123,7 +123,7 @@ def test_a_run_that_was_cut_off_goes_on(played):
     assert played.steps() == left + 2
 
 
-def test_others_stages_begin_anew(played):
+def test_others_stages_restart(played):
     played.steps(most=2)
     assert played.steps(stages=["latency"]) == 3
 

@@ -116,7 +116,7 @@ def test_a_missing_plan_says_what_to_do(tmp_path):
         ("rdma_netns", False, "RAILOPS_PYROUTE2"),
     ],
 )
-def test_a_host_without_the_library_gets_it_and_is_asked_again(library_sent, module, check_mode, variable):
+def test_a_host_without_the_library_gets_it_and_is_queried_again(library_sent, module, check_mode, variable):
     """No download, no setting; only the module that has a rollback timer keeps it there."""
     answers = [{"failed": True, "fix": "", "library_missing": True}, {"changed": True, "checks": []}]
     result, sent, environments = library_sent(module, answers, check_mode)
@@ -163,7 +163,7 @@ def test_what_the_task_says_wins_and_what_has_no_value_is_not_given(plan):
         (None, None),
     ],
 )
-def test_a_client_is_told_what_the_server_of_its_test_carries(monkeypatch, answer, rate):
+def test_a_client_gets_what_the_server_of_its_test_carries(monkeypatch, answer, rate):
     def plan(_folder, host):
         rail = {
             "name": "rail1",

@@ -73,7 +73,7 @@ def test_a_failure_is_raised_but_where_the_task_judges_it(play):
         play([missing], confirm="new_connection")[1]()
 
 
-def test_without_the_wish_the_token_is_left_to_who_asked_for_it(play):
+def test_without_the_wish_the_token_is_left_to_the_caller(play):
     done, task = play([CHANGE], confirm_timeout=60)
     assert task()["token"] == "abc123"
     assert done == [None]

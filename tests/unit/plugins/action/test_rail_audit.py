@@ -76,7 +76,7 @@ def test_the_module_gets_how_many_neighbors_the_host_may_have(plan, mode, count)
     assert handed["args"]["settings"]["neighbors"] == {"count": count}
 
 
-def test_an_audit_asks_for_what_the_plan_says_of_the_switches(plan, tmp_path):
+def test_an_audit_checks_what_the_plan_says_of_the_switches(plan, tmp_path):
     path = Path(plan) / "hosts/node1.json"
     have = json.loads(path.read_text()) | {"lossless": {"priority": 3, "dscp": 26, "cnp": 48}}
     path.write_text(json.dumps(have))
@@ -182,7 +182,7 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
         ({"traffic": "ping"}, None, ["traffic_rdma"]),
     ],
 )
-def test_what_is_not_looked_at_is_told(said, groups, left):
+def test_skipped_checks_are_reported(said, groups, left):
     found, told = scope(
         ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said}
     )

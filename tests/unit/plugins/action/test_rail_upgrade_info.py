@@ -52,7 +52,7 @@ class Site:
         return self.run("order", results=results)
 
 
-def test_who_has_the_versions_has_no_turn_and_the_others_are_told(site):
+def test_nodes_with_the_versions_are_skipped_and_the_others_listed(site):
     made = site.order(node1=DONE, node2=DUE, node3=DUE)
     assert made["turns"] == [["node2"], ["node3"]]
     assert made["lines"] == [
@@ -77,7 +77,7 @@ def test_an_unfinished_upgrade_comes_first_and_is_compared_with_its_first_audit(
     assert site.order(node1=DUE, node2=DONE)["turns"] == [["node1"]]
 
 
-def test_nobody_else_begins_while_a_node_is_in_the_middle(site):
+def test_no_other_node_starts_while_a_node_is_in_the_middle(site):
     site.seen("node2")
     site.run("begin", "node2", turn=["node2"])
     site.seen("node3")

@@ -108,7 +108,7 @@ def sentence(verdict):
     return {"sentence": verdict["causes"][0]["sentence"]}
 
 
-def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned, capsys, monkeypatch):
+def test_the_report_is_named_by_its_full_path_also_where_the_run_fails(planned, capsys, monkeypatch):
     monkeypatch.chdir(planned)
     begin(planned, ["node1"])
     left = planned / "verify/hosts/node1.json"
@@ -120,7 +120,7 @@ def test_the_report_is_named_by_its_whole_path_also_where_the_run_fails(planned,
     assert last == f"  Report: {planned}/verify/report.html"
 
 
-def test_an_error_that_many_hosts_share_is_told_once(planned):
+def test_an_error_that_many_hosts_share_is_reported_once(planned):
     begin(planned, ["node1", "node2"])
     (planned / "verify/hosts").mkdir(exist_ok=True)
     for name in ("node1", "node2"):

@@ -49,7 +49,7 @@ def test_a_role_with_two_results_is_looked_at_once_after_the_reboot():
     assert plan["reasons"] == ["rdma_host: mode is shared, wanted exclusive", "rdma_host: the interface becomes rail1"]
 
 
-def test_the_namespace_mode_comes_before_the_modules_and_both_are_asked():
+def test_the_namespace_mode_comes_before_the_modules_and_both_are_checked():
     """An ib_core that is loaded afterwards starts in it."""
     folder = ROOT / "roles/rdma_host/tasks"
     (main,) = yaml.safe_load((folder / "main.yml").read_text(encoding="utf-8"))
@@ -78,13 +78,13 @@ def test_a_change_without_checks_points_to_its_own_diff():
     assert "--diff" in reboot_plan({"rdma_driver": {"changed": True}})["lines"][0]
 
 
-def test_cards_that_are_left_alone_are_named():
+def test_skipped_cards_are_listed():
     alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
     lines = reboot_plan({"nic_link_type": {"left_alone": alone}})["lines"]
     assert lines == ["leave alone (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
 
 
-def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
+def test_steps_that_may_need_the_reboot_are_checked_before_it():
     plays = yaml.safe_load((ROOT / "playbooks/hosts.yml").read_text(encoding="utf-8"))
     (play,) = (play for play in plays if play["name"] == "Apply the plan to the hosts" and "tasks" in play)
     roles = "ansible.builtin.include_role"
@@ -101,7 +101,7 @@ def test_who_may_ask_for_the_reboot_comes_before_it_and_is_asked():
         assert f"{role}_result" in known_variables()[f"{role}_"]
 
 
-def test_who_wants_the_reboot_in_any_case_is_asked_after_it_like_the_others():
+def test_a_step_that_always_needs_the_reboot_is_checked_after_it():
     due = {"rdma_driver": "an upgrade began in this boot"}
     plan = reboot_plan({"rdma_driver": {"reboot_required": False, "reboot_reasons": []}}, due=due)
     assert (plan["required"], plan["roles"]) == (True, ["rdma_driver"])

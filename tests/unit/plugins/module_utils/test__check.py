@@ -47,7 +47,7 @@ def test_the_ids_have_one_style_and_one_order():
     assert {row["costs"] for row in checks.values()} == {*told["costs"]}, "what a repair disturbs"
 
 
-def test_an_id_that_nobody_can_look_up_is_refused():
+def test_an_id_outside_the_list_is_refused():
     with pytest.raises(AssertionError, match="'network_lnk' is not in IDS"):
         ok("network_lnk", "up", "up")
 
@@ -85,7 +85,7 @@ def test_an_id_that_is_written_out_is_in_the_list():
     assert sorted(made - set(IDS)) == []
 
 
-def test_nobody_else_makes_a_check():
+def test_no_other_code_makes_a_check():
     """Make it with ok, deviation, warning, skipped or compared of _check.py."""
     assert {path: lines for path, tree in SOURCES.items() if (lines := literals(tree))} == {}
 

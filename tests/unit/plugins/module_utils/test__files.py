@@ -117,13 +117,13 @@ def test_representors_are_not_taken_for_the_port(tmp_path):
     assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["rail1"]
 
 
-def test_what_stands_behind_virtio_is_found(tmp_path):
+def test_a_device_behind_virtio_is_found(tmp_path):
     """A guest's card: its rails may be named by PCI address as those of metal are."""
     netdev(tmp_path, "ens2np0", below="virtio3")
     assert Sysfs(str(tmp_path)).pci_interfaces(PCI) == ["ens2np0"]
 
 
-def test_ports_of_one_function_are_all_told_and_partitions_are_not(tmp_path):
+def test_ports_of_one_function_are_all_reported_and_partitions_are_not(tmp_path):
     netdev(tmp_path, "ib1")
     netdev(tmp_path, "ib0.8001", parent="ib0")
     netdev(tmp_path, "ib0", phys_port_name="")

@@ -59,7 +59,7 @@ def holder(clock):
         return stream.read()
 
 
-def test_a_host_that_nobody_has_is_taken_and_kept_without_waiting(clock):
+def test_a_free_host_is_taken_and_kept_without_waiting(clock):
     _host_lock.acquire_host_lock(OURS, clock.path)
     _host_lock.acquire_host_lock(OURS, clock.path)
     assert (holder(clock), clock.slept) == (OURS, 0)

@@ -60,7 +60,7 @@ def test_the_table(name, read, monkeypatch):
     assert found.peer == case.ssh.partition(" ")[0]
 
 
-def test_a_virtual_function_stands_on_its_physical_one(tmp_path, read):
+def test_a_virtual_function_is_stacked_on_its_physical_one(tmp_path, read):
     put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0/address")
     put(tmp_path, "sys/class/net/ens1v0/device/physfn/net/ens1np0_0/address")
     put(tmp_path, "sys/class/net/ens1np0_0/phys_port_name", "pf0vf0\n")
@@ -68,12 +68,12 @@ def test_a_virtual_function_stands_on_its_physical_one(tmp_path, read):
     assert found.default == {"ens1v0", "ens1np0"}
 
 
-def test_an_ipoib_partition_stands_on_its_parent_which_a_rail_may_not_be(read):
+def test_an_ipoib_partition_is_stacked_on_its_parent_which_a_rail_may_not_be(read):
     found = read(plain("ib0.8001", {"ib0.8001": {"link": "ib0"}, "ib0": {}}))
     assert found.why("ib0") == "the default route"
 
 
-def test_interfaces_that_stand_on_each_other_come_to_an_end():
+def test_interfaces_stacked_in_a_circle_end():
     """Both ends of a veth in one namespace name each other."""
     links = [{"ifname": "a", "link": "b"}, {"ifname": "b", "link": "a"}]
     routes = [{"dst": "default", "dev": "a"}]
@@ -81,12 +81,12 @@ def test_interfaces_that_stand_on_each_other_come_to_an_end():
     assert found.default == {"a", "b"}
 
 
-def test_what_an_interface_stands_on_can_be_asked():
+def test_lower_devices_can_be_read():
     found = ManagementNetwork(lower={"vlan7": frozenset({"bond0"}), "bond0": frozenset({"a", "b"})})
     assert found.under(["vlan7", "c"]) == {"vlan7", "bond0", "a", "b", "c"}
 
 
-def test_a_process_asks_ip_once_for_each_family(read, tmp_path, monkeypatch):
+def test_a_process_runs_ip_once_for_each_family(read, tmp_path, monkeypatch):
     found = read(plain("eno1"))
     monkeypatch.delattr(_management_network, "ask")
     assert read_management_network(Sysfs(str(tmp_path))) is found

@@ -67,13 +67,13 @@ def one(result, name):
     return next(check for check in result["checks"] if check["id"] == name)
 
 
-def test_nothing_is_changed_unless_asked(run_module, machine):
+def test_nothing_changes_by_default(run_module, machine):
     result = run_module()
     assert (result["changed"], result["path"]) == (False, "dmabuf")
     assert set(machine.control.values()) == {BLOCKED}
 
 
-def test_what_is_kept_is_told_and_fails_nothing(run_module):
+def test_retained_objects_are_reported_and_fail_nothing(run_module):
     check = one(run_module(), "gpudirect_acs")
     assert (check["status"], check["observed"]) == ("warning", sorted(ABOVE_GPUS))
     assert "gpudirect_acs to relax" in check["fix"]
@@ -131,14 +131,14 @@ def test_without_its_program_access_control_is_not_known(run_module, refused, ma
         assert (check["status"], "no program setpci" in check["cause"]) == ("skipped", True)
 
 
-def test_a_virtual_machine_is_left_alone(run_module, machine):
+def test_a_virtual_machine_stays_unchanged(run_module, machine):
     machines.put(machine.root, "/proc/cpuinfo", "flags\t\t: fpu vme hypervisor lahf_lm\n")
     result = run_module(acs="relax")
     assert (result["changed"], one(result, "gpudirect_acs")["status"]) == (False, "skipped")
     assert "virtual machine" in result["notes"][0]
 
 
-def test_a_host_that_passes_devices_through_is_left_alone(run_module, machine):
+def test_a_host_that_passes_devices_through_stays_unchanged(run_module, machine):
     (machine.root / "sys/bus/pci/drivers/vfio-pci").mkdir(parents=True)
     driver = machine.root / "sys/bus/pci/devices/0000:18:00.0/driver"
     driver.symlink_to(machine.root / "sys/bus/pci/drivers/vfio-pci")

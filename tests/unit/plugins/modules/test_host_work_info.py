@@ -46,7 +46,7 @@ def host(tmp_path, monkeypatch):
     return Host(tmp_path)
 
 
-def test_an_idle_host_has_an_identity_and_nobody_at_work(host, run_module):
+def test_an_idle_host_has_an_identity_and_no_work(host, run_module):
     host.process(7, "/usr/sbin/sshd -D")
     found = run_module()
     assert (found["work"], found["pods"], found["kubelet"], found["emptied"]) == ([], [], "", False)

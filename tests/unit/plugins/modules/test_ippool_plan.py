@@ -37,7 +37,7 @@ def plan(tmp_path):
     return plan
 
 
-def test_the_diff_shows_nodes_and_rails_first_and_small_files_whole(plan):
+def test_the_diff_shows_nodes_and_rails_first_and_small_files_completely(plan):
     plan()
 
     nodes, *files = plan(mtu=9000, policy="default_route", diff=True)["diff"]
@@ -91,7 +91,7 @@ def test_the_role_is_made_of_the_options_and_their_choices_are_what_there_is():
     assert made.returncode == 0, made.stderr
 
 
-def test_nobody_falls_back_to_another_default():
+def test_no_module_falls_back_to_another_default():
     pattern = re.compile(r"fabric_(\w+) \| default\(('[^']*'|\d+|true|false)\)")
     paths = [path for folder in ("playbooks", "roles") for path in (ROLE.parents[1] / folder).rglob("*.[yj]*")]
     found = {(str(path), *match) for path in paths for match in pattern.findall(path.read_text())}

@@ -49,7 +49,7 @@ def pci_of(interface):
     return os.path.realpath(f"{HostFiles().root}/sys/class/net/{interface}/device").rpartition("/")[2]
 
 
-def test_every_module_leaves_the_same_interfaces_alone(case, call):
+def test_every_module_protects_the_same_interfaces(case, call):
     call = functools.partial(call, _ansible_check_mode=True)
     carried = case.default | case.connection
     assert call("rdma_info", part_numbers=False)["info"]["default_interfaces"] == sorted(carried)

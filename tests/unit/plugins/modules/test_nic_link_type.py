@@ -139,7 +139,7 @@ def test_the_opposite_wish_undoes_a_change(machine, run_module):
     assert machine.value(RAIL1) == (IB, IB)
 
 
-def test_a_reboot_that_did_not_help_asks_for_a_power_cycle_and_for_no_second_reboot(machine, run_module, refused):
+def test_a_reboot_that_did_not_help_needs_a_power_cycle_and_no_second_reboot(machine, run_module, refused):
     machine.cards.change(RAIL1, keeps_power=True)
     run_module(cards=RAILS_ETH)
     machine.boot()
@@ -162,7 +162,7 @@ def test_a_call_for_other_cards_does_not_forget_what_waits(machine, run_module):
     assert (failed["power_cycle_required"], failed["reboot_required"]) == (True, False)
 
 
-def test_a_set_that_asks_for_a_power_cycle_says_so_at_once(machine, run_module):
+def test_a_set_that_needs_a_power_cycle_says_so_at_once(machine, run_module):
     machine.cards.change(RAIL1, wants_power_cycle=True)
     for _again in range(2):
         result = run_module(cards=RAIL1_ETH)
@@ -240,7 +240,7 @@ def test_what_is_set_in_the_one_call_for_a_card(machine, run_module, cards, rail
     assert machine.cards.calls("set") == [f"mstconfig -d {STORAGE}.0 -y set {sets}"]
 
 
-def test_defect_7_a_bluefield_in_dpu_mode_is_left_alone(machine, run_module):
+def test_defect_7_a_bluefield_in_dpu_mode_stays_unchanged(machine, run_module):
     parameters = card(IB)["parameters"] | {
         "INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"),
         "INTERNAL_CPU_OFFLOAD_ENGINE": row("ENABLED(0)"),
@@ -270,7 +270,7 @@ def test_defect_8_values_are_compared_as_numbers_and_addresses_as_addresses(mach
 # What tools and firmware differ in
 
 
-def test_firmware_that_tells_no_current_value_is_judged_by_what_the_kernel_shows(machine, run_module):
+def test_firmware_that_reports_no_current_value_is_decided_by_what_the_kernel_shows(machine, run_module):
     machine.cards.change(RAIL1, columns=["next"])
     assert run_module(cards=RAIL1_ETH)["reboot_required"] is True
     (device(machine, RAIL1) / "ports/1/link_layer").write_text("Ethernet\n")
@@ -316,7 +316,7 @@ def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module, re
 
 
 @pytest.mark.parametrize("said", ["Failed to open the device", "Unsupported device"])
-def test_a_card_that_cannot_be_asked_and_needs_nothing_is_left_alone(machine, run_module, refused, said):
+def test_a_card_that_cannot_be_read_and_needs_nothing_stays_unchanged(machine, run_module, refused, said):
     """Kernel lockdown, or a card that is newer than the tool: no reason to stop where the kernel shows the wish."""
     machine.cards.change(RAIL1, fault=said)
     result = run_module(cards=RAILS_IB)
@@ -331,7 +331,7 @@ def test_a_card_that_cannot_be_asked_and_needs_nothing_is_left_alone(machine, ru
 # Selections
 
 
-def test_a_card_of_a_rail_out_of_service_is_left_alone(machine, run_module):
+def test_a_card_of_a_rail_out_of_service_stays_unchanged(machine, run_module):
     kinds = [{"select": "others", "link_type": "ib"}, {"select": "rails", "link_type": "eth"}]
     result = run_module(rails=PLANNED[1:], out_of_service=PLANNED[:1], cards=kinds)
     assert RAIL1 not in statuses(result)
@@ -393,7 +393,7 @@ def test_nic_link_type_picks_cards_by_the_plans_rails_and_not_by_their_gpus(mach
     assert any(note.startswith(f"{RAILS[7]} (mlx5_") and "no rail" in note for note in result["notes"])
 
 
-def test_a_rail_whose_card_cannot_be_told_stops_the_run_before_anything(machine, run_module, refused):
+def test_a_rail_whose_card_is_unknown_stops_the_run_before_anything(machine, run_module, refused):
     rails = [*PLANNED[:7], {"name": "rail8", "interface": "ens8f0np0"}]
     refused("rail rail8: this host has no interface ens8f0np0", cards=RAILS_ETH, rails=rails)
     assert not machine.cards.calls()
@@ -498,7 +498,7 @@ def test_a_card_with_a_virtual_function_in_use_is_never_touched(machine, run_mod
     assert statuses(fine) == {STORAGE: "done"}
 
 
-def test_a_bluefield_that_does_not_tell_its_mode_is_left_alone(machine, run_module):
+def test_a_bluefield_that_does_not_report_its_mode_stays_unchanged(machine, run_module):
     (function(machine, f"{RAIL1}.0") / "device").write_text("0xa2dc\n")
     assert statuses(run_module(cards=RAILS_ETH))[RAIL1] == "skipped"
     nic_link_type = {"INTERNAL_CPU_MODEL": row("EMBEDDED_CPU(1)"), "INTERNAL_CPU_OFFLOAD_ENGINE": row("DISABLED(1)")}

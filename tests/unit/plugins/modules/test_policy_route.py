@@ -91,7 +91,7 @@ def test_what_cannot_be_taken_back_is_named(kernel, run_module):
     assert any("route" in line for line in result["left"])
 
 
-def test_the_diff_comes_only_when_asked_for(kernel, run_module):
+def test_the_diff_is_opt_in(kernel, run_module):
     assert "diff" not in run_module(_ansible_check_mode=True)
 
 

@@ -111,7 +111,7 @@ def test_an_exclusion_rule_that_the_renderer_cannot_express_is_refused(refused, 
     refused("renderer NetworkManager", policy="default_route")
 
 
-def test_a_priority_is_written_for_the_renderer_that_goes_by_it_alone(run_module, root):
+def test_a_priority_is_written_for_the_renderer_that_reads_only_it(run_module, root):
     """netplan 1.1 refuses the word for the other: networkmanager backend settings found but renderer is not."""
     path = root / "etc/netplan/zz-railops-ens1np0.yaml"
     run_module()
@@ -140,7 +140,7 @@ def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(run_module,
 
 
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
-def test_no_network_manager_is_told_to_apply(run_module, root, manager):
+def test_no_network_manager_is_asked_to_apply(run_module, root, manager):
     machines.put(root, "called")
     for name in ("netplan", "nmcli", "networkctl"):
         machines.program(root / "usr/bin" / name, f'cat > /dev/null; echo "$*" >> {root}/called')

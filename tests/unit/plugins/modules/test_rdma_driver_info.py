@@ -82,7 +82,7 @@ def test_missing_packages_are_listed_until_they_are_installed(run_module, home):
     assert {check["status"] for check in second["checks"]} == {"ok"}
 
 
-def test_check_mode_foretells_and_hands_out_no_steps(run_module):
+def test_check_mode_predicts_and_runs_no_step(run_module):
     real, foretold = run_module(), run_module(_ansible_check_mode=True)
     assert foretold == {**real, "steps": []}
 
@@ -227,7 +227,7 @@ def test_another_version_is_reported_and_left_without_upgrade(run_module, old):
     assert "railops.rdma.upgrade" in found["fix"]
 
 
-def test_upgrade_replaces_another_version_and_asks_for_one_reboot(run_module, refused, home, old):
+def test_upgrade_replaces_another_version_and_needs_one_reboot(run_module, refused, home, old):
     found = run_module(upgrade=True, **WITH)
     assert (found["replaced"], found["steps"]) == ({"demo-driver": "1.0-1"}, [["demo-driver=2.0-1"]])
     assert found["reboot_reasons"] == ["demo-driver was 1.0-1: what runs is still the old one until the next boot"]

@@ -160,7 +160,7 @@ def test_what_is_no_name_of_a_kernel_module_is_refused(root, refused, name):
     assert not (root / "etc/modules-load.d").exists()
 
 
-def test_a_file_that_decides_before_ours_or_that_cannot_be_judged_is_refused(root, refused, run_module):
+def test_a_file_that_decides_before_ours_or_that_cannot_be_compared_is_refused(root, refused, run_module):
     machines.put(root, "etc/systemd/network/00-names.link", RINGS.format("Type=ether"))
     refused("/etc/systemd/network/00-names.link comes before 05-railops-rail1.link", rails=[RAIL])
     os.unlink(root / "etc/systemd/network/00-names.link")
@@ -202,7 +202,7 @@ def test_a_rail_out_of_service_keeps_its_names(root, run_module, altnames):
     assert not (root / LINK).exists()
 
 
-def test_a_module_that_does_not_load_is_told_with_the_kernels_reason(root, refused):
+def test_a_module_that_does_not_load_is_reported_with_the_kernels_reason(root, refused):
     (root / "broken").touch()
     refused("Key was rejected", fix="Secure Boot")
 

@@ -129,13 +129,13 @@ def test_a_namespace_that_proc_shows_is_foreseen(host, run_module):
     assert (again["changed"], again["reboot_required"]) == (False, True)
 
 
-def test_a_namespace_that_nobody_sees_is_the_same_state(host, run_module):
+def test_an_unreachable_namespace_is_the_same_state(host, run_module):
     host.write("busy", "")
     result = run_module(mode="exclusive")
     assert (result["live"], result["current"], result["reboot_required"]) == ("busy", "shared", True)
 
 
-def test_a_namespace_that_is_gone_by_then_does_no_harm(host, run_module):
+def test_a_removed_namespace_does_no_harm(host, run_module):
     host.write("proc/1/mountinfo", "99 24 0:4 net:[4026532100] /run/netns/pod rw - nsfs nsfs rw\n")
     result = run_module(mode="exclusive")
     assert (result["live"], result["current"], result["reboot_required"]) == ("set", "exclusive", False)
@@ -173,7 +173,7 @@ def test_a_file_of_others_is_reported(host, run_module, monkeypatch):
     assert any("sriov_network_operator" in text for text in warnings)
 
 
-def test_an_initramfs_with_ib_core_is_made_anew_once(host, run_module):
+def test_an_initramfs_with_ib_core_is_made_again_once(host, run_module):
     host.initramfs("usr/lib/modules/x/ib_core.ko.xz")
     predicted = run_module(mode="exclusive", _ansible_check_mode=True)
     assert predicted["initramfs"] == [f"/boot/initrd.img-{KERNEL}"]
@@ -185,7 +185,7 @@ def test_an_initramfs_with_ib_core_is_made_anew_once(host, run_module):
     assert run_module(state="absent")["changed"] is False
 
 
-def test_an_initramfs_without_ib_core_is_left_alone(host, run_module):
+def test_an_initramfs_without_ib_core_stays_unchanged(host, run_module):
     host.initramfs("usr/lib/modules/x/virtio_net.ko", "usr/share/ib_core.kotest")
     assert run_module(mode="exclusive")["initramfs"] == []
     assert host.text("update.log") is None
@@ -224,7 +224,7 @@ def test_a_mode_that_does_not_come_is_no_success(host, refused):
     refused("still says shared", fix="dmesg", mode="exclusive")
 
 
-def test_a_refusal_to_somebody_who_is_not_root_is_no_busy_kernel(host, refused, monkeypatch):
+def test_a_refusal_without_root_is_no_busy_kernel(host, refused, monkeypatch):
     host.write("busy", "")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     refused("Device or resource busy", fix="become: true", mode="exclusive")

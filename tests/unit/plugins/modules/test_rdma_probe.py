@@ -127,7 +127,7 @@ def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
     assert kept.read_text() == "x"
 
 
-def test_the_servers_end_when_told(run_module, port):
+def test_the_servers_end_on_request(run_module, port):
     run_module("server", [task(port)], lifetime=30)
     with pytest.raises(OSError, match="in use"):
         free_port(port)
@@ -152,7 +152,7 @@ def test_a_second_server_call_replaces_the_first(run_module, port):
     assert run_module("server", [task(port)], lifetime=30)["tests"][0]["status"] == "ok"
 
 
-def test_a_number_given_to_another_process_is_left_alone(run_module, tmp_path):
+def test_a_number_given_to_another_process_stays_unchanged(run_module, tmp_path):
     folder = tmp_path / "run/unit"
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(json.dumps([{"port": 1, "pid": os.getpid(), "start": "1"}]))

@@ -172,7 +172,7 @@ def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
     assert traffic_class.read_text() == "0\n"
 
 
-def test_a_traffic_class_of_a_device_that_is_gone_writes_nothing(root, dcb):
+def test_a_traffic_class_of_a_removed_device_writes_nothing(root, dcb):
     put(root, "/sys/class/net/veth0/mtu", "4200\n")
     work.Nic("veth0", root=str(root)).write(("traffic_class", 162))
     assert not dcb.writes
@@ -416,7 +416,7 @@ def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, d
     assert result["switch"] == {}
 
 
-def test_one_of_the_two_alone_is_no_declaration(run_module, dcb):
+def test_one_of_the_two_is_no_declaration(run_module, dcb):
     assert [problem["place"] for problem in run_module(dscp=None)["problems"]] == ["dscp"]
     assert dcb.writes == []
 
@@ -466,7 +466,7 @@ def test_a_share_of_the_bandwidth(run_module, dcb):
     assert dcb.port("ens1np0")["ets"] == FRESH
 
 
-def test_without_dcb_ets_is_left_alone_and_the_package_is_named(run_module, refused, mlnx_qos, tmp_path):
+def test_without_dcb_ets_stays_unchanged_and_the_package_is_named(run_module, refused, mlnx_qos, tmp_path):
     machines.program(tmp_path / "bin/dcb", "exit 127")
     result = run_module(rails=RAILS[:1], ets_bandwidth=60)
     assert not [line for line in result["changes"] if " ets " in line]

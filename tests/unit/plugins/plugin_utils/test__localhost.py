@@ -292,7 +292,7 @@ def test_a_task_that_runs_once_or_elsewhere_reads_what_is_known() -> None:
     assert CHOICES - {name for _place, _module, names in rows for name in names} == set()
 
 
-def test_what_is_not_ours_reads_what_decides_from_localhost_alone() -> None:
+def test_what_is_not_ours_reads_what_decides_from_localhost_only() -> None:
     """Before a module of core or of kubernetes.core nobody compares anything."""
     foreign = [row for row in tasks_of_all() if not row[1].startswith("railops.rdma.") and row[1] not in INCLUDES]
     assert [(place, sorted(names & set(DECIDING))) for place, _module, names in foreign if names & set(DECIDING)] == []

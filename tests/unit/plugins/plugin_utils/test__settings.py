@@ -156,7 +156,7 @@ def test_every_variable_that_a_playbook_reads_is_known():
     assert read - {*PLAYBOOKS, *PATTERNS} == set()
 
 
-def test_the_playbooks_ask_before_anything_is_touched(tmp_path):
+def test_the_playbooks_check_before_anything_is_touched(tmp_path):
     (tmp_path / "hosts").write_text(f"{INVENTORY}[all:vars]\nsite_seriel=1\n", encoding="utf-8")
     for book in ("site", "hosts", "cluster", "audit", "teardown"):
         done = play(tmp_path, "-i", "hosts", f"railops.rdma.{book}", "--limit", "node1")

@@ -82,7 +82,7 @@ def test_what_is_read_as_a_variable_or_in_a_projection_counts_too():
         assert digest(checksums(other), "rdma", "rdmaSharedDevicePlugin") != before
 
 
-def test_workloads_are_told_the_controller_first():
+def test_workloads_get_the_controller_first():
     assert workloads(PARTS) == [
         {"kind": "Deployment", "name": "controller", "namespace": "s"},
         {"kind": "Deployment", "name": "other", "namespace": "s"},

@@ -68,7 +68,7 @@ def look(host, monkeypatch):
     return run
 
 
-def test_an_idle_host_is_asked_nothing(look):
+def test_an_idle_host_is_not_queried(look):
     assert look(result={"reboot_reasons": [WHY]}) == ([], 0)
 
 

@@ -55,11 +55,11 @@ def test_a_look_belongs_to_a_role_of_this_run(settings, asked):
     assert found == ((CHECKS[1:], {"seen": True}) if asked else ([], {}))
 
 
-def test_of_a_module_only_what_no_run_mends_is_kept():
+def test_a_module_keeps_only_what_no_run_repairs():
     assert preflight.only(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
 
 
-def test_who_is_not_root_is_told_so_and_nothing_else(monkeypatch):
+def test_a_user_without_root_gets_one_message(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     said = [check for row in preflight.LOOKS for check in row(request_of())[0]]
     assert [check["id"] for check in said] == ["host_root"]

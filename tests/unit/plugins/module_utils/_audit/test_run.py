@@ -80,7 +80,7 @@ def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     assert result["errors"][1].startswith("two: KeyError: 'gone' (test_run.py:")
 
 
-def test_the_planned_tos_is_asked_where_a_role_sets_one():
+def test_the_planned_tos_is_checked_where_a_role_sets_one():
     assert groups.tos_of(request_of(checks=["paths"])) == 0
     declared = {"roce_qos": {"priority": 3, "dscp": 26}}
     assert groups.tos_of(request_of(checks=["paths", "qos"], settings=declared)) == 0x68

@@ -184,7 +184,7 @@ def looked(sysfs, *interfaces, run=lambda _argv: (0, RECORDED, ""), **options):
     return [check for check in checks if check["id"] == "cable_leaf"], facts
 
 
-def test_a_host_is_asked_once_and_facts_have_dcbx(sysfs):
+def test_a_host_is_queried_once_and_facts_have_dcbx(sysfs):
     asked = []
     checks, facts = looked(sysfs, "ens1np0", run=lambda argv: asked.append(argv) or (0, RECORDED, ""))
     assert [check["status"] for check in checks] == ["ok"]

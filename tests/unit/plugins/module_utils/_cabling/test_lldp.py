@@ -51,7 +51,7 @@ def recorded(**changes):
     return data
 
 
-def test_what_lldpd_answered_is_read_whole():
+def test_what_lldpd_answered_is_read_completely():
     assert parse_lldp(RECORDED) == {"ens1np0": LEAF1}
 
 

@@ -59,7 +59,7 @@ def test_a_variable_that_is_not_there_is_taken_away_again():
     assert env_of(made["back"]) == [{"name": V4, "$patch": "delete"}]
 
 
-def test_what_kubespray_set_is_kept_or_left_alone():
+def test_what_kubespray_set_is_kept_or_unchanged():
     # calico_ip_auto_method, and what it sets of addresses.
     own = {"name": V4, "value": "interface=ens.*"}
     made = patches(node({"name": "IP", "value": "autodetect"}, own), None, RAILS, PREFIXES)
@@ -98,7 +98,7 @@ def installation(**network):
         ({"cidrs": ["172.16.0.0/12"]}, True),
     ],
 )
-def test_tigeras_operator_is_asked_in_its_own_words(own, changed):
+def test_tigeras_operator_is_configured_in_its_own_fields(own, changed):
     given = {} if own is None else {FIELD4: own}
     made = patches(node(), installation(ipPools=[{"cidr": "192.168.0.0/16"}], **given), RAILS, PREFIXES)
     if not changed:

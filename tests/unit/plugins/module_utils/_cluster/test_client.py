@@ -40,7 +40,7 @@ class Api(Cluster):
         pytest.param(api_errors.Forbidden("No.", "Ask."), True, id="must-not-ask"),
     ],
 )
-def test_whoever_must_not_ask_for_permissions_is_not_told_that_all_is_forbidden(answer, allowed):
+def test_a_denied_permission_review_does_not_report_all_as_forbidden(answer, allowed):
     api = Api(answer)
     api._retry_seconds = 0
     assert api.may(POOLS, "patch", "") is allowed

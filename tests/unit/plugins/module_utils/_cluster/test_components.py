@@ -89,7 +89,7 @@ def network(name, *owners, namespace="spiderpool"):
     return {"metadata": {"name": name, "namespace": namespace, "ownerReferences": rows}}
 
 
-def test_a_users_networks_tell_of_a_multus_and_are_not_overwritten():
+def test_a_users_networks_show_a_multus_and_are_not_overwritten():
     assert list(networks_found([network("one", "SpiderMultusConfig")])) == []
     (found,) = networks_found([network("one"), network("two")])
     assert (found.part, found.place) == ("multus", "NetworkAttachmentDefinition spiderpool/one")
@@ -234,12 +234,12 @@ def test_each_requirement_is_compared(part, row):
     assert problem.fix == f"{row.fix} [adopted]"
 
 
-def test_what_spiderpool_does_not_tell_is_no_pass():
+def test_what_spiderpool_does_not_report_is_no_pass():
     found = AdoptedPart([FoundPart("spiderpool", "x", version="1.2.1", body=good("spiderpool").found[0].body)])
     assert any("found unknown" in row.problem for row in differences("spiderpool", PlannedParts(VALUES), found))
 
 
-def test_what_the_plan_does_not_ask_is_not_compared():
+def test_what_the_plan_does_not_set_is_not_compared():
     seen = spoil(good("spiderpool"), "IPv6")
     assert list(differences("spiderpool", PlannedParts(VALUES), seen)) == []
 
@@ -288,7 +288,7 @@ HELM = {"annotations": {"meta.helm.sh/release-name": "network-operator", "meta.h
         (crd(fields=["mtu"]), ["spiderpool"], 0, 0, 0),
     ],
 )
-def test_crds_of_others_are_left_alone_or_refused(have, managed, applied, left, refused):
+def test_existing_crds_are_unchanged_or_refused(have, managed, applied, left, refused):
     charts = crd()
     found = sort([charts], {charts["metadata"]["name"]: have} if have else {}, managed, Release())
     assert (len(found.apply), len(found.left), len(found.problems)) == (applied, left, refused)
@@ -310,7 +310,7 @@ def test_the_definition_of_networks_is_made_where_there_is_none():
     assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], Release()).problems == []
 
 
-def test_crds_of_a_release_that_was_taken_over_are_ours():
+def test_crds_of_a_release_that_was_taken_over_are_managed():
     name = "spiderippools.spiderpool.spidernet.io"
     assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], OURS).apply == [name]
 

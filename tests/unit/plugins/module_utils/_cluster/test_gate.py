@@ -159,7 +159,7 @@ def test_transition_time_moves_with_the_status_only():
     assert first["lastHeartbeatTime"] < second["lastHeartbeatTime"]
 
 
-def test_everything_of_ours_is_taken_off_and_nothing_else():
+def test_everything_managed_is_removed_and_nothing_else():
     start = node(taints=[FOREIGN])
     start["metadata"]["annotations"] = {"other": "x"}
     objects, _targets = run_once({"n": start}, {}, {"n": "x"}, 10, 11, STRICT)
@@ -236,7 +236,7 @@ WHOLE = {
         *("", "no json", "[]", '{"bad": 1}', "null", "\x1b[2J"),
     ],
 )
-def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_judged(text):
+def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_evaluated(text):
     """M4: a node writes its annotations itself; `seen` as a text ended the gate of the fleet."""
     notes = [GateMemory.of(text), GateMemory.of(json.dumps(WHOLE))]
     assert notes[0] is None

@@ -111,7 +111,7 @@ def test_one_that_is_renewed_is_refused_with_the_holders_name(api):
     assert THEIRS in said[0]
 
 
-def test_one_that_nobody_renews_is_taken_after_its_time(api):
+def test_one_that_is_not_renewed_is_taken_after_its_time(api):
     lease(api, THEIRS).acquire(print)
     lease(api).acquire(print)
     assert (holder(api), api.now) == (OURS, 60)

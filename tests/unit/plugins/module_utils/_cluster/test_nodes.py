@@ -75,7 +75,7 @@ def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_other
     assert taint_patch([OUT_TAINT], "1", OUT_TAINT, wanted=False)["spec"] == {"taints": None}
 
 
-def test_checks_tell_cause_and_fix():
+def test_checks_report_cause_and_fix():
     want = NodesRequest(
         ("node1", "node2", "node3"), resources={"node1": {"x/a": 8}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
     )

@@ -160,7 +160,7 @@ def test_a_cidr_pool_gives_no_node_another_prefix_under_pods(wanted, action):
     assert actions(other)
 
 
-def test_what_moves_no_pods_of_a_cidr_pool_is_applied_and_asks_for_no_pods():
+def test_what_moves_no_pods_of_a_cidr_pool_is_applied_and_needs_no_pods():
     def nobody():
         raise AssertionError
 
@@ -207,7 +207,7 @@ def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way(
     assert plan.early == ()
 
 
-def test_an_edit_of_ours_is_mended_and_another_controllers_field_is_not():
+def test_an_edit_of_a_managed_field_is_repaired_and_another_controllers_field_is_not():
     live = pool(ips=["192.0.2.3"])
     edited = managed("kubectl-edit", "Update", **{"f:spec": {"f:ips": {}}})
     declared = managed("argocd", "Apply", **{"f:spec": {"f:ips": {}}})
@@ -221,7 +221,7 @@ def test_an_edit_of_ours_is_mended_and_another_controllers_field_is_not():
     assert planned([pool()], [live], force=True).changed
 
 
-def test_an_object_of_our_name_that_is_not_ours_is_left():
+def test_an_object_of_our_name_without_our_mark_is_left():
     live = pool(labels={"app.kubernetes.io/managed-by": "Helm"})
     assert planned([pool()], [live]).conflicts[0].owner == "Helm"
     other = pool(labels={**OURS, LABEL_FABRIC: "other"})
@@ -229,7 +229,7 @@ def test_an_object_of_our_name_that_is_not_ours_is_left():
     assert planned([pool()], [other], absent=True).conflicts
 
 
-def test_labels_taken_off_an_object_of_ours_come_back():
+def test_labels_taken_off_a_managed_object_come_back():
     live = pool(labels={})
     live["metadata"]["managedFields"] = [managed(FIELD_MANAGER, "Apply", **{"f:spec": {"f:ips": {}}})]
     assert actions(planned([pool()], [live])) == [("apply", "a")]
@@ -273,7 +273,7 @@ def test_ranges_join_and_sort():
     assert ranges(["192.0.2.5", "192.0.2.1-192.0.2.4"]) == ranges(["192.0.2.1-192.0.2.5"])
 
 
-def test_ten_thousand_objects_are_told_on_a_page():
+def test_ten_thousand_objects_are_reported_on_a_page():
     wanted = [pool(f"p{number}", f"10.{number >> 8}.{number & 255}.0/24", ["10.0.0.1"]) for number in range(10000)]
     plan = planned(wanted, [])
     text = describe(plan)
@@ -284,7 +284,7 @@ def test_ten_thousand_objects_are_told_on_a_page():
 
 
 @pytest.mark.parametrize("subresource", [{}, {"subresource": "status"}], ids=["before-1.22", "since"])
-def test_who_only_writes_the_status_does_not_own_a_foreign_object(subresource):
+def test_who_only_writes_the_status_does_not_own_an_existing_object(subresource):
     theirs = managed("their-tool", "Update", **{"f:spec": {"f:subnet": {}}})
     status = {**managed("spiderpool-controller", "Update", **{"f:status": {"f:totalIPCount": {}}}), **subresource}
     live = pool(labels={}, subnet="192.0.2.32/27", managedFields=[status, theirs])

@@ -37,7 +37,7 @@ class Answers:
         return {"resources": list(self.served)}
 
 
-def test_only_the_group_in_question_is_asked_and_once() -> None:
+def test_only_the_group_in_question_is_queried_and_once() -> None:
     client = Answers()
     kinds = requirements.Kinds(client)
     found = kinds.get(api_version="example.org/v1", kind="Row")
@@ -50,7 +50,7 @@ def test_only_the_group_in_question_is_asked_and_once() -> None:
     assert client.asked == ["/apis/example.org/v1"]
 
 
-def test_threads_that_ask_together_all_find_their_kind() -> None:
+def test_concurrent_queries_find_their_kind() -> None:
     client = Answers()
     client.served = [{"name": f"rows{number}", "kind": f"Row{number}", "namespaced": True} for number in range(8)]
     ask = client.request

@@ -40,7 +40,7 @@ def test_every_step_is_done_and_check_mode_is_a_dry_run(check_mode):
     assert run.outcome.done == 20
 
 
-def test_progress_is_told_every_ten_seconds(monkeypatch):
+def test_progress_is_reported_every_ten_seconds(monkeypatch):
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(cluster_run.time, "monotonic", lambda: float(next(clock)))
     said = []

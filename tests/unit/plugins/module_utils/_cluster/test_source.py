@@ -20,7 +20,7 @@ def test_an_object_is_read_as_the_server_will_have_it(tmp_path, value, read):
 
 
 @pytest.mark.parametrize("spec", ["&a\n  b: *a", "!!set {a, b}", "!!binary YQ=="])
-def test_a_value_that_only_yaml_knows_is_told_by_its_place(tmp_path, spec):
+def test_a_value_that_only_yaml_knows_is_reported_by_its_place(tmp_path, spec):
     path = tmp_path / "one.yaml"
     path.write_text(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {spec}\n")
     with pytest.raises(InputError, match="JSON does not know") as caught:
@@ -29,7 +29,7 @@ def test_a_value_that_only_yaml_knows_is_told_by_its_place(tmp_path, spec):
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t"])
-def test_a_broken_file_is_told_by_name(tmp_path, text):
+def test_a_broken_file_is_reported_by_name(tmp_path, text):
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(RdmaError, match=r"broken\.yaml"):
@@ -44,13 +44,13 @@ def test_a_folder_without_values_and_labels(tmp_path):
     assert [ref.name for ref in source.read([], [str(tmp_path)])] == ["a"]
 
 
-def test_all_that_is_wrong_is_told_at_once():
+def test_all_errors_are_reported_at_once():
     row = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
     with pytest.raises(InputError) as caught:
         source.read([row, row, {}, 3], [])
     assert [problem.place for problem in caught.value.problems] == [f"definitions[{number}]" for number in (1, 2, 3)]
 
 
-def test_a_missing_folder_is_told():
+def test_a_missing_folder_is_reported():
     with pytest.raises(RdmaError, match="does not exist"):
         source.read([], ["/nowhere/at/all"])

@@ -34,7 +34,7 @@ def test_it_survives_a_secret(made):
         pytest.param({"tls.crt": "no"}, "not readable", id="garbage"),
     ],
 )
-def test_what_is_no_good_is_told(made, change, reason):
+def test_invalid_values_are_reported(made, change, reason):
     assert reason in tls.fault({**made, **change}, "spiderpool-controller", "spiderpool")
 
 
@@ -45,6 +45,6 @@ def test_another_namespace_or_key_or_authority_is_no_good(made):
     assert "not readable" in tls.fault({**made, "ca.crt": other["ca.crt"]}, "spiderpool-controller", "spiderpool")
 
 
-def test_one_that_ends_soon_is_made_anew(made, monkeypatch):
+def test_one_that_ends_soon_is_made_again(made, monkeypatch):
     monkeypatch.setattr(tls, "RENEW_DAYS", tls.DAYS + 1)
     assert "valid only until" in tls.fault(made, "spiderpool-controller", "spiderpool")

@@ -82,7 +82,7 @@ def test_the_command_line_is_read():
         ),
     ],
 )
-def test_what_no_reboot_can_mend_blocks_and_changes_nothing(have, problem, fix):
+def test_what_no_reboot_can_repair_blocks_and_changes_nothing(have, problem, fix):
     plan = plan_netns(EXCLUSIVE, have)
     assert problem in plan.blocker.problem
     assert fix in plan.blocker.fix
@@ -96,7 +96,7 @@ def test_a_built_in_ib_core_that_the_command_line_sets_is_fine():
     assert plan_netns(EXCLUSIVE, have).blocker is None
 
 
-def test_a_mode_that_somebody_set_by_hand_has_a_cause_and_needs_no_reboot():
+def test_a_mode_that_was_set_manually_has_a_cause_and_needs_no_reboot():
     settings = (Setting(OWNED_FILE, 3, "exclusive"),)
     plan = plan_netns(EXCLUSIVE, loaded(owned_text=owned_text("exclusive"), settings=settings))
     current, persistent = checks(plan, plan.before)

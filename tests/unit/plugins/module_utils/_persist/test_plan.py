@@ -156,7 +156,7 @@ def test_no_dhcp_nothing_empty_no_renderer_and_nothing_else_that_runs_at_boot(ma
         assert "dispatcher" not in path
 
 
-def test_an_mtu_alone_gives_a_file_without_addresses():
+def test_an_mtu_only_gives_a_file_without_addresses():
     text = files("netplan", rails=[{"interface": "ens1np0", "mtu": 4200}])["/etc/netplan/zz-railops-ens1np0.yaml"].text
     assert ("mtu: 4200" in text, "addresses" in text) == (True, False)
 

@@ -135,7 +135,7 @@ def test_a_vlan_of_network_scripts_has_its_name_of_its_port_and_its_number(text,
         ("", False),
     ],
 )
-def test_a_list_of_devices_that_networkmanager_leaves_alone(devices, alone):
+def test_a_list_of_devices_that_networkmanager_does_not_manage(devices, alone):
     path = "/etc/NetworkManager/conf.d/a.conf"
     texts = {
         path: f"[keyfile]\nunmanaged-devices={devices}\n",
@@ -223,7 +223,7 @@ def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never
     assert found == {("persist_precedence", "ens1np0"): ("deviation", cause)}
 
 
-def test_a_rail_in_a_vlan_is_asked_for_its_port_and_for_the_vlan(judged):
+def test_a_rail_in_a_vlan_is_queried_for_its_port_and_for_the_vlan(judged):
     files = {f"{NETWORKS}/20-a.network": f"[Match]\nMACAddress={MAC}\n\n[Network]\nAddress=198.51.100.7/24\n"}
     found = judged(files, [link("ens1np0")], vlan=101)
     assert {key: status for key, (status, _cause) in found.items()} == {
@@ -279,7 +279,7 @@ def by_netplan(tmp_path, monkeypatch):
     return told
 
 
-def test_a_link_file_that_netplan_s_would_hide_is_told_with_what_it_sets(tmp_path, by_netplan):
+def test_a_link_file_that_netplan_s_would_hide_is_reported_with_what_it_sets(tmp_path, by_netplan):
     """What netplan makes is as version 0.106 made it (tests/kernel runs the real one)."""
     rings = "[Match]\nOriginalName=ens1*\n\n[Link]\nRxBufferSize=4096\nMTUBytes=1500\n"
     made = {f"{RUN}.link": "[Match]\nOriginalName=ens1np0\n\n[Link]\nWakeOnLan=off\n"}

@@ -153,7 +153,7 @@ def test_what_is_staged_is_neither_read_nor_called_a_change_and_needs_no_second_
     assert files(tmp_path) == states[1]
 
 
-def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
+def test_a_user_s_file_beside_ours_is_listed_when_ours_is_removed(tmp_path):
     persist(tmp_path, NEW)
     (tmp_path / BESIDE).parent.mkdir()
     (tmp_path / BESIDE).write_text("[Link]\nMTUBytes=9000\n", encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_user_s_file_beside_ours_is_named_when_ours_goes(tmp_path):
 
 
 @pytest.mark.parametrize("made", [{}, {"etc/systemd/network/10-netplan-ens1np0.network.d/user.conf": "[Link]\n"}])
-def test_what_stands_beside_netplan_s_file_stays_and_nothing_of_ours_does(tmp_path, made):
+def test_teardown_keeps_other_settings_beside_netplan_s_file(tmp_path, made):
     """netplan makes the file that it is beside, with us and without: it is not orphaned, and not named."""
     for path, text in made.items():
         (tmp_path / path).parent.mkdir(parents=True)

@@ -96,7 +96,7 @@ def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
         ({}, False, "has not read it", "Coordinator-Informer"),
     ],
 )
-def test_the_coordinator_tells_its_reason_and_what_mends_it(status, done, cause, fix):
+def test_the_coordinator_reports_its_reason_and_what_repairs_it(status, done, cause, fix):
     found = look(COORDINATOR, {"metadata": {"name": "default"}, "status": status})
     assert (found.done, bool(found.own)) == (done, not done)
     assert done or (cause in found.own.text and fix in found.own.fix)
@@ -119,11 +119,11 @@ class TestNodesThatAreDown:
         assert not found.done
         assert [row["metadata"]["name"] for row in found.behind] == ["p1"]
 
-    def test_without_the_revision_nobody_is_taken_for_new(self):
+    def test_without_the_revision_no_node_counts_as_new(self):
         pods = [pod("p1", "node1"), pod("p2", "node2", ready=False)]
         assert not look(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"}), "").done
 
-    def test_a_rollout_that_they_use_up_is_told(self):
+    def test_a_rollout_that_they_use_up_is_reported(self):
         pods = [pod(f"p{n}", f"node{n}", ready=n < 7, revision="old") for n in range(1, 9)]
         found = look(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}), "new")
         assert "takes 2 pods away at a time" in found.own.text
@@ -131,7 +131,7 @@ class TestNodesThatAreDown:
         assert "maxUnavailable" in found.own.fix
         assert look(AGENT, daemon_set(8, 0, 6, most="50%"), pods, frozenset({"node7", "node8"}), "new").own is None
 
-    def test_a_controller_that_was_placed_on_one_is_told(self):
+    def test_a_controller_that_was_placed_on_one_is_reported(self):
         pods = [pod("old", "node1", revision="old"), pod("c-x", "node8", ready=False)]
         found = look(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
         assert found.own.text == "pod c-x was placed on node8, which is down"

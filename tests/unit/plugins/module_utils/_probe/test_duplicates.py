@@ -37,7 +37,7 @@ def judged(heard, *, six=False, gateway=True, **more):
     return check
 
 
-def test_a_probe_tells_nobody_an_address():
+def test_a_probe_announces_no_address():
     frame = arp_probe(OWN, "192.0.2.2")
     assert len(frame) == 60
     assert frame[:6] == b"\xff" * 6

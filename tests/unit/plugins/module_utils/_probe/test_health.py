@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_skipped(more, word):
     assert word in found["port_errors"]["cause"]
 
 
-def test_a_smaller_counter_began_anew_and_a_new_one_has_no_past():
+def test_a_smaller_counter_restarted_and_a_new_one_has_no_past():
     assert judged(changed(rx_crc_errors_phy=2, rx_symbol_err_phy=50))["port_errors"]["status"] == "ok"
 
 

@@ -42,7 +42,7 @@ def test_clients_and_servers_agree(count, rails, mode, seed, peers):
         }
 
 
-def test_a_sample_is_drawn_from_its_seed():
+def test_a_sample_comes_from_its_seed():
     one = schedule(hosts(1000), RAILS, ["read_lat"], mode="sample", seed=7)
     assert one == schedule(reversed(hosts(1000)), RAILS, ["read_lat"], mode="sample", seed=7)
     assert one != schedule(hosts(1000), RAILS, ["read_lat"], mode="sample", seed=8)

@@ -58,7 +58,7 @@ def test_a_module_built_into_the_kernel_is_there():
     assert plan.files == {MODULES_FILE: HEADER + "ib_core\n"}
 
 
-def test_a_module_that_the_kernel_does_not_have_is_told_with_its_remedy():
+def test_a_module_that_the_kernel_does_not_have_is_reported_with_its_remedy():
     plan = plan_host(RdmaOptions(modules=("ib_ipoib",)), have(available=frozenset(), loaded=frozenset()))
     assert "no module ib_ipoib" in plan.problems[0].problem
     assert "linux-modules-extra" in plan.problems[0].fix
@@ -76,7 +76,7 @@ def test_a_card_that_is_not_there_is_a_deviation_and_keeps_its_file():
     assert statuses(plan)["rdma_name", "rail1"] == "deviation"
 
 
-def test_rails_without_an_address_are_left_alone_unless_pinned():
+def test_rails_without_an_address_stay_unchanged_unless_pinned():
     rail = RdmaRail("rail1", "ens1np0")
     assert plan_host(RdmaOptions(rails=(rail,)), have(Netdev("ens1np0", PCI))).files == {}
     pinned = plan_host(RdmaOptions(rails=(rail,), pin=True), have(Netdev("ens1np0", PCI)))
@@ -84,7 +84,7 @@ def test_rails_without_an_address_are_left_alone_unless_pinned():
     assert pinned.reboot_reasons == []
 
 
-def test_the_file_of_a_rail_that_is_gone_is_removed():
+def test_the_file_of_a_removed_rail_is_removed():
     files = {f"{LINK_FOLDER}/05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0", "altname")}
     plan = plan_host(RdmaOptions(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
     assert plan.files == {f"{LINK_FOLDER}/05-railops-rail9.link": None}

@@ -28,7 +28,7 @@ def rails(count=8, **more):
     ]
 
 
-def test_a_whole_machine(host):
+def test_a_complete_machine(host):
     info = read_info(host("one-switch-each"))
     assert len(info["devices"]) == 18
     first = info["devices"][0]
@@ -78,7 +78,7 @@ def test_a_software_device_is_found_by_its_parent(tmp_path):
     assert device["ports"][0]["active_mtu"] == 4096
 
 
-def test_two_ports_of_one_function_are_told_apart(host, tmp_path):
+def test_two_ports_of_one_function_are_distinguished(host, tmp_path):
     sysfs = host("one-switch-each")
     real = sysfs.real("/sys/bus/pci/devices/0000:19:00.0")
     machines.put(tmp_path, f"{real}/net/aaa1/dev_port", "1\n")

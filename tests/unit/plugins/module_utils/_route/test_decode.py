@@ -39,7 +39,7 @@ def test_zero_is_a_value_and_is_sent():
     assert attributes(sent, HEADER + FIXED) == {16: bytes(4), 25: bytes(4)}
 
 
-def test_a_route_into_another_packet_is_none_of_ours():
+def test_a_route_into_another_packet_is_not_managed():
     plain = {"RTA_DST": "192.0.2.0", "RTA_OIF": 3, "RTA_GATEWAY": "192.0.2.1", "RTA_TABLE": 1001}
     assert route_of(plain, dst_len=27).other == ""
     assert route_of({**plain, "RTA_ENCAP_TYPE": 2}, dst_len=27).other == "encap"

@@ -54,7 +54,7 @@ def host(monkeypatch):
     return made
 
 
-def test_macsec_and_what_stands_on_it_lose_their_mtu_with_the_port(host):
+def test_macsec_and_upper_devices_lose_their_mtu_with_the_port(host):
     found = host(
         message("macsec", 2, 5, "macsec0", 8968),
         message("vlan", 5, 6, "vlan7", 8968),

@@ -66,7 +66,7 @@ def test_a_broken_file_names_nothing(tmp_path, text):
     assert named(tmp_path) == (frozenset(), set(), frozenset())
 
 
-def test_the_note_of_what_stood_before_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
+def test_the_record_of_earlier_values_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
     monkeypatch.setattr(managed_state, "ROOT", str(tmp_path))
     stood, ports = frozenset({("ens1np0", "192.0.2.2")}), {"rail1": ("ens1np0", "02:00:00:00:00:01")}
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})

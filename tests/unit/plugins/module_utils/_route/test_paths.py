@@ -104,7 +104,7 @@ def check(state, want=WANT):
     return checks_of(want, TARGETS, state)[0]
 
 
-def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_neighbors():
+def test_each_rail_is_tested_to_its_gateway_and_to_the_same_and_the_next_rail_of_neighbors():
     assert [str(target) for target in TARGETS] == [
         "192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
         "192.0.2.66 via 192.0.2.1 dev ens1np0 src 192.0.2.2 table 1001",
@@ -113,7 +113,7 @@ def test_each_rail_is_asked_to_its_gateway_and_to_the_same_and_the_next_rail_of_
     assert [target.what for target in TARGETS] == ["its gateway", "node2 rail1 in su2", "node2 rail2 in su2"]
 
 
-def test_what_the_plan_does_not_route_is_not_asked():
+def test_what_the_plan_does_not_route_is_not_checked():
     *_others, last = targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR)
     assert last.what == "its gateway"
 
@@ -124,7 +124,7 @@ def test_the_planned_way_is_ok_whoever_leads_there():
     assert check(state_of(route()))["status"] == "ok"
 
 
-def test_a_foreign_rule_that_leads_the_planned_way_is_a_warning():
+def test_an_existing_rule_that_leads_the_planned_way_is_a_warning():
     found = check(state_of(route(77), rules=(FOREIGN, OURS, MAIN)))
     assert (found["status"], found["fix"]) == (
         "warning",
@@ -165,7 +165,7 @@ def test_the_rules_before_ours_that_select_the_packet_are_listed(rule, listed):
     assert ("selects it" in cause) is listed
 
 
-def test_what_is_wrong_on_one_side_alone_says_on_which():
+def test_what_is_wrong_on_one_side_says_on_which():
     for only, words in (
         ([UNBOUND, TCP], "(a packet that is not bound to the interface)"),
         ([BOUND], "(a packet bound to ens1np0, as RDMA's own look-up asks)"),
@@ -191,14 +191,14 @@ def test_other_answers_are_deviations(answer, words):
     assert words in found["cause"]
 
 
-def test_a_route_by_a_next_hop_object_is_judged_by_what_the_packet_gets():
+def test_a_route_by_a_next_hop_object_is_decided_by_what_the_packet_gets():
     """With nexthop_compat_mode=0 the kernel names the object alone."""
     silent = dataclasses.replace(route(), interface="", gateway="")
     assert check(state_of(silent, route()))["status"] == "ok"
     assert "leaves by eth0" in check(state_of(silent, away(1001)))["cause"]
 
 
-def test_a_missing_rule_of_ours_is_the_cause():
+def test_a_missing_managed_rule_is_the_cause():
     found = check(state_of(route(254, "192.0.2.0/24", Hop("ens2np0", "192.0.2.33")), rules=(MAIN,)))
     assert "the rail's own rule 10001 is missing" in found["cause"]
     assert found["fix"] == "Run the playbook railops.rdma.hosts with the tag rail_network."
@@ -252,6 +252,6 @@ def test_a_vrf_is_named():
     assert "ens1np0 is a port of blue" in found["cause"]
 
 
-def test_infiniband_is_not_asked():
+def test_infiniband_is_not_tested():
     want = want_of(network="infiniband")
     assert [item["status"] for item in checks_of(want, [], state_of())] == ["skipped"]

@@ -50,7 +50,7 @@ def test_a_full_size_request_is_as_long_as_the_mtu(family, header):
     assert len(packet(family, 1, 1, 1, 4200)) + header == 4200
 
 
-def test_gateways_and_neighbors_of_the_same_rail_and_family_are_asked():
+def test_gateways_and_neighbors_of_the_same_rail_and_family_are_tested():
     addresses = [{"address": "192.0.2.34"}, {"address": "2001:db8:2::2"}]
     other = {"host": "node2", "rails": [{"name": "rail1", "addresses": addresses}]}
     found = list(targets_of(WANT, names_of(WANT), neighbors_of([other])))
@@ -103,7 +103,7 @@ HOST = EchoTarget("ping_neighbor", "rail1", "a", "192.0.2.2", "192.0.2.9", peer=
         pytest.param(HOST, 8, 10, "deviation", id="and-not-more"),
     ],
 )
-def test_loss_is_judged_between_hosts_and_told_of_gateways(target, received, limit, status):
+def test_loss_is_measured_between_hosts_and_reported_of_gateways(target, received, limit, status):
     (check,) = checks_of([target], [EchoOutcome(answered=True, knocks=1, sent=10, received=received)], limit)
     assert check["status"] == status
     assert f"{10 - received} of 10 lost" in check["observed"]
@@ -127,7 +127,7 @@ BEYOND_FULL = EchoTarget("ping_neighbor_mtu", "rail1", "a", "192.0.2.2", "192.0.
         pytest.param(set(), False, ["deviation", "deviation"], id="nothing-shows-that-it-is-there"),
     ],
 )
-def test_a_gateway_without_echoes_is_judged_by_arp_and_by_what_it_forwards(answered, arp, statuses):
+def test_a_gateway_without_echoes_is_decided_by_arp_and_by_what_it_forwards(answered, arp, statuses):
     targets = [LEAF, FULL, BEYOND, BEYOND_FULL]
     outcomes = [EchoOutcome(answered=target in answered, knocks=3) for target in targets]
     checks = checks_of(targets, outcomes, wire=lambda wanted: dict.fromkeys(wanted, "00:00:5e:00:53:01") if arp else {})
@@ -180,7 +180,7 @@ def test_a_host_that_swallows_echoes_says_so_itself(tmp_path, family, values, wr
     assert wrong in check["fix"]
 
 
-def test_what_is_off_is_told_by_name():
+def test_deviations_are_reported_by_name():
     names, other = (
         names_of(WANT),
         neighbors_of([{"rails": [{"name": "rail1", "addresses": [{"address": "192.0.2.9"}]}]}]),

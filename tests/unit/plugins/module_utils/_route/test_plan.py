@@ -254,7 +254,7 @@ def test_a_users_route_by_a_gateway_that_goes_is_named_with_its_command(route, c
         ),
     ],
 )
-def test_what_others_have_beside_ours_is_no_problem_and_stays(host):
+def test_existing_entries_beside_managed_ones_are_no_problem_and_stays(host):
     done = plan(host)
     assert host.snapshot.rules <= done.target.rules
     assert host.snapshot.routes <= done.target.routes
@@ -362,7 +362,7 @@ def test_bad_input_is_named_with_its_place(values, place, says):
     assert all(item.fix for item in caught.value.problems)
 
 
-def test_all_input_errors_are_told_at_once():
+def test_all_input_errors_are_reported_at_once():
     with pytest.raises(InputError) as caught:
         parse_want(params(rails=[{**RAIL1, "table": 254, "interface": "no/name"}]))
     assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].interface"}
@@ -451,7 +451,7 @@ def test_what_others_did_meanwhile_is_kept(one, other):
     assert theirs in toward(now, one, other).routes
 
 
-def test_an_operation_reads_as_the_command_it_stands_for():
+def test_an_operation_reads_as_its_command():
     rule = Rule(6, 10001, 1001, "2001:db8::2/128")
     assert str(Op("add", rule)) == "ip -6 rule add priority 10001 from 2001:db8::2 lookup 1001"
 
@@ -512,7 +512,7 @@ def test_what_others_made_is_used_and_left():
         ({"vlan": 0}, "is no VLAN's interface"),
     ],
 )
-def test_a_name_that_somebody_has_is_refused(have, says):
+def test_a_name_in_use_is_refused(have, says):
     with pytest.raises(InputError, match=says):
         plan(tagged_host(**have), rails=[TAGGED])
 
@@ -526,7 +526,7 @@ def test_a_change_back_makes_a_vlan_again_that_was_removed():
     assert from_data(as_data(before)) == before
 
 
-def test_what_stands_on_a_port_is_lowered_by_the_kernel_and_raised_after_its_port():
+def test_an_upper_device_is_lowered_by_the_kernel_and_raised_after_its_port():
     port, pod = Link("ens1np0", 9000, True, index=2), Link("a0", 9000, True, index=3, parent="ens1np0", depth=1)
     high = Snapshot({"ens1np0": port, "a0": pod}, *[frozenset()] * 3, {})
     low = dataclasses.replace(
@@ -602,7 +602,7 @@ def test_ports_that_changed_places_are_refused_by_name(second, says):
     assert plan(dataclasses.replace(host, ports={}), rails=PAIR).ports["rail1"] == ("ens1np0", SECOND)
 
 
-def test_a_port_that_took_the_name_of_a_card_that_is_gone_is_refused():
+def test_a_port_that_took_the_name_of_an_absent_card_is_refused():
     host = with_macs(SECOND, SECOND)
     links = {"ens1np0": host.snapshot.links["ens1np0"]}
     names = {"ens1np0": "ens1np0"}

@@ -90,7 +90,7 @@ def test_what_fails_only_with_everybody():
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_random_faults_are_found_and_nobody_else_is_accused(seed):
+def test_random_faults_are_found_and_no_other_host_is_accused(seed):
     draw = random.Random(seed)
     fleet = Played(draw.randint(3, 70), leaf=draw.choice([2, 4, 8, 32]))
     faults = draw.randint(0, 5)

@@ -31,7 +31,7 @@ def read(name):
         ("alltoall-tagged", 48.055, {"IB": 4}, False, 3),
     ],
 )
-def test_whole_outputs(name, gbytes, nets, gpu, sizes):
+def test_complete_outputs(name, gbytes, nets, gpu, sizes):
     found = read(name)
     assert found.gbytes == pytest.approx(gbytes)
     assert (found.nets, found.gpu_memory, len(found.by_size)) == (nets, gpu, sizes)
@@ -119,7 +119,7 @@ def test_a_folder_of_open_mpi_that_another_run_took_away():
         "0: 1 bytes ",
     ],
 )
-def test_what_somebody_prints_is_read_in_time_that_grows_with_its_length(part):
+def test_program_output_is_read_in_time_that_grows_with_its_length(part):
     """Ten times as much may take twenty times as long; what goes back over it takes a hundred times."""
 
     def seconds(size):

@@ -90,7 +90,7 @@ def test_pairs_that_are_all_equally_slow_do_not_pass_without_a_number_of_your_ow
     assert report.failed == failed
 
 
-def test_a_group_alone_is_narrowed_by_halves():
+def test_a_group_is_narrowed_by_halves():
     slow = {("z0l1n1", "rail2"), ("z1l0n2", "rail1")}
     fleet = fleet_of(zones=2)
     report, _steps, results, _judged = play(fleet, AcceptSettings(stages=["fabric"], min_gbits_loaded=50), slow)
@@ -111,7 +111,7 @@ def test_a_run_that_was_cut_off_goes_on(cut):
     assert set(again[2]) == set(whole[2])
 
 
-def test_one_host_alone():
+def test_one_host_only():
     report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), AcceptSettings())
     assert steps == []
     assert report.skipped["latency"] == "it takes two hosts"

@@ -217,7 +217,7 @@ def test_a_cable_whose_leaf_is_not_certain_stays_out_of_the_inventory():
 
 
 @pytest.mark.parametrize("lacking", ["netdev", "link_layer", "state", "pci"])
-def test_a_host_that_leaves_something_out_ends_nobody_elses_proposal(lacking):
+def test_a_host_that_leaves_something_out_ends_no_other_proposal(lacking):
     """No module of this collection answers so."""
     odd = info()
     for one in odd["devices"]:

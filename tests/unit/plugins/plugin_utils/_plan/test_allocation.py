@@ -57,7 +57,7 @@ def test_names_of_the_same_numbers_have_an_order_whatever_the_inventorys():
     assert one.files == other.files
 
 
-def test_growth_takes_the_lowest_free_slot_and_renumbers_nobody():
+def test_growth_takes_the_lowest_free_slot_and_renumbers_no_node():
     first = plan(exclusive(), named("node1", "node5"))
     second = plan(exclusive(), named("node3", "node5", "node1"), first.lock)
 
@@ -144,7 +144,7 @@ def test_releasing_an_active_node_is_refused():
         pytest.param(shared(max_nodes=3), 3, "Raising it to 4 would change", id="pods-have-the-next-address"),
     ],
 )
-def test_slots_that_run_out_are_told_with_what_can_be_done(raw, have, fix):
+def test_slots_that_run_out_are_reported_with_what_can_be_done(raw, have, fix):
     first = plan(raw, hosts(have))
 
     error = failure(raw, hosts(have + 1), first.lock)
@@ -154,7 +154,7 @@ def test_slots_that_run_out_are_told_with_what_can_be_done(raw, have, fix):
 
 
 @pytest.mark.parametrize(("where", "moved"), [("start", 0), ("end", 3)])
-def test_more_slots_in_a_shared_subnet_move_nobody_when_nodes_are_at_its_start(where, moved):
+def test_more_slots_in_a_shared_subnet_move_no_node_when_nodes_are_at_its_start(where, moved):
     first = plan(shared(max_nodes=3, host_addresses=where), hosts(3))
 
     grown = plan(shared(max_nodes=4, host_addresses=where, allow_renumber=True), hosts(4), first.lock)
@@ -245,7 +245,7 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
         pytest.param({"supernets": ["172.17.0.0/16", "fd00::/48"]}, id="second-family"),
     ],
 )
-def test_a_change_that_moves_nobody_is_allowed(more):
+def test_a_change_that_moves_no_node_is_allowed(more):
     named = [{**rail, "name": f"rail{number}"} for number, rail in enumerate(rails(9), 1)]
     base = exclusive(rails=named[:8])
     more = {**more, "rails": named} if "rails" in more else more
@@ -277,7 +277,7 @@ def in_groups(*groups):
     return [{"host": name, "groups": [group]} for name, group in zip("abc", groups, strict=False)]
 
 
-def test_a_renamed_zone_or_group_renumbers_nobody():
+def test_a_renamed_zone_or_group_renumbers_no_node():
     first = plan(zoned(*TWO), in_groups("su1", "su2", "su2"))
     east = {"name": "east", "group": "hall_east", "supernets": ["10.2.0.0/16"]}
 
@@ -296,7 +296,7 @@ def test_a_node_that_changes_its_zone_is_refused_or_moves_when_allowed():
     assert slots(plan({**raw, "allow_renumber": True}, nodes, first.lock)) == {"a": 1, "b": 0}
 
 
-def test_a_retired_slot_in_a_zone_that_is_gone_has_to_be_released():
+def test_a_retired_slot_in_a_removed_zone_has_to_be_released():
     first = plan(zoned(*TWO), in_groups("su1", "su2"))
     second = plan({**zoned(*TWO), "retire": ["b"]}, in_groups("su1"), first.lock)
 
@@ -331,7 +331,7 @@ def test_a_lock_that_cannot_be_trusted_is_refused(part, change, place, text):
         locks.parse_lock("[]", "plan.json")
 
 
-def test_a_merged_lock_is_taken_when_told():
+def test_a_merged_lock_is_taken_on_request():
     def merge(data):
         data["nodes"]["node9"] = {"zone": "", "slot": 2, "retired": False}
 
@@ -342,7 +342,7 @@ def test_a_merged_lock_is_taken_when_told():
     assert slots(plan(exclusive(accept_lock=True), nodes, lock))["node9"] == 2
 
 
-def test_naming_the_only_zone_later_renumbers_nobody():
+def test_naming_the_only_zone_later_renumbers_no_node():
     first = plan(exclusive(), hosts(2))
     zones = [{"name": "su1", "supernets": ["172.17.0.0/16"]}, {"name": "su2", "supernets": ["172.18.0.0/16"]}]
 

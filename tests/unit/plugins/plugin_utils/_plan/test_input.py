@@ -50,7 +50,7 @@ def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
     assert [str(net) for net in fabric.zones[0].supernets] == ["172.17.0.0/16", "fd00::/48"]
 
 
-def test_a_foreign_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
+def test_an_existing_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
     assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).existing
 
 
@@ -67,7 +67,7 @@ def test_any_other_variable_with_our_prefix_is_a_warning(name, hint):
     assert strange(name) == ([], [f"{name} is not a variable of this collection{hint}"])
 
 
-def test_options_and_variables_with_other_prefixes_are_left_alone():
+def test_options_and_variables_with_other_prefixes_stay_unchanged():
     assert strange("fabric_rails", "verify_max_errors", "fabrics", "site_supernet") == ([], [])
 
 

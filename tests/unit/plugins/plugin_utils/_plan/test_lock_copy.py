@@ -111,7 +111,7 @@ def test_a_node_that_was_retired_is_known_and_one_that_was_released_is_named(pla
     assert compared(found, folder, ["node3"])["problems"] == []
 
 
-def test_a_plan_made_anew_is_refused_where_a_node_has_another_slot(plan):
+def test_a_plan_made_again_is_refused_where_a_node_has_another_slot(plan):
     plan("here", hosts(3))
     found = copied(plan("here", [{"host": "node0"}, *hosts(3)]))
     anew = plan("anew", [{"host": "node0"}, *hosts(3)])

@@ -241,7 +241,7 @@ def test_a_pool_that_etcd_would_not_take_is_refused():
 # --- from one to the other --------------------------------------------------------------------------------------------
 
 
-def test_the_other_giver_of_addresses_moves_nobody():
+def test_another_ipam_backend_moves_no_node():
     spider = plan(exclusive(rails=rails(2)), hosts(3))
     made = plan(nvidia(), hosts(3), spider.lock)
     assert json.loads(made.lock)["frozen"]["ipam"] == "nv-ipam"
@@ -251,7 +251,7 @@ def test_the_other_giver_of_addresses_moves_nobody():
     assert again.files == spider.files
 
 
-def test_large_ipv6_subnets_ask_first():
+def test_large_ipv6_subnets_are_opt_in():
     spider = plan(exclusive(rails=rails(2), **DUAL), hosts(2))
     text = refused(nvidia(**DUAL), lock=spider.lock)
     assert "rail1: pods' addresses in IPv6 subnets change with fabric_ipam" in text

@@ -341,7 +341,7 @@ def test_names_that_would_collide_are_refused(raw, nodes, message):
         render_cluster(plan_of(raw, nodes))
 
 
-def test_the_order_of_an_injected_pod_is_told():
+def test_the_order_of_an_injected_pod_is_reported():
     assert object_warnings(plan_of(raw_of(), ["a"])) == ()
     bad = plan_of(raw_of(rails=[{"interface": "ens2np0"}, {"interface": "ens10np0"}]), ["a"])
     assert "rail2, rail1" in object_warnings(bad)[0]
@@ -369,7 +369,7 @@ def test_the_real_crds_take_every_object_and_know_every_field(rendered):
     assert found == []
 
 
-def test_rails_in_vlans_stand_on_the_hosts_interface_and_never_on_ifacers():
+def test_rails_in_vlans_are_stacked_on_the_hosts_interface_and_never_on_ifacers():
     tagged = {"vlan": 100, "rails": [{"interface": "ens1np0"}, {"interface": "ens2np0", "vlan": 102}]}
     made = plan_of(raw_of(**tagged), names(2))
     configs = of(list(yaml.safe_load_all(render_cluster(made)["multusconfigs.yaml"])), "SpiderMultusConfig")

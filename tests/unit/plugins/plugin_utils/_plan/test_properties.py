@@ -111,7 +111,7 @@ def test_out_of_service_changes_that_host_only(case):
 
 @given(hosts_only())
 @settings(max_examples=FABRICS, **SETTINGS)
-def test_hosts_alone_get_addresses_that_are_right_and_kept(case):
+def test_hosts_only_get_addresses_that_are_right_and_kept(case):
     raw, nodes = case
     made = planned(raw, nodes)
     if made is None:

@@ -314,7 +314,7 @@ def state(folder, names=("node1", "node2", "node3", "node4")):
 
 
 @pytest.mark.parametrize("before", ["nothing", "a plan"])
-def test_kill_9_at_every_write_leaves_a_whole_plan_or_one_that_readers_refuse(tmp_path, before):
+def test_kill_9_at_every_write_leaves_a_complete_plan_or_one_that_readers_refuse(tmp_path, before):
     base, done = tmp_path / "base", tmp_path / "done"
     base.mkdir()
     if before == "a plan":

@@ -224,7 +224,7 @@ def test_rails_can_share_one_resource_where_pods_share_devices():
 
 
 @pytest.mark.parametrize("sample", EACH)
-def test_pods_ask_for_every_rail(sample):
+def test_pods_request_every_rail(sample):
     plan, files = made_of(sample)
     made = [one for one in yaml.safe_load_all(files["pod.yaml"]) if one]
     for one in made:

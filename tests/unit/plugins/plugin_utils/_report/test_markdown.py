@@ -55,7 +55,7 @@ def data_of(page, name="data"):
 
 
 @pytest.mark.parametrize("sample", ALL)
-def test_the_page_is_whole_and_leads_nowhere(sample):
+def test_the_page_is_complete_and_leads_nowhere(sample):
     page = render_report(plan_of(*SAMPLES[sample]))["report.html"]
     reader = Reader(page)
     assert {"html", "head", "body", "main", "script"} <= set(reader.tags)

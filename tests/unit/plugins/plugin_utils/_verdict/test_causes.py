@@ -66,7 +66,7 @@ def test_what_the_host_found_is_the_cause(own, cause):
     assert (found.get("caused_by"), found["fix"]) == (cause, "" if cause else "look")
 
 
-def test_of_a_node_without_a_result_the_cluster_tells():
+def test_of_a_node_without_a_result_the_cluster_reports():
     of_nodes = NodeChecks([short()])
     (result,) = of_nodes.attach([host_result("a", "node7", "d", [])])
     assert result["checks"] == []

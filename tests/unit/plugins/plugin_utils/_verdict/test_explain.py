@@ -120,7 +120,7 @@ def test_a_named_leaf_has_more_bad_ports_than_good_ones(bad, without, zones):
         assert len(ports & bad) > len(ports - bad - without)
 
 
-def test_where_a_host_stands_comes_from_the_plan():
+def test_the_place_of_a_host_comes_from_the_plan():
     piece = {
         "node": "n1",
         "cables": {"rail1": {"leaf": "leaf1", "port": None}, "rail2": {"leaf": None, "port": "swp2"}},

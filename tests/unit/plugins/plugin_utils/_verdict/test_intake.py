@@ -95,7 +95,7 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize(("said", "kind"), NONSENSE)
-def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_whole(said, kind):
+def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_complete(said, kind):
     began = time.process_time()
     verdict = fleet(result("node2", check(rail="rail2"), said))
     assert verdict["hosts"]["node2"]["status"] == "error"
@@ -188,7 +188,7 @@ def test_free_text_keeps_letters_and_shows_control_characters_by_their_numbers()
         assert "]0;owned" in text or text.startswith("# HELP")
 
 
-def test_a_picture_has_no_escape_of_others_even_of_a_verdict_that_nobody_looked_at():
+def test_a_picture_has_no_escape_of_others_even_of_a_verdict_that_was_not_checked():
     """M5: id and rail went to the terminal as they were."""
     row = {**check(), "id": f"network_link{ESCAPE}", "rail": f"rail1{ESCAPE}"}
     entry = {"status": "deviation", "node": None, "rails": {}, "counts": merge.counts_of([row]), "checks": [row]}

@@ -61,11 +61,11 @@ def test_the_verdict_keeps_what_is_not_ok_and_counts_the_rest():
     assert entry["rails"] == {"rail1": "ok", "rail2": "deviation"}
 
 
-def test_a_rail_that_nobody_looked_at_is_not_green():
+def test_a_rail_that_was_not_checked_is_not_green():
     assert merged(result("a", check()))["hosts"]["a"]["rails"]["rail2"] == "skipped"
 
 
-def test_hosts_stand_in_natural_order():
+def test_hosts_are_in_natural_order():
     verdict = merged(result("node10", check()), result("node2", check()), expected=["node1"])
     assert list(verdict["hosts"]) == ["node1", "node2", "node10"]
 
@@ -134,14 +134,14 @@ def test_a_large_fleet_shows_who_does_not_pass():
     assert len(text.splitlines()) < 30
 
 
-def test_a_part_that_nobody_looked_at_does_not_pass():
+def test_a_part_that_was_not_checked_does_not_pass():
     part = merge.seen_section([skipped("cluster_api", "no kubeconfig is set")])
     assert (part["status"], part["reason"]) == ("skipped", "no kubeconfig is set")
     assert merged(result("a", check()), cluster=part)["status"] == "pass"
     assert merged(result("a", check()), plan=merge.seen_section([check("deviation")]))["status"] == "deviation"
 
 
-def test_the_begun_verdict_says_who_is_missing():
+def test_an_unfinished_verdict_lists_missing_hosts():
     verdict = merge.merge("d1", [], {"a": "a"}, rails=RAILS, lost="not yet")
     assert (verdict["hosts"]["a"]["status"], verdict["hosts"]["a"]["error"]) == ("unreachable", "not yet")
 

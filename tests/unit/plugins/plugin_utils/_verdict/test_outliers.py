@@ -94,7 +94,7 @@ def test_a_duplicates_holder_is_named():
     assert compare_fleet([result("node1", stranger)])[0]["checks"][0]["cause"] == "somebody answers."
 
 
-def test_one_hardware_address_at_two_hosts_is_named_on_both():
+def test_one_mac_address_at_two_hosts_is_named_on_both():
     fleet = [result("node1"), result("node2"), result("node3")]
     fleet[2]["facts"]["macs"]["rail2"] = fleet[0]["facts"]["macs"]["rail1"].upper()
     for hosts in (fleet, fleet[::-1]):
@@ -108,13 +108,13 @@ def test_one_hardware_address_at_two_hosts_is_named_on_both():
         }
 
 
-def test_rails_of_one_port_may_share_its_hardware_address():
+def test_rails_of_one_port_may_share_its_mac_address():
     fleet = [result("node1"), result("node2")]
     fleet[0]["facts"]["macs"]["rail2"] = fleet[0]["facts"]["macs"]["rail1"]
     assert found(*fleet) == {"node1": [], "node2": []}
 
 
-def test_a_holder_whose_hardware_address_another_has_too_is_not_blamed_alone():
+def test_a_holder_whose_mac_address_another_has_too_is_not_blamed_as_the_only_one():
     own = deviation("address_duplicate", "nobody", "00:00:5e:00:53:21", "somebody answers.", "", rail="rail1")
     fleet = [result("node1", own), result("node2"), result("node3")]
     fleet[2]["facts"]["macs"]["rail2"] = "00:00:5e:00:53:21"

@@ -83,7 +83,7 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
         pytest.param({"node1": [bad("ping_neighbor", "rail2", "elsewhere")]}, id="the verdict does not have it"),
     ],
 )
-def test_what_nobody_knows_is_not_said(checks):
+def test_unknown_values_are_not_printed(checks):
     assert faults(verdict(**checks)) == {}
 
 
@@ -105,7 +105,7 @@ def test_what_nobody_knows_is_not_said(checks):
         ),
     ],
 )
-def test_a_node_is_judged_by_no_other_ends_word_alone(counts, checks):
+def test_a_result_of_another_end_decides_no_node(counts, checks):
     """A host that swallows echoes must not take its neighbor out of service (attack S5)."""
     told = judgments(with_causes(verdict(**checks), {}))
     assert bool(told["k8s-1"]) is counts
@@ -122,7 +122,7 @@ def test_what_is_not_decided_is_between_two_hosts_and_fails_neither(check, tests
     assert made["status"] == "deviation"
 
 
-def test_loss_at_a_hosts_own_gateway_tells_whose_the_loss_between_two_is():
+def test_loss_at_a_hosts_own_gateway_shows_whose_the_loss_between_two_is():
     policed = warning("ping_gateway", "so", "3 of 10 lost", "lost", "look", rail="rail2")
     lossy = {
         "node1": [bad("ping_neighbor", "rail2", "node2")],

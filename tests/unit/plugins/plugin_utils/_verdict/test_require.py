@@ -63,7 +63,7 @@ def test_a_host_that_was_passed_over_without_a_word():
     assert [check["unconfirmed"] for _host, check in required.forgotten()] == [True]
 
 
-def test_what_nobody_looked_at_is_the_clusters():
+def test_an_unchecked_part_belongs_to_the_cluster():
     assert found(["pod"], [LINK])[0] == [("cluster", None, "pod", "no such check was made")]
 
 
@@ -77,7 +77,7 @@ def test_the_cluster_counts():
     )
 
 
-def test_groups_are_beginnings_in_whole_words():
+def test_groups_are_beginnings_in_complete_words():
     assert has("pod", "pod_read_lat")
     assert has("pod_read_lat", "pod_read_lat")
     assert not has("po", "pod_read_lat")
@@ -90,7 +90,7 @@ def test_groups_are_beginnings_in_whole_words():
         (["po"], False, "po: no check is called so. Write pod. [check_unknown]"),
     ],
 )
-def test_a_word_that_is_no_checks_is_told_with_the_nearest(words, whole, said):
+def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, whole, said):
     assert list(unknown(words, whole=whole)) == [said]
 
 

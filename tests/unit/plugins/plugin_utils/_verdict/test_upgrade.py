@@ -53,7 +53,7 @@ def check(name, status, rail=None, cause="the port is down.", fix="Plug it in.")
 
 @settings(deadline=None)
 @given(HOSTS, st.booleans())
-def test_everybody_who_is_due_has_one_turn_and_nobody_else(hosts, by_zone):
+def test_each_due_node_has_one_turn_and_no_other(hosts, by_zone):
     order = turns(hosts, by_zone=by_zone)
     taken = [host for turn in order for host in turn]
     assert sorted(taken) == sorted(host for host, row in hosts.items() if row.due or row.unfinished)
@@ -86,7 +86,7 @@ def test_a_line_names_each_host_that_has_a_turn_or_deviates(hosts):
             assert any(f" {host}: " in line or f" {host} " in line for line in shown)
 
 
-def test_nobody_is_touched_while_a_host_without_a_turn_is_in_the_middle():
+def test_no_host_is_changed_while_a_host_without_a_turn_is_in_the_middle():
     refuse_others(["node2"], ["node1", "node2"], "unfinished")
     with pytest.raises(RdmaError, match=r"upgrade of node2 is unfinished .* --limit|upgrade of node2 is unfinished"):
         refuse_others(["node2"], ["node1"], "unfinished")
