@@ -96,14 +96,14 @@ def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(hos
     assert host.apply(want)["changed"]
 
 
-def test_a_port_that_a_supplicant_holds_back_is_dormant(host):
-    """Found by an attack: no check looked at the state that 802.1X sets, and the fix was to run the role again."""
+def test_arp_off_and_a_dormant_port_are_causes(host):
+    """802.1X sets the state dormant."""
     want = want_of(0, RAILS)
     host.apply(want)
-    for words in ("mode dormant", "state DORMANT"):
-        host.ip("link", "set", "ens2np0", *words.split())
+    for words in ("ens1np0 arp off", "ens2np0 mode dormant", "ens2np0 state DORMANT"):
+        host.ip("link", "set", *words.split())
     links = [check for check in host.apply(want, check=True)["checks"] if check["id"] == "network_link"]
-    assert [check["observed"] for check in links] == ["up", "dormant", "up"]
+    assert [check["observed"] for check in links] == ["ARP off", "dormant", "up"]
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])

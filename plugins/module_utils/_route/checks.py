@@ -75,6 +75,8 @@ def _link_checks(rail: RailOptions, link: Link) -> t.Iterator[Check]:
         state, fix = "no carrier", "Look at cable, transceiver and switch port."
     elif link.up and link.dormant:
         state, fix = "dormant", DORMANT
+    elif link.up and not link.arp:
+        state, fix = "ARP off", f"Run `ip link set {link.name} arp on` on the host."
     cause = "" if state == "up" else f"{link.name}: {state}"
     yield _check("network_link", rail.name, "up", state, cause=cause, fix=fix)
     if rail.mtu is not None:

@@ -26,7 +26,7 @@ from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
 RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
 RTN_UNICAST = 1
 # include/uapi/linux/if.h, if_addr.h, fib_rules.h, if_arp.h
-IFF_UP, IFF_LOWER_UP = 0x1, 0x10000
+IFF_UP, IFF_NOARP, IFF_LOWER_UP = 0x1, 0x80, 0x10000
 RTAX_MTU = 2
 IFA_F_NODAD, IFA_F_DADFAILED, IFA_F_TENTATIVE, IFA_F_PERMANENT = 0x02, 0x08, 0x40, 0x80
 FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
@@ -154,6 +154,7 @@ class Decoder:
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(message),
             dormant=message.get_attr("IFLA_OPERSTATE") == "DORMANT",
+            arp=not message["flags"] & IFF_NOARP,
             # InfiniBand's GUID is the end of its address.
             mac=(message.get_attr("IFLA_PERM_ADDRESS") or mac or "")[-23:],
         )

@@ -49,7 +49,8 @@ class Link:
     stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. MACsec
     takes `head` bytes of the MTU. `netns` is the number of the network namespace, where that is another one. `made` is
     the kernel's kind of a link that is no plain port (bridge). `dormant` means that another program blocks the link
-    (802.1X). `mac` is the card's own address; InfiniBand has its GUID there.
+    (802.1X). Without `arp` the kernel resolves no neighbor. `mac` is the card's own address; InfiniBand has its GUID
+    there.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Link:
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
     dormant: bool = field(default=False, compare=False)
+    arp: bool = field(default=True, compare=False)
     mac: str = field(default="", compare=False)
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ _LINKS = {
     "down": "the interface is down",
     "no carrier": "the link has no carrier",
     "dormant": "the port is dormant",
+    "ARP off": "ARP is off",
 }
 
 

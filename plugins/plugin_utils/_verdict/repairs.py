@@ -94,7 +94,8 @@ def repair_of(check: t.Mapping[str, t.Any]) -> Repair:
         row = HOSTS.get(tags) if playbook == "hosts" else FABRIC.get(playbook)
         if row and name.startswith(row.checks):
             return Repair(playbook, tags, row.impact)
-    return Repair("", "", next((impact for start, impact in BY_HAND.items() if name.startswith(start)), "none"))
+    by_hand = {} if check.get("observed") == "ARP off" else BY_HAND
+    return Repair("", "", next((impact for start, impact in by_hand.items() if name.startswith(start)), "none"))
 
 
 def limited(hosts: t.Iterable[str]) -> str:
