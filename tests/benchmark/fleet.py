@@ -42,9 +42,9 @@ def fleet(hosts: int, folder: Path) -> t.Iterator[t.Callable[..., Took]]:
         variables.write_text("\n".join([*kept, f"{key}: {value}"]) + "\n", encoding="utf-8")
     playbook(folder, "-i", "inventory", "railops.rdma.plan")
 
-    def play(book: str = "hosts") -> Took:
+    def play(book: str = "hosts", *words: str) -> Took:
         where = subprocess.run(lab("inventory", name), capture_output=True, text=True, check=True).stdout.strip()
-        command = ["ansible-playbook", "-i", "inventory", "-i", where, f"railops.rdma.{book}"]
+        command = ["ansible-playbook", "-i", "inventory", "-i", where, f"railops.rdma.{book}", *words]
         return run(lab("exec", name, "--", *command), folder, ANSIBLE_FORKS=FORKS)
 
     try:
@@ -62,6 +62,6 @@ def site() -> t.Iterator[dict[str, Pair]]:
     with tempfile.TemporaryDirectory(prefix="railops-bench-") as name, contextlib.ExitStack() as stack:
         many, few = (stack.enter_context(fleet(hosts, Path(name) / str(hosts))) for hosts in (MANY, FEW))
         while True:
-            ours, theirs = many(), few()
+            ours, theirs, audit = many(), few(), many("audit").wall
             pairs = {"time": (ours.wall / MANY, theirs.wall / FEW), "memory": (ours.memory, theirs.memory)}
-            yield {**pairs, "unchanged": (ours.wall, many("audit").wall)}
+            yield {**pairs, "hosts": (ours.wall, audit), "unchanged": (many("site", "--tags", "hosts").wall, audit)}
