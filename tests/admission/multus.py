@@ -63,9 +63,9 @@ def _check_injection(obj: Json, cni: str, block: t.Any) -> None:
 def check_written(obj: Json) -> None:
     """Refuse what the webhook may take and the collection never writes."""
     spec = obj["spec"]
-    told = [key for key in obj["metadata"].get("annotations") or () if key.startswith("multus.spidernet.io/")]
-    if told:
-        raise AdmissionError(obj, f"metadata.annotations.{told[0]}", "not written by the collection")
+    reported = [key for key in obj["metadata"].get("annotations") or () if key.startswith("multus.spidernet.io/")]
+    if reported:
+        raise AdmissionError(obj, f"metadata.annotations.{reported[0]}", "not written by the collection")
     # The cluster's SpiderCoordinator decides vethMTU; the CRD has a default for the table.
     expected = {key: value for key, value in COORDINATOR.items() if key != "vethMTU"}
     if {"hostRuleTable": COORDINATOR["hostRuleTable"], **spec["coordinator"]} != expected:

@@ -52,7 +52,7 @@ def untimed(text: str) -> list[str]:
 
 
 def shown() -> list[str]:
-    """Return the lines of the demo that the README shows; `...` stands for some that it leaves out."""
+    """Return the lines of the demo that the README shows; `...` represents some that it leaves out."""
     text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     return [line for line in untimed(re.search(r"```text\n(4\. .*?)```", text, re.DOTALL)[1]) if line != "..."]
 

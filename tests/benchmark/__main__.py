@@ -110,9 +110,9 @@ def play(options: argparse.Namespace) -> None:
         about["versions"] += f", kube-apiserver {programs.version(programs.SERVER)}"
     began = time.gmtime()
     for name in names:
-        begun = time.monotonic()
+        started = time.monotonic()
         why = why_not(GROUPS[name].get("needs", "")) or quiet.why_not(not options.no_wait)
-        waited = time.monotonic() - begun
+        waited = time.monotonic() - started
         results[name] = Result((), why) if why else measured(name, options.pairs, folder / f"{name}.log")
         about["date"] = f"{time.strftime('%Y-%m-%d, %H:%M', began)} to {time.strftime('%H:%M', time.gmtime())} UTC"
         about["when a row began"] = (
@@ -121,7 +121,7 @@ def play(options: argparse.Namespace) -> None:
         )
         text = page(about, results, options.pairs)
         (folder / "performance.md").write_text(text, encoding="utf-8")
-        took = time.monotonic() - begun - waited
+        took = time.monotonic() - started - waited
         print(
             f"{name}: {results[name].why or 'done'}, {waited:.0f} s waited, {took:.0f} s", file=sys.stderr, flush=True
         )

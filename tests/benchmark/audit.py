@@ -112,8 +112,8 @@ def declare(folder: Path, hosts: int) -> None:
     (inventory / "group_vars/all").mkdir(parents=True)
     (inventory / "hosts").write_text(f"[gpu_nodes]\nnode[1:{hosts}]\n", encoding="utf-8")
     answer = folder / "answer.json"
-    told = {"changed": False, "ping": "pong", "checks": checks(bad=False), "facts": {}, "errors": []}
-    answer.write_text(json.dumps(told) + "\n", encoding="utf-8")
+    reported = {"changed": False, "ping": "pong", "checks": checks(bad=False), "facts": {}, "errors": []}
+    answer.write_text(json.dumps(reported) + "\n", encoding="utf-8")
     interpreter = folder / "python3"
     interpreter.write_text(SHELL.format(answer=answer), encoding="utf-8")
     interpreter.chmod(0o755)

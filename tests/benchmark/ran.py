@@ -35,7 +35,7 @@ class Took(t.NamedTuple):
 
 def run(argv: t.Sequence[str], folder: Path, codes: t.Container[int] = (0,), **environ: str) -> Took:
     """Run a program in a folder; what it prints is shown where it ends with another code than these."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with (folder / "log.txt").open("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(
             argv, cwd=folder, env={**os.environ, **ANSIBLE, **environ}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -49,7 +49,7 @@ def run(argv: t.Sequence[str], folder: Path, codes: t.Container[int] = (0,), **e
         if process.returncode not in codes:
             log.seek(0)
             sys.exit(f"{log.read()[-4000:]}\n{' '.join(argv)} ended with {process.returncode}")
-    return Took(time.perf_counter() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    return Took(time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def playbook(folder: Path, *words: str, inside: str = "", codes: t.Container[int] = (0,), **environ: str) -> Took:

@@ -456,9 +456,9 @@ class Handler(BaseHTTPRequestHandler):
         group = f".{kind.group}" if kind.group else ""
         shown = f' "{name}"' if name else ""
         where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-        told = f'{kind.plural}{group}{shown} is forbidden: User "{user}" cannot {verb} resource "{whole}" in API group '
-        told += f'"{kind.group}"{where}'
-        raise Refused(403, "Forbidden", told, name=name, group=kind.group, kind=kind.plural)
+        why = f'{kind.plural}{group}{shown} is forbidden: User "{user}" cannot {verb} resource "{whole}" in API group '
+        why += f'"{kind.group}"{where}'
+        raise Refused(403, "Forbidden", why, name=name, group=kind.group, kind=kind.plural)
 
     def forbidden(self, user: str, plural: str, *, write: bool) -> bool:
         """Say whether an identity may not do something: the tester what a test forbids, others anything.
@@ -545,8 +545,8 @@ class Handler(BaseHTTPRequestHandler):
             return store.apply(kind, namespace, name, body, query, sub)
         if content == "application/strategic-merge-patch+json" and kind.custom:
             taken = ", ".join(name for name in PATCHES if not name.startswith("application/strategic"))
-            told = f"the body of the request was in an unknown format - accepted media types include: {taken}"
-            raise Refused(415, "UnsupportedMediaType", told)
+            why = f"the body of the request was in an unknown format - accepted media types include: {taken}"
+            raise Refused(415, "UnsupportedMediaType", why)
         with store.lock:
             old = store.get(kind, namespace, name)
             if not content.endswith("merge-patch+json"):

@@ -87,7 +87,7 @@ def wrong_type(value: t.Any, schema: dict[str, t.Any], place: str) -> str:
 
 
 def type_errors(value: t.Any, schema: dict[str, t.Any], place: str = "") -> t.Iterator[str]:
-    """Tell what server-side apply cannot type: undeclared fields and wrong types."""
+    """Report what server-side apply cannot type: undeclared fields and wrong types."""
     problem = wrong_type(value, schema, place)
     if problem:
         yield problem

@@ -60,7 +60,7 @@ class Pods:
         # Addresses that answer no pings, and who pinged: node, interface, address.
         self.mute: set[str] = set()
         self.pinged: list[tuple[str, str, str]] = []
-        # Nodes whose kubelet is silent, and who is told of each test that begins.
+        # Nodes whose kubelet is silent, and who learns of each test that begins.
         self.silent: set[str] = set()
         self.began: list[t.Callable[[str, str, str], None]] = []
         # Tests by (client, server, rail), with their ports, and how many a rail of a node had at once.
@@ -197,10 +197,10 @@ class Pods:
     def run(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
         """Return what a command prints, and the status that ends it."""
         if self.no_shell:
-            told = (
+            reported = (
                 f'exec failed: unable to start container process: exec: "{argv[0]}": executable file not found in $PATH'
             )
-            return "", "", {"status": "Failure", "reason": "InternalError", "message": told, "code": 500}
+            return "", "", {"status": "Failure", "reason": "InternalError", "message": reported, "code": 500}
         if argv[3:4] == ["railops"]:
             out, code = self.perftest(pod, argv[4:])
             return out, "", ended(code, "")
@@ -306,9 +306,9 @@ def ended(code: int, err: str) -> Json:
     """Return the status of a command that has ended."""
     if not code:
         return {"status": "Success"}
-    told = f"command terminated with non-zero exit code: {err.strip()}"
+    reported = f"command terminated with non-zero exit code: {err.strip()}"
     cause = {"reason": "ExitCode", "message": str(code)}
-    return {"status": "Failure", "reason": "NonZeroExitCode", "message": told, "details": {"causes": [cause]}}
+    return {"status": "Failure", "reason": "NonZeroExitCode", "message": reported, "details": {"causes": [cause]}}
 
 
 def gid_lines(rails: list[Json]) -> t.Iterator[str]:

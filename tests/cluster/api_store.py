@@ -32,9 +32,9 @@ class Refused(Exception):
     def __init__(self, code: int, reason: str, message: str, **details: t.Any) -> None:
         super().__init__(message)
         self.code = code
-        told = {"reason": reason, "details": {key: value for key, value in details.items() if value}}
+        why = {"reason": reason, "details": {key: value for key, value in details.items() if value}}
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
-        self.body: Json = {**body, **{key: value for key, value in told.items() if value}, "code": code}
+        self.body: Json = {**body, **{key: value for key, value in why.items() if value}, "code": code}
         self.headers: dict[str, str] = {}
 
 
@@ -122,8 +122,8 @@ class Store:
             found = self.table(kind).get((namespace, name))
             if found is None:
                 group = f".{kind.group}" if kind.group else ""
-                told = f'{kind.plural}{group} "{name}" not found'
-                raise Refused(404, "NotFound", told, name=name, group=kind.group, kind=kind.plural)
+                why = f'{kind.plural}{group} "{name}" not found'
+                raise Refused(404, "NotFound", why, name=name, group=kind.group, kind=kind.plural)
             return self.shown(kind, found)
 
     def shown(self, kind: Kind, obj: Json) -> Json:
@@ -169,8 +169,8 @@ class Store:
         with self.lock:
             self.check_home(kind, namespace, meta["name"])
             if (namespace, meta["name"]) in self.table(kind):
-                told = f'{kind.plural} "{meta["name"]}" already exists'
-                raise conflict(kind, meta["name"], told, "AlreadyExists")
+                why = f'{kind.plural} "{meta["name"]}" already exists'
+                raise conflict(kind, meta["name"], why, "AlreadyExists")
             new = self.cleaned(kind, body)
             new["metadata"].pop("managedFields", None)
             owned = set(fields.leaves(new, kind.schema, maps=True))
@@ -209,8 +209,8 @@ class Store:
         self.check_home(kind, namespace, name)
         for problem in fields.type_errors(body, kind.schema):
             place = f"{(body.get('metadata') or {}).get('namespace', '')}/{name}"
-            told = f"{place}; {kind.group}/{kind.version}, Kind={kind.kind}"
-            raise Refused(500, "", f"failed to create typed patch object ({told}): {problem}")
+            why = f"{place}; {kind.group}/{kind.version}, Kind={kind.kind}"
+            raise Refused(500, "", f"failed to create typed patch object ({why}): {problem}")
         body = fields.clone(body)
         body["metadata"].setdefault("name", name)
         with self.lock:
@@ -261,8 +261,8 @@ class Store:
         causes = []
         for (operation, manager, api, _sub), path in clashes:
             using = f" using {api}" if operation == "Update" else ""
-            told = f'conflict with "{manager}"{using}'
-            causes.append({"reason": "FieldManagerConflict", "message": told, "field": fields.readable(path)})
+            why = f'conflict with "{manager}"{using}'
+            causes.append({"reason": "FieldManagerConflict", "message": why, "field": fields.readable(path)})
         count = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
         text = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
         raise Refused(409, "Conflict", f"Apply failed with {count}: {text}", causes=causes)
@@ -270,8 +270,8 @@ class Store:
     @staticmethod
     def stale(kind: Kind, name: str) -> t.NoReturn:
         """Answer that the object is newer than the request."""
-        told = f'Operation cannot be fulfilled on {kind.plural} "{name}": the object has been modified; '
-        raise conflict(kind, name, f"{told}please apply your changes to the latest version and try again")
+        why = f'Operation cannot be fulfilled on {kind.plural} "{name}": the object has been modified; '
+        raise conflict(kind, name, f"{why}please apply your changes to the latest version and try again")
 
     def check_home(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse a new object in a namespace that ends or is not there."""
@@ -281,10 +281,10 @@ class Store:
                 raise Refused(404, "NotFound", f'namespaces "{namespace}" not found', name=namespace, kind="namespaces")
             if home["metadata"].get("deletionTimestamp"):
                 message = f"namespace {namespace} is being terminated"
-                told = f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
-                told += "because it is being terminated"
+                why = f'{kind.plural} "{name}" is forbidden: unable to create new content in namespace {namespace} '
+                why += "because it is being terminated"
                 causes = cause("NamespaceTerminating", "metadata.namespace", message)
-                raise Refused(403, "Forbidden", told, **causes, name=name, kind=kind.plural)
+                raise Refused(403, "Forbidden", why, **causes, name=name, kind=kind.plural)
 
     def cleaned(self, kind: Kind, body: Json) -> Json:
         """Return the body as a CRD's schema leaves it: pruned and defaulted."""
@@ -421,9 +421,9 @@ class Store:
             wanted = options.get("preconditions") or {}
             for field in ("uid", "resourceVersion"):
                 if wanted.get(field) and wanted[field] != obj["metadata"][field]:
-                    told = f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in '
-                    told += f"precondition: {wanted[field]}, {field} in object meta: {obj['metadata'][field]}"
-                    raise Refused(409, "Conflict", told)
+                    why = f'Operation cannot be fulfilled on {kind.plural} "{name}": Precondition failed: {field} in '
+                    why += f"precondition: {wanted[field]}, {field} in object meta: {obj['metadata'][field]}"
+                    raise Refused(409, "Conflict", why)
             if self.admit is not None:
                 self.admit("DELETE", kind, obj, obj)
             done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

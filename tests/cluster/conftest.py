@@ -474,5 +474,5 @@ def plans(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def maybe_double(request: pytest.FixtureRequest) -> ApiDouble | None:
-    """Give the double, or None on a real cluster: what only the double can tell is then not asked."""
+    """Give the double, or None on a real cluster: what only the double can show is then not checked."""
     return None if REAL else request.getfixturevalue("double")

@@ -43,7 +43,7 @@ ROOM = 2**30  # bytes
 
 
 class StartError(Exception):
-    """A program did not come up; its log tells why."""
+    """A program did not come up; its log says why."""
 
 
 class ControlPlane:
@@ -128,7 +128,7 @@ class ControlPlane:
         )
 
     def start_api(self) -> None:
-        """Start the API alone, also anew after it was ended; its store is as it was."""
+        """Start the API alone, also again after it was ended; its store is as it was."""
         key = self.folder / "accounts.key"
         self.program(
             "kube-apiserver",
@@ -224,7 +224,7 @@ class ControlPlane:
             process.wait()
 
     def stop(self) -> None:
-        """End all of it at once: nothing of it is looked at again."""
+        """End all of it at once: nothing of it is checked again."""
         for process in self._running.values():
             process.kill()
             process.wait()

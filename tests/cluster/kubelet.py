@@ -116,8 +116,8 @@ class Kubelets:
         self._say(pod, "Succeeded" if job else "Running", state, ready=not job)
 
     def _unpullable(self, pod: Json, image: str) -> None:
-        told = f'Back-off pulling image "{image}"'
-        self._say(pod, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": told}}, ready=False)
+        reported = f'Back-off pulling image "{image}"'
+        self._say(pod, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": reported}}, ready=False)
         meta = pod["metadata"]
         involved = {"kind": "Pod", "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
         event = {
@@ -158,8 +158,8 @@ class Kubelets:
                 self._say(pod, "Failed" if code else "Succeeded", ended, ready=False)
                 return
             name = pod["spec"]["containers"][0]["name"]
-            told = f"back-off 10s restarting failed container={name} pod={pod['metadata']['name']}"
-            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": told}}
+            reported = f"back-off 10s restarting failed container={name} pod={pod['metadata']['name']}"
+            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": reported}}
             last, restarts = ended, restarts + 1
             self._say(pod, "Running", waiting, ready=False, restarts=restarts - 1, last=last, address=process.address)
             gone.wait(BACK_OFF_SECONDS)
@@ -199,7 +199,7 @@ class Kubelets:
         conditions += [{"type": name, "status": "True"} for name in ("Initialized", "PodScheduled")]
         for row in conditions:
             row["lastTransitionTime"] = now()
-        told = {"podIP": address, "podIPs": [{"ip": address}]} if address else {}
+        reported = {"podIP": address, "podIPs": [{"ip": address}]} if address else {}
         self._api.status(
             at(pod, "pods"),
             phase=phase,
@@ -207,7 +207,7 @@ class Kubelets:
             containerStatuses=containers,
             startTime=now(),
             hostIP=self._address,
-            **told,
+            **reported,
         )
 
 

@@ -238,8 +238,8 @@ class Played:
 
     def advertise(self, node: str, amounts: Json) -> None:
         """Set extended resources of a node."""
-        told = {name: str(amount) for name, amount in amounts.items()}
-        self._api.status(f"/api/v1/nodes/{node}", capacity=told, allocatable=told)
+        reported = {name: str(amount) for name, amount in amounts.items()}
+        self._api.status(f"/api/v1/nodes/{node}", capacity=reported, allocatable=reported)
 
     def deployment(self, event: str, row: Json) -> None:
         """Make the node states when the SR-IOV operator comes."""

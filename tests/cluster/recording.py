@@ -400,7 +400,7 @@ def plain(answers: list[Answer]) -> list[Json]:
 
 
 def differences(recorded: list[Json], answers: list[Json]) -> t.Iterator[str]:
-    """Tell where answers differ from what was recorded of them, code and body."""
+    """Print where answers differ from what was recorded of them, code and body."""
     if len(recorded) != len(answers):
         yield f"{len(recorded)} answers were recorded, {len(answers)} came"
     for number, (want, have) in enumerate(zip(recorded, answers, strict=False), 1):
@@ -453,9 +453,9 @@ def main() -> None:
     if SPIDERPOOL:
         tools.install_spiderpool(Path(given))
     answers = ask_all(Path(given), SPIDERPOOL)
-    told = [f"{row}: {line}" for row in answers for line in differences(old["rows"].get(row, []), answers[row])]
-    told += [f"{row}: skipped: it needs Spiderpool's webhooks" for row in ROWS if row not in answers]
-    print("\n".join(told) or f"every answer is as {old['program']} {old['version']} gave it on {old['date']}")
+    reported = [f"{row}: {line}" for row in answers for line in differences(old["rows"].get(row, []), answers[row])]
+    reported += [f"{row}: skipped: it needs Spiderpool's webhooks" for row in ROWS if row not in answers]
+    print("\n".join(reported) or f"every answer is as {old['program']} {old['version']} gave it on {old['date']}")
     if "--write" in sys.argv:
         version = played.Api(Path(given)).call("GET", "/version")["gitVersion"].removeprefix("v")
         made = {"program": "kube-apiserver", "version": version, "date": time.strftime("%Y-%m-%d")}
@@ -464,7 +464,7 @@ def main() -> None:
             made["spiderpool"] = programs.version(programs.CHART)
         FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return
-    sys.exit(bool(told))
+    sys.exit(bool(reported))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def test_the_oldest_client_does_what_the_newest_does() -> None:
         capture_output=True,
         text=True,
         check=False,
-        # Who runs this ends what stands still; a busy machine is slow, and that is no failure.
+        # Who runs this ends what hangs; a busy machine is slow, and that is no failure.
         timeout=3600,
     )
     assert done.returncode == 0, done.stdout[-4000:]

@@ -31,7 +31,7 @@ Json = dict[str, t.Any]
 BACKENDS = programs.CRDS.parent / "crds-backends"
 CRD = "apiextensions.k8s.io/v1"
 NAD = "k8s.cni.cncf.io/v1"
-# What of others is looked at: whatever this collection could write.
+# What of others is checked: whatever this collection could write.
 WATCHED = (
     ("CustomResourceDefinition", CRD),
     ("DaemonSet", "apps/v1"),

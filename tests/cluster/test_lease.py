@@ -58,9 +58,9 @@ class Controller:
     def run(self, *words: str) -> tuple[int, str]:
         """Run to the end."""
         (self.folder / "now").touch()
-        with self.begin("now", *words) as begun:
-            output = begun.communicate(timeout=600)[0]
-        return begun.returncode, output
+        with self.begin("now", *words) as started:
+            output = started.communicate(timeout=600)[0]
+        return started.returncode, output
 
 
 @pytest.fixture

@@ -108,6 +108,6 @@ def test_preflight_names_it_before_a_host_is_changed(playbook: Playbook, cluster
         ran = playbook.shipped(str(playbook.folder / "one.yml"), "-i", "hosts.yml", "--check", **values)
     text = " ".join(ran.text.split())
     assert "podSubnet: 172.17.0.0/16 overlaps the fabric's networks 172.17.0.0/21." in text
-    if not os.geteuid():  # Another user is refused before hosts are looked at.
+    if not os.geteuid():  # Another user is refused before hosts are checked.
         assert f"Spiderpool needs TCP port {port}, and " in text
         assert f"(pid {os.getpid()}) listens there" in text

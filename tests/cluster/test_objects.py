@@ -453,7 +453,7 @@ def other(kubeconfig: Path, token: str = "", **cluster: t.Any) -> str:
 
 
 class TestBadSituations:
-    """What no fault has to be scripted for: told clearly, and before the first write."""
+    """What no fault has to be scripted for: reported clearly, and before the first write."""
 
     def test_no_api(self, objects: Run, fabric: str, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(client, "_CONNECT_SECONDS", 0.5)
@@ -472,10 +472,10 @@ class TestBadSituations:
         assert "cannot list" in objects([pool(fabric, 1, 1)], kubeconfig=restricted("spiderippools"))["msg"]
 
     def test_a_namespace_that_ends_or_is_missing(self, objects: Run, live: Live, fabric: str, ending: str) -> None:
-        for namespace, told in ((ending, "is being deleted"), ("nowhere", "does not exist")):
+        for namespace, reported in ((ending, "is being deleted"), ("nowhere", "does not exist")):
             stray = config(fabric, 1)
             stray["metadata"]["namespace"] = namespace
-            assert f"namespace {namespace} {told}" in objects([pool(fabric, 1, 1), stray])["msg"]
+            assert f"namespace {namespace} {reported}" in objects([pool(fabric, 1, 1), stray])["msg"]
             assert live.versions(fabric) == {}
 
     @pytest.mark.usefixtures("webhooks")

@@ -358,7 +358,7 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
 def test_a_gated_node_recovers_by_itself(
     probe: Probe, playbook: Playbook, plans: t.Callable[[str], Path], environment: dict[str, str]
 ) -> None:
-    """A broken rail takes node2 out; once it is mended, verify with the gate takes the taint off."""
+    """A broken rail takes node2 out; once it is repaired, verify with the gate takes the taint off."""
     folder = playbook.folder
     use(playbook, plans("exclusive"), "exclusive")
     digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]

@@ -26,5 +26,5 @@ def answers(kubeconfig: Path, installed: None) -> dict[str, list[dict[str, t.Any
 def test_every_answer_is_as_recorded(answers: dict[str, list[dict[str, t.Any]]]) -> None:
     assert set(RECORDED["rows"]) == set(recording.ROWS)
     assert answers
-    told = {row: list(recording.differences(RECORDED["rows"][row], found)) for row, found in answers.items()}
-    assert {row: lines for row, lines in told.items() if lines} == {}
+    reported = {row: list(recording.differences(RECORDED["rows"][row], found)) for row, found in answers.items()}
+    assert {row: lines for row, lines in reported.items() if lines} == {}

@@ -257,8 +257,8 @@ def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Pl
     with repository(tmp_path, "0.0.7") as served:
         chart = next((tmp_path / "repository").glob("*.tgz"))
         digest = hashlib.sha256(chart.read_bytes()).hexdigest()
-        told = playbook.run([{"include_role": take, "vars": {"spiderpool_chart_file": str(chart)}}])
-        assert f"spiderpool_chart_digest: {digest}" in told.text
+        reported = playbook.run([{"include_role": take, "vars": {"spiderpool_chart_file": str(chart)}}])
+        assert f"spiderpool_chart_digest: {digest}" in reported.text
         pulled: Json = {**served, "spiderpool_chart_version": "0.0.7"}
         none = playbook.run([{"include_role": take, "vars": {**pulled, "spiderpool_chart_version": "9.9.9"}}], ok=False)
         assert "There is no chart" in none.text
@@ -341,7 +341,7 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert names[:6] == ["node1", "node1", "node1", "node2", "node2", "node2"], "cordon, label, uncordon"
     assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
     assert double.objects("Node")["node2"]["status"]["allocatable"]["spidernet.io/fabric_rail1"] == "8"
-    assert "node3" in run.text, "the nodes that are not in the cluster are told"
+    assert "node3" in run.text, "the nodes that are not in the cluster are reported"
     config = double.objects("SriovOperatorConfig")["default"]
     assert config["spec"] == {"disableDrain": True, "disablePlugins": ["mellanox"]}, "firmware is nic_link_type's"
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
@@ -395,7 +395,7 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     assert double.writes() == before
 
 
-@pytest.mark.only_double("policies of a fabric are put there by hand")
+@pytest.mark.only_double("policies of a fabric are put there manually")
 def test_sriov_policies_do_not_go_from_under_pods_unasked(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:

@@ -202,10 +202,10 @@ class TestWaiting:
         finally:
             live.json_patch(kind, name, [{"op": "replace", "path": path, "value": args}], "spiderpool")
         assert done["failed"]
-        told = done["msg"]
-        assert "1 still old, and nothing has moved for 8 s: pod spiderpool-controller-" in told
-        assert "container spiderpool-controller ended with exit code 1" in told
-        assert "unknown flag: --nonsense" in told
+        reported = done["msg"]
+        assert "1 still old, and nothing has moved for 8 s: pod spiderpool-controller-" in reported
+        assert "container spiderpool-controller ended with exit code 1" in reported
+        assert "unknown flag: --nonsense" in reported
         assert "kubectl -n spiderpool logs" in done["fix"]
         assert not module(cluster_wait, parts=[self.CONTROLLER], timeout=60).get("failed")
 

@@ -52,8 +52,8 @@ def show_plan(stage: Stage) -> None:
 
 def messages(output: str) -> list[str]:
     """Return the plan's summary out of what Ansible printed."""
-    told = output.partition("\nFabric ")[2].partition("\n  The plan in ")[0]
-    return [line.strip() for line in f"Fabric {told}".splitlines()]
+    reported = output.partition("\nFabric ")[2].partition("\n  The plan in ")[0]
+    return [line.strip() for line in f"Fabric {reported}".splitlines()]
 
 
 def lacking() -> str | None:
@@ -92,7 +92,7 @@ def show_hosts(stage: Stage) -> None:
 
 def demo() -> None:
     """Run the demo."""
-    begun = time.monotonic()
+    start = time.monotonic()
     say(paint("railops.rdma: from an inventory to verified rails", "1"))
     say("Two minutes on two cores; the first run needs a minute more for its Python environment.")
     packages.provide("demo")
@@ -101,12 +101,12 @@ def demo() -> None:
     show_plan(stage)
     if why := lacking():
         say(f"\n  report  {FOLDER / 'plan/fabric/report.html'}")
-        say(f"  {time.monotonic() - begun:.0f} seconds. Shown: plan, diff, report. Skipped, 3 of 4 parts: {why}\n")
+        say(f"  {time.monotonic() - start:.0f} seconds. Shown: plan, diff, report. Skipped, 3 of 4 parts: {why}\n")
         return
     show_hosts(stage)
     say(stage.picture())
     stage.places()
-    say(f"  {time.monotonic() - begun:.0f} seconds\n")
+    say(f"  {time.monotonic() - start:.0f} seconds\n")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from progress import COLOR, Failure, say, step
 
 
 def main(function: t.Callable[[], None]) -> None:
-    """Run a demo; a failure is told in the lines that a person needs."""
+    """Run a demo; a failure is reported in the lines that a person needs."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         # An exception, so that the lab is taken down.
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
@@ -99,13 +99,13 @@ class Stage:
 
 
 def cause(output: str) -> tuple[str, str]:
-    """Return why a command failed and what to do, as far as what it printed tells."""
+    """Return why a command failed and what to do, as far as what it printed shows."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["It said nothing."]
     messages = re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', output)
     fixes = re.findall(r'"fix": "((?:[^"\\]|\\.)+)"', output)
     said = [line for line in lines if re.match(r"\[?ERROR\]?:|lab:|fatal:", line)]
     why = messages[-1] if messages else (said or lines)[-1]
-    return why[:400], fixes[-1] if fixes else "Read the end of the log; `make demo` starts anew."
+    return why[:400], fixes[-1] if fixes else "Read the end of the log; `make demo` starts again."
 
 
 def changed(output: str) -> int:

@@ -49,7 +49,7 @@ class Command:
 
     @property
     def place(self) -> str:
-        """Return where the command stands."""
+        """Return the command's place."""
         return f"{self.path}:{self.line}"
 
 
@@ -104,15 +104,15 @@ def read(path: Path) -> Document:
     """Read one page."""
     name = str(path.relative_to(CHECKOUT))
     document = Document(name)
-    begun, language, held = 0, "", list[str]()
+    started, language, held = 0, "", list[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         fence = re.fullmatch(r"\s*```(.*)", line)
-        if fence and begun:
-            document.blocks.append(Block(name, begun, language, "\n".join(held)))
-            begun, held = 0, []
+        if fence and started:
+            document.blocks.append(Block(name, started, language, "\n".join(held)))
+            started, held = 0, []
         elif fence:
-            begun, language = number, fence.group(1)
-        elif begun:
+            started, language = number, fence.group(1)
+        elif started:
             held.append(line)
         else:
             document.spans += [(number, span) for span in re.findall(r"`([^`]+)`", line)]

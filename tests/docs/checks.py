@@ -177,7 +177,7 @@ def lab_command(words: list[str], context: Context) -> list[str]:
 
 
 def shell(words: list[str], context: Context) -> list[str]:
-    """Check what a shell is told to run."""
+    """Check what a shell is reported to run."""
     return line(words[2], context) if words[1] == "-c" else [f"not understood: {shlex.join(words)}"]
 
 

@@ -155,7 +155,7 @@ def planned() -> Docs:
 
 
 def spec(docs: Docs, old: str) -> str:
-    """Return the argument specs of the role fabric; what stands above the options is written by hand."""
+    """Return the argument specs of the role fabric; the text above the options is written manually."""
     head = old.partition("    options:\n")[0].removesuffix(f"    # {MADE}\n")
     lines = [line for key, about in docs.items() for line in option(f"fabric_{key}", about, 6, "fabric_")]
     return f"{head}    # {MADE}\n    options:\n" + "\n".join(lines) + "\n"

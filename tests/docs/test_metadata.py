@@ -97,7 +97,7 @@ def test_every_module_is_on_the_page_or_says_that_it_is_internal():
 
 
 def test_the_example_plan_is_what_the_playbook_writes(tmp_path):
-    """To write it anew: railops.rdma.plan with -i inventory/exclusive and -e fabric_plan_dir=docs/example-plan.
+    """To write it again: railops.rdma.plan with -i inventory/exclusive and -e fabric_plan_dir=docs/example-plan.
 
     What holds several documents ends in .txt there: ansible-test takes a .yaml for one document.
     """

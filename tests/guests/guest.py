@@ -30,7 +30,7 @@ def marks(there):
 
 def lab(*words, check=True, text=True, cwd=None):
     """Run the lab's tool. Ansible keeps its connections beside the lab: none outlives it."""
-    told = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default"}
+    reported = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_STDOUT_CALLBACK": "default"}
     done = subprocess.run(
         [sys.executable, str(LAB_TOOL), *words],
         capture_output=True,
@@ -38,7 +38,7 @@ def lab(*words, check=True, text=True, cwd=None):
         timeout=PATIENCE,
         check=False,
         cwd=cwd,
-        env={**os.environ, **told, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(HOME / "cp")},
+        env={**os.environ, **reported, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(HOME / "cp")},
     )
     assert not check or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
     return done

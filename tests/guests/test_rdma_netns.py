@@ -118,7 +118,7 @@ def test_another_namespace_makes_it_a_reboot_in_both_directions(start):
 
 
 def test_ib_core_not_loaded_starts_in_the_mode_and_the_next_boot_too():
-    # A boot without devices: what holds ib_core once it is there (configfs, a service) is not to be told.
+    # A boot without devices: what holds ib_core once it is there (configfs, a service) is not to be reported.
     guest("systemctl disable lab-rxe.service")
     restart()
     guest("systemctl enable lab-rxe.service")
@@ -139,7 +139,7 @@ def last_rail():
 
 
 def host_plan_of(folder, interface):
-    """Write a plan of one host by hand, what the role reads: the interface is to be rail8."""
+    """Write a plan of one host manually, what the role reads: the interface is to be rail8."""
     frozen = {"by": "test_rdma_netns"}
     digest = hashlib.sha256(json.dumps(frozen, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
     (folder / "plan/fabric/hosts").mkdir(parents=True)
@@ -222,7 +222,7 @@ def test_an_initramfs_with_ib_core_is_made_again_and_brings_the_mode(tmp_path):
         assert (result["live"], result["reboot_required"], result["initramfs"]) == ("busy", True, [image])
         assert module(mode="exclusive")["changed"] is False
         with_file = fetch("with-file")
-        # Why it has to be made anew: the old image brings the old mode, whatever lies on the disk.
+        # Why it has to be made again: the old image brings the old mode, whatever lies on the disk.
         restart_with(without_file)
         assert mode() == "shared"
         assert module(mode="exclusive", live=False)["reboot_required"] is True

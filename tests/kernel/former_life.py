@@ -258,7 +258,7 @@ class Lived:
     def keeps_afterwards(self, refused: object, story: object = "") -> None:
         """Hold that all of it is there after we have gone, and nothing of ours.
 
-        Unless all of the run was refused, an address that would end is ours: it was set anew.
+        Unless all of the run was refused, an address that would end is ours: it was set again.
         """
         left, stays = having(self.host), self.before
         if not refused and " valid_lft " in str(self.life.lines):

@@ -114,7 +114,7 @@ def life(shown: Path):
 
 
 def mac(number: int) -> str:
-    """Return the hardware address of a port of `life`, by its number from 1."""
+    """Return the MAC address of a port of `life`, by its number from 1."""
     return f"00:00:5e:00:53:{number:02x}"
 
 

@@ -86,7 +86,7 @@ def persist(step: dict) -> dict:
 
 
 def links() -> dict[str, list[str]]:
-    """Return what each interface has: its addresses, its MTU and what stands on it."""
+    """Return what each interface has: its addresses, its MTU and its upper devices."""
     found = {}
     for link in json.loads(command(["ip", "-json", "address", "show"]).out):
         held = [

@@ -133,8 +133,8 @@ def test_listening_hears_what_lldpd_hears(wiring):
     wiring.until(dict.fromkeys(ALL, "ok"))
     checks, heard = wiring.look(run=lambda _argv: (127, "", ""), lldp_listen=20)
     assert {checks[key]["status"] for key in ALL} == {"ok"}, checks
-    _checks, told = wiring.until(dict.fromkeys(ALL, "ok"))
-    assert heard == told
+    _checks, reported = wiring.until(dict.fromkeys(ALL, "ok"))
+    assert heard == reported
     groups = run("ip", "-n", wiring.host, "maddress", "show", "dev", "ens1np0")
     assert "users 2" not in groups
 

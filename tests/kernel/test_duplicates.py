@@ -21,7 +21,7 @@ def asked(host, rails):
 
 
 def neighbors(name):
-    """The address and hardware address of every entry of the caches of a namespace; link-local ones are the NS's."""
+    """The address and MAC address of every entry of the caches of a namespace; link-local ones are the NS's."""
     lines = run("ip", "-n", name, "neighbor").splitlines() + run("ip", "-n", name, "-6", "neighbor").splitlines()
     words = [line.split() for line in lines]
     return {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Counters of a real kernel between two audits: nothing happened, the link went down, the driver came anew."""
+"""Counters of a real kernel between two audits: nothing happened, the link went down, the driver came again."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_starts_at_zero(f
     host.ip("link", "del", "ens1np0")
     host.ip("link", "add", "ens1np0", "type", "veth", "peer", "name", "h1r1", "netns", fabric.core)
     host.ip("link", "set", "ens1np0", "up")
-    anew, _facts = looked(host, facts)
-    assert "driver was reloaded" in anew["rail1 port_flaps"]["cause"]
-    assert anew["rail2 port_flaps"]["status"] == "ok"
+    again, _facts = looked(host, facts)
+    assert "driver was reloaded" in again["rail1 port_flaps"]["cause"]
+    assert again["rail2 port_flaps"]["status"] == "ok"
 
 
 def settings_of(name, speed, own, peer):
@@ -90,14 +90,14 @@ def test_what_both_ends_of_a_link_offer(fabric, own, peer, offered):
 @pytest.mark.skipif(shutil.which("ethtool", path=f"{os.environ['PATH']}:/usr/sbin") is None, reason="no ethtool")
 def test_drivers_say_the_same_as_to_ethtool(fabric):
     name = fabric.hosts[0].name
-    told = inside(name, lambda: (nic.statistics("ens1np0"), nic.driver("ens1np0")))
+    reported = inside(name, lambda: (nic.statistics("ens1np0"), nic.driver("ens1np0")))
     argv = ["ip", "netns", "exec", name, "ethtool"]
     text = subprocess.run([*argv, "-S", "ens1np0"], capture_output=True, text=True, check=True).stdout
-    assert {key: int(value) for key, value in re.findall(r"^\s+(\S+): (\d+)$", text, re.MULTILINE)}.keys() == told[
+    assert {key: int(value) for key, value in re.findall(r"^\s+(\S+): (\d+)$", text, re.MULTILINE)}.keys() == reported[
         0
     ].keys()
     text = subprocess.run([*argv, "-i", "ens1np0"], capture_output=True, text=True, check=True).stdout
     said = dict(re.findall(r"^(\S+): ?(.*)$", text, re.MULTILINE))
     assert (said["driver"], said["version"], said["firmware-version"]) == tuple(
-        told[1][key] for key in ("driver", "version", "firmware")
+        reported[1][key] for key in ("driver", "version", "firmware")
     )

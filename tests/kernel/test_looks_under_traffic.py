@@ -23,7 +23,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
 
 RAILS = 4
 PORT = 4791
-# Sends a packet to each address every two milliseconds, with the number of the window that it is told on its input.
+# Sends a packet to each address every two milliseconds, with the number of the window that it is reported on its input.
 SENDER = """
 import json, select, socket, sys, time
 pairs, sent, window = json.loads(sys.argv[1]), {}, "0"
@@ -67,7 +67,7 @@ def start(space: str, script: str, *args: str) -> subprocess.Popen:
 
 
 def caches(fabric: Fabric) -> dict[tuple[str, str, str], str]:
-    """The hardware address of every planned address in every cache; link-local ones come by solicitations."""
+    """The MAC address of every planned address in every cache; link-local ones come by solicitations."""
     found = {}
     for name in (fabric.core, *(host.name for host in fabric.hosts)):
         for line in run("ip", "-n", name, "neighbor").splitlines():
@@ -82,7 +82,7 @@ def test_looking_costs_no_packet_and_changes_no_neighbor():
         plans = [want_of(slot, RAILS, mode="shared") for slot in range(2)]
         wants = [plan["rails"] for plan in plans]
         fabric.by_hand(plans)
-        # Both families, from the host that is looked at.
+        # Both families, from the host that is checked.
         addresses = [[item["address"] for rail in rails for item in rail["addresses"]] for rails in wants]
         receiver = start(fabric.hosts[1].name, RECEIVER, json.dumps(addresses[1]), str(PORT))
         assert receiver.stdout.readline() == "ready\n"

@@ -85,13 +85,13 @@ def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
     } == {"ok"}
     with losing(fabric.hosts[0].name, "ens2np0", 40):
         checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=20, loss_percent=limit)
-    told = {
+    reported = {
         (check["rail"], check["id"], check["status"]) for check in checks if check["status"] in ("deviation", "warning")
     }
     found = {("rail2", "ping_gateway", "warning"), ("rail2", "ping_gateway_mtu", "warning")}
     if not limit:
         found |= {("rail2", "ping_neighbor", "deviation"), ("rail2", "ping_neighbor_mtu", "deviation")}
-    assert told == found
+    assert reported == found
     lossy = [check for check in checks if check["rail"] == "rail2" and check["id"] == "ping_neighbor"]
     assert all(" of 20 lost" in check["observed"] for check in lossy)
 

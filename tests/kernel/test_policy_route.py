@@ -282,7 +282,7 @@ def test_without_cap_net_admin_the_error_says_become(host):
 
 @pytest.fixture
 def pod(host):
-    """A namespace with a macvlan on the first rail, as Spiderpool gives pods one; another one stands on the host."""
+    """A namespace with a macvlan on the first rail, as Spiderpool gives pods one; another one is on the host."""
     name = f"{host.name}-pod"
     host.ip("link", "set", "ens1np0", "mtu", "9000", "up")
     host.ip("link", "add", "a0", "link", "ens1np0", "type", "macvlan")

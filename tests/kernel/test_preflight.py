@@ -22,7 +22,7 @@ def host():
 
 
 def ask(host, *interfaces, settings=None, sysctls=None, **more):
-    """Return what is in the way on a host whose rails are these interfaces."""
+    """Return the conflicts of a host whose rails are these interfaces."""
     rails = [
         {
             "name": f"rail{number}",
@@ -90,13 +90,13 @@ def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
     host.ip("route", "add", "203.0.113.0/24", "via", "198.51.100.254", "table", "1003", "proto", "static")
     host.ip("rule", "add", "fwmark", "8", "lookup", "1003", "priority", "77")
     host.ip("route", "add", "172.17.2.0/28", "via", "198.51.100.254", "proto", "static")
-    told = ask(host, "ens1np0", "ens2np0")
+    reported = ask(host, "ens1np0", "ens2np0")
     rail = {"interface": "ens1np0", "addresses": [{"address": "172.17.1.2", "subnet": "172.17.1.0/27"}]}
     rail2 = {"interface": "ens2np0", "addresses": [{"address": "172.17.2.2", "subnet": "172.17.2.0/27"}]}
     run = host.module(policy_route, {"rails": [rail, rail2], "rdma_prefixes": ["172.17.0.0/21"]})
-    assert told == [problem["problem"] for problem in run["problems"]]
+    assert reported == [problem["problem"] for problem in run["problems"]]
     for what in ("from all fwmark", "10005", "203.0.113.0/24", "172.17.2.0/27 is routed elsewhere"):
-        assert [cause for cause in told if what in cause], (what, told)
+        assert [cause for cause in reported if what in cause], (what, reported)
 
 
 def test_an_existing_route_where_no_node_is_yet_is_shown(host):

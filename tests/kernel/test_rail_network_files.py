@@ -71,7 +71,7 @@ def test_a_folder_in_the_place_of_a_managed_file_is_named_before_anything_is_cha
 
 
 def test_a_name_that_cannot_be_given_takes_files_and_change_back(site):
-    """What stands in the way is found when the file gets its name: after the change was confirmed."""
+    """A conflict is found when the file gets its name: after the change was confirmed."""
     folder, host = site
     play(folder)
     (folder / SETTINGS).write_text((folder / SETTINGS).read_text() + "# edited\n")

@@ -246,7 +246,7 @@ def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_requir
     play(folder)
 
 
-# Read by the host's Python when it starts: the module stands still behind its first rules.
+# Read by the host's Python when it starts: the module hangs behind its first rules.
 HANGS = """
 import builtins, sys, time
 

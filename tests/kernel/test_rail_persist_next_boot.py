@@ -52,9 +52,9 @@ def test_plain_installs_get_the_verdict_that_they_had(life):
     plains = yaml.safe_load(Path(__file__).with_name("plain_installs.yml").read_text(encoding="utf-8"))
     steps = [step for one in plains.values() for step in (wrote(one["files"], instead=True), look(one["manager"]))]
     found = dict(zip(plains, map(verdict, life(*steps)[1::2]), strict=True))
-    told = {name: (found[name]["persist_precedence"], found[name]["persist_existing"]) for name in plains}
+    why = {name: (found[name]["persist_precedence"], found[name]["persist_existing"]) for name in plains}
     wanted = {name: (one["wins"], one["foreign"]) for name, one in plains.items()}
-    shown = {name: (wins, wanted[name][1] if wanted[name][1] in text else text) for name, (wins, text) in told.items()}
+    shown = {name: (wins, wanted[name][1] if wanted[name][1] in text else text) for name, (wins, text) in why.items()}
     assert shown == wanted
 
 

@@ -24,7 +24,7 @@ PROFILES, NETWORKS = "/etc/NetworkManager/system-connections", "/etc/systemd/net
 THEIRS = "10.66.0.5/24"
 
 
-def told(result, name):
+def reported(result, name):
     return next(check for check in result["checks"] if check["id"] == name and check["status"] != "ok")
 
 
@@ -57,7 +57,7 @@ def test_what_is_for_every_nic_does_not_outrank_the_rail_at_the_next_boot(life, 
     _written, made, booted = life(wrote(HARMLESS[manager]), persist(manager), boot(manager, OURS))
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
     # Said, and no reason to stop: DHCP has no lease there.
-    said = told(made, "persist_existing")
+    said = reported(made, "persist_existing")
     assert (said["status"], said["observed"]) == ("warning", list(HARMLESS[manager]))
 
 
@@ -114,7 +114,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
     assert (predicted["diff"], predicted["files"]) == (taken["diff"], before["files"])
     assert path not in taken["files"]
     assert taken["files"][f"/var/lib/railops-rdma/kept/ens1np0{path}"] == before["files"][path]
-    assert path in told(taken, "persist_existing")["cause"]
+    assert path in reported(taken, "persist_existing")["cause"]
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
     assert (again["changed"], again["diff"]) == (False, [])
     assert gone["files"] == before["files"]
@@ -166,7 +166,7 @@ def test_netplan_s_entry_for_every_nic_does_not_outrank_the_rail_under_networkma
     files = {"/etc/netplan/90-default.yaml": json.dumps(every)}
     _written, made, booted = life(wrote(files), persist("netplan"), boot("networkmanager", OURS))
     assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
-    assert told(made, "persist_existing")["observed"] == ["/etc/netplan/90-default.yaml"]
+    assert reported(made, "persist_existing")["observed"] == ["/etc/netplan/90-default.yaml"]
 
 
 def test_networkd_that_does_not_know_ipoib_s_mode_is_not_what_sets_it(life, tmp_path):

@@ -28,7 +28,7 @@ def host():
 
 
 def hung(want, word):
-    """Change a host by a module that stands still before one kind of message for longer than its timer waits."""
+    """Change a host by a module that hangs before one kind of message for longer than its timer waits."""
 
     class Slow(route_run.Kernel):
         def transact(self, messages):

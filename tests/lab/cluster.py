@@ -29,7 +29,7 @@ PODS = "10.244.0.0/16"
 SERVICES = "10.96.0.0/16"
 # The DaemonSet that shows that the cluster has a network of its own.
 NETWORK = "lab-bridge"
-# The chart gives a start a minute or two. On a busy machine an emulated one takes longer, and would begin anew forever.
+# The chart gives a start a minute or two. On a busy machine an emulated one takes longer, and would restart forever.
 PATIENT = {"healthChecking": {"startupProbe": {"failureThreshold": 300}, "livenessProbe": {"failureThreshold": 30}}}
 Files = dict[str, tuple[str, int]]
 
@@ -149,17 +149,17 @@ def settle(lab: Lab, *, kubeadm: bool, wait: float) -> None:
     objects = [_network(), *([_kubeadm_config()] if kubeadm else [])]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
     run(asked(lab, "apply", "-f", "-"), stdin=json.dumps(listed))
-    begun, told = time.monotonic(), set[str]()
+    began, reported = time.monotonic(), set[str]()
 
     def ready() -> bool:
         nodes = json.loads(run(asked(lab, "get", "nodes", "-o", "json")).stdout)["items"]
         for node in nodes:
             name = node["metadata"]["name"]
             state_of = {row["type"]: row["status"] for row in node["status"].get("conditions", ())}
-            if state_of.get("Ready") == "True" and name not in told:
-                told.add(name)
-                say(f"  {name} is Ready after {time.monotonic() - begun:.0f} s.")
-        return told == {host.name for host in lab.hosts}
+            if state_of.get("Ready") == "True" and name not in reported:
+                reported.add(name)
+                say(f"  {name} is Ready after {time.monotonic() - began:.0f} s.")
+        return reported == {host.name for host in lab.hosts}
 
     fix = f"Start with --keep; on the node: journalctl -u kubelet (lab.py ssh {lab.name} node1)."
     wait_for("Every kubelet", ready, seconds=wait, step=2, fix=fix)

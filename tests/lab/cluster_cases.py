@@ -23,7 +23,7 @@ PATIENT = {
     # While one pod measures, the other of its emulated node does not start in any time.
     "verify_pod_parallel": 1,
 }
-# What is looked at in a pod whose rails share devices.
+# What is checked in a pod whose rails share devices.
 PODS = {
     *("pod_running", "pod_network", "pod_interface", "pod_rule", "pod_table", "pod_main_table", "pod_rdma", "pod_gid"),
     "pod_read_lat",
@@ -139,7 +139,7 @@ def rebooted(fleet: Fleet) -> dict[str, float]:
     """
     fleet.reboot()
     fleet.lab("wait", fleet.name)
-    # A pod is started anew once its node's device plugin offers the rails again.
+    # A pod is started again once its node's device plugin offers the rails again.
     fleet.kubectl("rollout", "status", "daemonset/fabric-test", "--timeout=900s")
     return green_with_pods(fleet, fleet.play("verify", "-v"))
 
@@ -158,7 +158,7 @@ def broken(fleet: Fleet) -> str:
 
 
 def collective(fleet: Fleet) -> list[str]:
-    """Run an MPI program over pods on both nodes as an Indexed Job; return GB/s by rail, told by RDMA alone."""
+    """Run an MPI program over pods on both nodes as an Indexed Job; return GB/s by rail, reported by RDMA alone."""
     rails = [f"net{number}" for number in range(1, fleet.rails + 1)]
     asked = {
         "plan_dir": str(fleet.plan),
@@ -215,7 +215,7 @@ def cut(fleet: Fleet) -> dict[str, float]:
 
 
 def refused(fleet: Fleet) -> None:
-    """A pool whose addresses a pod holds is not taken away, and the pod's name is told."""
+    """A pool whose addresses a pod holds is not taken away, and the pod's name is reported."""
     (fleet.folder / "tenant.json").write_text(json.dumps(TENANT), encoding="utf-8")
     fleet.kubectl("apply", "-f", str(fleet.folder / "tenant.json"))
     fleet.lab("wait", fleet.name)

@@ -119,11 +119,11 @@ class Layout:
     def image(self, name: str, layers: t.Sequence[bytes], command: t.Sequence[str]) -> str:
         """Write an image; return the digest that it can be asked for by."""
         blobs = [self.blob(layer, LAYER) for layer in layers]
-        told = {"Env": ENVIRONMENT, "WorkingDir": "/", **({"Cmd": list(command)} if command else {})}
+        reported = {"Env": ENVIRONMENT, "WorkingDir": "/", **({"Cmd": list(command)} if command else {})}
         config = {
             "architecture": "amd64",
             "os": "linux",
-            "config": told,
+            "config": reported,
             # Of a layer that is not packed, the digest is that of its content.
             "rootfs": {"type": "layers", "diff_ids": [blob["digest"] for blob in blobs]},
         }

@@ -74,7 +74,7 @@ def _inside(lab: Lab, tool: str) -> Path:
 
 
 def environment(lab: Lab) -> dict[str, str]:
-    """Return the environment in which `ansible-playbook railops.rdma.site` works as it stands."""
+    """Return the environment in which `ansible-playbook railops.rdma.site` works unchanged."""
     folders = [str(environments.runtime()), os.environ.get("PATH", os.defpath)]
     wanted = {"RAILOPS_LAB": lab.name}
     if lab.cluster:

@@ -5,7 +5,7 @@
 """Packages of Debian's development branch: which versions there are today, written down, fetched and kept.
 
 What that branch has changes from day to day. So it is asked once, what it answered is kept in the cache with the digest
-of each package, and an image is made of exactly these until somebody asks anew. apt checks Debian's signatures.
+of each package, and an image is made of exactly these until somebody asks again. apt checks Debian's signatures.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _ask(mirror: str) -> list[Package]:
     said = _apt("apt-get", "--print-uris", "download", *names)
     rows = re.findall(r"^'[^']+' (\S+) \d+ SHA256:([0-9a-f]{64})$", said, re.MULTILINE)
     if len(rows) != len(names):
-        raise UnavailableError(f"apt told of {len(rows)} packages, asked for {', '.join(names)}.", said[-400:])
+        raise UnavailableError(f"apt reported of {len(rows)} packages, asked for {', '.join(names)}.", said[-400:])
     # apt writes a version's colon as %3a in the file's name.
     return sorted((Package(file.split("_")[0], file, digest) for file, digest in rows), key=lambda one: one.name)
 

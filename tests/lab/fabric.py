@@ -18,7 +18,7 @@ if t.TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAMESPACES = Path("/run/netns")
-# A switch forwards, tells nobody of shorter ways (several subnets may share a port), and does not check who sends.
+# A switch forwards, announces no shorter ways (several subnets may share a port), and does not check who sends.
 SETTINGS = {
     "net/ipv4/ip_forward": 1,
     "net/ipv4/conf/all/rp_filter": 0,

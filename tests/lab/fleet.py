@@ -60,8 +60,8 @@ class Fleet:
         code, output = self.ended(argv)
         if bool(code) != fails:
             words = "succeeded, a failure was due" if fails else f"failed ({code})"
-            told = messages(output)
-            said = told[-1] if told else " / ".join(output.strip().splitlines()[-6:])
+            reported = messages(output)
+            said = reported[-1] if reported else " / ".join(output.strip().splitlines()[-6:])
             raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
         return output
 

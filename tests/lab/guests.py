@@ -216,7 +216,7 @@ def wait_for_ssh(lab: Lab, host: Host, *, seconds: float) -> None:
 
     def answers() -> bool:
         if not is_up(lab, host):
-            raise LabError(f"The guest {host.name} has ended.", "Its console is told by serial.log (use --keep).")
+            raise LabError(f"The guest {host.name} has ended.", "Its console is reported by serial.log (use --keep).")
         return run(command, check=False).returncode == 0
 
     log = state.folder(lab.name) / host.name / "serial.log"

@@ -66,7 +66,7 @@ def upgrade(fleet: Fleet) -> str:
         raise CaseError("a run over the upgraded fleet did something")
     return (
         "node1 worse by rail3 after its reboot: stopped and named, node2 untouched with its version, boot and rails; "
-        "mended, the next run ended both, each rebooted once; verify green; a further run did nothing"
+        "repaired, the next run ended both, each rebooted once; verify green; a further run did nothing"
     )
 
 
@@ -154,19 +154,19 @@ def _site(fleet: Fleet, example: str, **changes: object) -> str:
 
 
 def site_exclusive(fleet: Fleet) -> str:
-    """The whole path, exclusive fabric, with deviations that audit names and site mends."""
+    """The complete path, exclusive fabric, with deviations that audit names and site repairs."""
     said = _site(fleet, "exclusive")
-    # The reboot above is behind us: what is broken now is broken by hand.
+    # The reboot above is behind us: what is broken now is broken manually.
     fleet.lab("cable", fleet.name, "node1", "ens1np0", "pull")
     named(fleet, ("node1", "rail1", "network_link"))
-    # A plug is mended by hand, and what the rail had must be back with the carrier.
+    # A plug is repaired manually, and what the rail had must be back with the carrier.
     fleet.lab("cable", fleet.name, "node1", "ens1np0", "plug")
     fleet.play("audit")
     for host, _rail, _check, command in BROKEN:
         fleet.on(host, *command)
     named(fleet, *((host, rail, check) for host, rail, check, _command in BROKEN))
     fleet.play("site")
-    return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site mends"
+    return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site repairs"
 
 
 # Soft-RoCE delivers a header that UCX's check takes for somebody else's: without the DGID variable it waits and aborts.

@@ -35,7 +35,7 @@ TOOLS = {
     "ip": "iproute2",
 }
 DISK_SIZE = "6G"
-# Count up when a step of the build changes, so that the image is built anew.
+# Count up when a step of the build changes, so that the image is built again.
 RECIPE = 3
 # A node of a cluster has another one.
 KERNEL = "linux-image-amd64"

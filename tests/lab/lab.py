@@ -67,7 +67,7 @@ def command_up(args: argparse.Namespace) -> None:
         cluster.tools()
     gateways = _gateways(lab, args.plan) if args.plan else ()
     python = environments.runtime() / "python"
-    begun = time.monotonic()
+    started = time.monotonic()
     state.create(lab)
     try:
         fabric.up(lab)
@@ -86,7 +86,7 @@ def command_up(args: argparse.Namespace) -> None:
         if not args.keep:
             take_down(lab)
         raise
-    say(f"Lab {lab.name}: {lab.nodes} hosts of kind {lab.kind} in {time.monotonic() - begun:.1f} s.")
+    say(f"Lab {lab.name}: {lab.nodes} hosts of kind {lab.kind} in {time.monotonic() - started:.1f} s.")
     print(controller.folder(lab))
 
 

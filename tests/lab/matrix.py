@@ -89,7 +89,7 @@ def today() -> str:
 
 def attempt(case: Case, rails: int) -> Result:
     """Run a case in a process group of its own, ended when its time is over."""
-    begun = time.monotonic()
+    started = time.monotonic()
     with subprocess.Popen(
         [sys.executable, __file__, "--rails", str(rails), "--inside", case.name],
         stdout=subprocess.PIPE,
@@ -107,7 +107,7 @@ def attempt(case: Case, rails: int) -> Result:
             said = f"did not end within {case.limit} s"
     detail = f"{rails} rails; {said.strip()}"
     status = "passed" if process.returncode == 0 else "failed"
-    return Result(case, status, time.monotonic() - begun, detail, today())
+    return Result(case, status, time.monotonic() - started, detail, today())
 
 
 def build_image(*words: str) -> str:
@@ -135,7 +135,7 @@ def passed() -> dict[str, str]:
 
 
 def inside(name: str, rails: int) -> None:
-    """Run one case and tell how it ended on stdout."""
+    """Run one case and print how it ended on stdout."""
     case = next(case for case in CASES if case.name == name)
     try:
         print(run_one(case, rails))

@@ -47,14 +47,14 @@ def answer(message: bytes, found: Callable[[str, str, str], Sequence[str]]) -> b
     addresses: Sequence[str] = ()
     if len(labels) == 6 and tuple(labels[3:]) == DOMAIN:
         addresses = found(*labels[:3])
-    told = addresses if kind == IPV4 else ()
+    reported = addresses if kind == IPV4 else ()
     # A response with authority, to a question that wants recursion or not.
     flags = 0x8400 | (message[2] & 1) << 8 | (0 if addresses else NO_SUCH_NAME)
-    head = message[:2] + struct.pack("!HHHHH", flags, 1, len(told), 0, 0)
+    head = message[:2] + struct.pack("!HHHHH", flags, 1, len(reported), 0, 0)
     # The name of a record points to the one of the question, which begins after the head.
     rows = [
         struct.pack("!HHHIH", 0xC000 | len(head), IPV4, INTERNET, SECONDS, 4) + ipaddress.IPv4Address(address).packed
-        for address in told
+        for address in reported
     ]
     return head + asked + b"".join(rows)
 
@@ -87,7 +87,7 @@ class Names(threading.Thread):
         """Answer."""
         while True:
             message, asker = self._socket.recvfrom(512)
-            # Nobody is told of a message that is none, nor while the API is away: who asks asks again.
+            # Nobody learns of a false message, nor while the API is away: who asks asks again.
             with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
                 self._socket.sendto(answer(message, self._found), asker)
 

@@ -26,7 +26,7 @@ from rootfs import MIRROR, in_root, write
 from shell import LabError
 
 HERE = Path(__file__).resolve().parent
-# Count up when a step of the build changes, so that the image is built anew.
+# Count up when a step of the build changes, so that the image is built again.
 RECIPE = 1
 # Of the guests' own Debian: the development branch's want a newer C library.
 INSTALLED = ("runc", "jq", "iptables", "conntrack", "socat")

@@ -43,7 +43,7 @@ READ = (
     ("routes4", ["-4", "-N", "route", "show", "table", "all"]),
     ("routes6", ["-6", "-N", "route", "show", "table", "all"]),
 )
-# What tells nothing of the configuration: who wrote it, counters, ages, and state of the moment.
+# What shows nothing of the configuration: who wrote it, counters, ages, and state of the moment.
 FLEETING = frozenset(
     {
         *("protocol", "valid_life_time", "preferred_life_time", "dynamic", "noprefixroute", "mngtmpaddr", "nodad"),

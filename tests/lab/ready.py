@@ -41,26 +41,26 @@ def waiting(pods: list[Pod], booted: t.Mapping[str, float]) -> dict[str, str]:
         if states.get("Ready") != "True":
             found[name] = ", ".join(filter(None, reasons)) or status.get("phase", "unknown")
         elif any(datetime.fromisoformat(start).timestamp() < since for start in starts):
-            found[name] = "not looked at since its node started"
+            found[name] = "not checked since its node started"
     return found
 
 
 def wait_for_pods(lab: Lab, *, seconds: float) -> None:
     """Wait until every pod runs; a pod that does not is named with its reason."""
-    told: dict[str, str] = {}
+    message: dict[str, str] = {}
 
     def running() -> bool:
         booted = {
             host.name: float(on(lab, host, ["awk", "/btime/ {print $2}", "/proc/stat"]).stdout) for host in lab.hosts
         }
         pods = json.loads(run(cluster.asked(lab, "get", "pods", "--all-namespaces", "-o", "json")).stdout)["items"]
-        told.clear()
-        told.update(waiting(pods, booted))
-        return not told
+        message.clear()
+        message.update(waiting(pods, booted))
+        return not message
 
     try:
         wait_for("Every pod", running, seconds=seconds, step=3, fix="")
     except LabError as exc:
-        names = "; ".join(f"{name}: {why}" for name, why in list(told.items())[:8])
+        names = "; ".join(f"{name}: {why}" for name, why in list(message.items())[:8])
         fix = f"lab.py kubectl {lab.name} -- describe pod NAME"
         raise LabError(f"{exc.problem} {names or 'None was seen.'}", fix) from exc

@@ -113,5 +113,5 @@ def wait_for(
 
 
 def say(text: str) -> None:
-    """Tell progress on stderr: stdout is for answers."""
+    """Print progress on stderr: stdout is for answers."""
     print(text, file=sys.stderr, flush=True)

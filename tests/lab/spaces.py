@@ -99,7 +99,7 @@ def entering(lab: Lab, host: Host) -> list[str]:
     """Return the command that runs what follows it inside a host."""
     pid = state.recorded_process(state.folder(lab.name) / host.name / "init.pid")
     if pid is None:
-        raise LabError(f"The host {host.name} of {lab.name!r} has ended.", f"Start anew: lab.py down {lab.name}, up.")
+        raise LabError(f"The host {host.name} of {lab.name!r} has ended.", f"Start again: lab.py down {lab.name}, up.")
     return ["nsenter", f"--target={pid}", "--mount", "--uts", "--net", "--pid", "--"]
 
 

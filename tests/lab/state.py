@@ -61,7 +61,7 @@ def read(name: str) -> dict[str, t.Any]:
     content = t.cast("dict[str, t.Any]", json.loads(path.read_text(encoding="utf-8")))
     if content.get("schema") != SCHEMA:
         raise LabError(
-            f"{path} is of another version of the lab.", f"Remove what runs of it by hand and {path.parent}."
+            f"{path} is of another version of the lab.", f"Remove what runs of it manually and {path.parent}."
         )
     return content
 
@@ -88,7 +88,7 @@ def forget(name: str) -> None:
 
 
 def boot_id() -> str:
-    """Return what tells one run of this machine's kernel from another."""
+    """Return what distinguishes one run of this machine's kernel from another."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
 
 
@@ -143,7 +143,7 @@ def end_process(path: Path, *, seconds: float = 10) -> None:
 def end_group(path: Path, *, seconds: float = 10) -> None:
     """Kill a recorded process with its whole process group, and wait until each of them has ended.
 
-    `unshare --kill-child` dies first: its child ends later, and a child that has just begun does not hear of it.
+    `unshare --kill-child` dies first: its child ends later, and a child that has just started does not hear of it.
     """
     if leader := recorded_process(path):
         with contextlib.suppress(ProcessLookupError):

@@ -52,7 +52,7 @@ class Host:
         return f"n{self.number}r{rail}" if rail else f"n{self.number}m"
 
     def mac(self, rail: int) -> str:
-        """Return the hardware address of a rail (0: management), of the range for local use."""
+        """Return the MAC address of a rail (0: management), of the range for local use."""
         return f"02:52:44:{self.number >> 8:02x}:{self.number & 255:02x}:{rail:02x}"
 
 
@@ -161,8 +161,8 @@ def check_switch_table(folder: Path, gateways: Iterable[Gateway]) -> None:
     if not path.exists():
         return
     with path.open(encoding="utf-8", newline="") as stream:
-        told = {f"{row['gateway']}/{row['subnet'].rpartition('/')[2]}" for row in csv.DictReader(stream)}
-    if lacking := sorted(gateway.address for gateway in gateways if gateway.address not in told):
+        reported = {f"{row['gateway']}/{row['subnet'].rpartition('/')[2]}" for row in csv.DictReader(stream)}
+    if lacking := sorted(gateway.address for gateway in gateways if gateway.address not in reported):
         raise LabError(f"{path} lacks {', '.join(lacking)}, which hosts of the plan use.", "Make the plan again.")
 
 

@@ -97,7 +97,7 @@ SHOWN = """<!DOCTYPE html><meta name="viewport" content="width=device-width, ini
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Return what is looked at: name -> address."""
+    """Return what is checked: name -> address."""
     folder = tmp_path_factory.mktemp("pages")
     found = {}
     for name, (plan, verdict) in (("demo", demo()), ("fleet", fleet())):

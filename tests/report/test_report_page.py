@@ -44,14 +44,14 @@ def browser(tmp_path_factory):
 
 
 REPORT = """
-const out = document.createElement("pre"); out.id = "told";
+const out = document.createElement("pre"); out.id = "reported";
 try { out.textContent = JSON.stringify((() => { %s })()); } catch (error) { out.textContent = "ERROR " + error; }
 document.body.append(out);
 """
 
 
-def told(dom):
-    text = html.unescape(re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL)[1])
+def reported(dom):
+    text = html.unescape(re.search(r'<pre id="reported">(.*?)</pre>', dom, re.DOTALL)[1])
     assert not text.startswith("ERROR"), text
     return json.loads(text)
 
@@ -83,7 +83,7 @@ def ask(browser, plan, queries, verdict=None):
     page = page_of(plan, verdict)
     dom, console = browser(page, script=REPORT % (QUERIES % json.dumps(queries)))
     assert console == []
-    return told(dom)
+    return reported(dom)
 
 
 def test_searching(browser):
@@ -133,7 +133,7 @@ def test_names_stay_text_in_the_browser(browser):
         fragment = urllib.parse.quote(text)
         dom, console = browser(page_of(plan, verdict), f"q={fragment}&view={fragment}", script)
         assert "<title>Fabric fabric</title>" in dom
-        assert told(dom) == 0
+        assert reported(dom) == 0
         assert text in html.unescape(dom.partition("<main")[2].partition("</main>")[0])
         assert console == []
 
@@ -194,7 +194,7 @@ def test_cards_views_and_the_csv(browser):
     plan = plan_of({**SAMPLES["exclusive"][0], "leaves": leaves}, SAMPLES["exclusive"][1])
     verdict = verdict_of(plan, bad={("node3", "rail4")}, cause="It was changed.")
     dom, console = browser(page_of(plan, verdict), script=REPORT % CLICKS)
-    found = told(dom)
+    found = reported(dom)
     assert found["only"] == ["node3"]
     assert found["all"] == 8
     assert found["leaves"][0] == "leaf4✗1 of 8"
@@ -221,7 +221,7 @@ def test_a_card_has_the_command_and_other_hosts_are_not_red(browser):
     page = page_of(plan, verdict_of(plan, found=found))
     dom, console = browser(page, script=REPORT % CLICKS)
     command = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node2"
-    assert told(dom)["copies"] == [command, "--limit node2"]
+    assert reported(dom)["copies"] == [command, "--limit node2"]
     assert console == []
     dom, _console = browser(page)
     assert 'class="cell affected bare" title="rail3: 172.17.2.2, affected by another host"' in dom
@@ -260,7 +260,7 @@ def test_ten_thousand_nodes_stay_usable(browser):
     page = render_report(plan)["report.html"]
     assert len(page) < 2_500_000
     dom, console = browser(page, script=REPORT % SCROLL)
-    first, rows, height = told(dom)
+    first, rows, height = reported(dom)
     assert first == rows < 100, "only what is seen is drawn"
     assert height == "300000px"
     assert console == []

@@ -120,7 +120,7 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
         if entry["id"] not in checks or entry["soon"].partition(";")[0] != checks[entry["id"]]["soon"]:
             lost.append(f"{entry['id']}: {entry['soon']}")
     if lost:
-        raise SystemExit(f"Nothing says this any more. Mend {WRITTEN.name}: {'; '.join(lost)}")
+        raise SystemExit(f"Nothing says this any more. Repair {WRITTEN.name}: {'; '.join(lost)}")
     lines = ["## Common errors", "", "| ID | Message | Meaning | Fix | Impact |"]
     lines += ["| --- | --- | --- | --- | --- |"]
     for entry in written["messages"]:

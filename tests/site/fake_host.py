@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands for a host's Python: answers each module with what a file says, and keeps what the controller sent.
+"""Acts as a host's Python: answers each module with what a file says, and keeps what the controller sent.
 
 Called by the path of an executable link to this file; `answers.json` beside it has the answers of that name by module,
 those of any module under `*`. An answer that is a text says how much nonsense is sent: `deep`, `large` or `bytes`.

@@ -78,8 +78,8 @@ class World:
                 for words in (["neigh", "flush", "all"], ["route", "flush", "cache"]):
                     subprocess.run(["ip", "-n", space, family, *words], capture_output=True, check=False)
 
-    def mend(self, what: Break) -> None:
-        """Undo, let the role's module mend the rest, and wait until every packet arrives again."""
+    def repair(self, what: Break) -> None:
+        """Undo, let the role's module repair the rest, and wait until every packet arrives again."""
         what.undo()
         own = self.plans[what.host]
         files = str(self.fleet.folder / "files" / what.host)
@@ -138,11 +138,11 @@ def judged(world: World, what: Break) -> str:
         run = world.fleet.play("audit", code=None)
         after = world.lost()
     verdict = world.fleet.verdict()
-    world.mend(what)
-    return told(what, before, after, run.code, verdict)
+    world.repair(what)
+    return reported(what, before, after, run.code, verdict)
 
 
-def told(what: Break, before: dict[Way, str], after: dict[Way, str], code: int, verdict: dict) -> str:
+def reported(what: Break, before: dict[Way, str], after: dict[Way, str], code: int, verdict: dict) -> str:
     lost = [(way.source[:2], way.target[:2], way.how, n) for way, n in (before or after).items()]
     story = f"{what}\nlost {lost[:4]} of {len(lost)}"
     places = named(verdict)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole path on namespace hosts: from untouched to verified, broken on purpose, mended, interrupted, taken back.
+"""The complete path on namespace hosts: from untouched to verified, broken, repaired, interrupted, taken back.
 
 The tests of this file share one fleet and run in their order.
 """
@@ -108,14 +108,14 @@ def test_conflicts_of_all_hosts_are_reported_at_once_and_nothing_is_changed(flee
     before = {host: fleet.dump(host) for host in HOSTS}
     for playbook, *words in (("hosts",), ("site", "--check")):
         run = fleet.play(playbook, *words, SSH_CONNECTION="172.17.7.99 50000 198.51.100.1 22", code=2)
-        told = run.output.partition("Nothing was changed.")[2]
-        assert "Ansible's connection comes from 172.17.7.99, inside of 172.17.0.0/21" in told
-        assert "172.17.1.19" not in told
-        assert "node[1,3]: 172.17.0.0/21" in told
-        assert "docker0 has on this host. Move that network" in told
-        assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in told
-        assert "node2: the rule `10007: from all fwmark 7" in told
-        # A preview goes on, with the hosts that nothing is in the way of and with the others.
+        reported = run.output.partition("Nothing was changed.")[2]
+        assert "Ansible's connection comes from 172.17.7.99, inside of 172.17.0.0/21" in reported
+        assert "172.17.1.19" not in reported
+        assert "node[1,3]: 172.17.0.0/21" in reported
+        assert "docker0 has on this host. Move that network" in reported
+        assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in reported
+        assert "node2: the rule `10007: from all fwmark 7" in reported
+        # A preview goes on, with the hosts without conflicts and with the others.
         went_on = {task["host"] for task in run.tasks if task["play"] == "Apply the plan to the hosts"}
         assert went_on == (set(HOSTS) if words else set())
     assert {host: fleet.dump(host) for host in HOSTS} == before
@@ -196,7 +196,7 @@ def test_a_counter_that_grew_since_the_last_audit_is_named(fleet, site):
             ("node1", "rail3", "port_order"): ("warning", "out_of_sequence +800"),
             ("node2", "rail7", "port_flaps"): ("deviation", "carrier_down_count +2"),
         }
-        # What was told once is what the next audit begins with.
+        # What was reported once is what the next audit begins with.
         assert audit() == {}
     finally:
         on_node1(f"umount {own}")
@@ -252,7 +252,7 @@ def test_one_node_leaves_and_comes_back(fleet, site, before):
     assert {host: fleet.dump(host) for host in HOSTS} == planned
 
 
-def begun(fleet):
+def started(fleet):
     """Start site, and return when the first host has its rails."""
     fleet.tasks.write_text("", encoding="utf-8")
     running = subprocess.Popen(
@@ -277,7 +277,7 @@ def test_a_host_that_dies_in_a_batch_is_named(fleet, site):
     for host in HOSTS:
         fleet.ip(host, "rule", "del", "pref", "10001")
     interpreter = lab_state.folder(fleet.name) / "node3/python"
-    running = begun(fleet)
+    running = started(fleet)
     interpreter.chmod(0)
     try:
         assert running.wait(600) != 0
@@ -293,7 +293,7 @@ def test_a_host_that_dies_in_a_batch_is_named(fleet, site):
 def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
     for host in HOSTS:
         fleet.lab("exec", fleet.name, "--host", host, "--", "ip", "rule", "del", "pref", "10001", check=False)
-    running = begun(fleet)
+    running = started(fleet)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(30)
     assert fleet.verdict()["status"] == "incomplete"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole path with a cluster: namespace hosts, real helm and chart, and the API double as the cluster.
+"""The complete path with a cluster: namespace hosts, real helm and chart, and the API double as the cluster.
 
 The tests of this file share one fleet and one cluster and run in their order.
 """
@@ -288,10 +288,10 @@ def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
     assert set(pools) - set(broken.double.ours()) == {FOREIGN}
     assert len(pools) == 25
     assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
-    told = json.loads((broken.fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
+    reported = json.loads((broken.fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
     # What the cluster says of a node is counted in the verdict; the host's own file is its own.
     counts = broken.fleet.verdict()["hosts"]["node1"]["counts"]
-    assert counts["ok"] >= len([row for row in told["checks"] if row["status"] == "ok"]) + 4 * 8
+    assert counts["ok"] >= len([row for row in reported["checks"] if row["status"] == "ok"]) + 4 * 8
 
 
 def test_no_api_is_an_error(site, done, tmp_path):

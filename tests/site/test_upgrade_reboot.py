@@ -77,7 +77,7 @@ class Connection(Local):
 
 
 class Rebooting(Site):
-    """The same fleet, with hosts that restart when they are told to."""
+    """The same fleet, with hosts that restart when they are reported to."""
 
     def __init__(self, fleet, double, mirror):
         super().__init__(fleet, double, mirror)

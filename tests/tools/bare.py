@@ -113,7 +113,7 @@ class Machine:
 
         :raises TimeoutError: it did not end in time (seconds).
         """
-        begun = heard = time.monotonic()
+        started = heard = time.monotonic()
         said, silence = b"", 0.0
         with subprocess.Popen(
             self.command(words, user=user, **environ),
@@ -125,10 +125,10 @@ class Machine:
             while chunk := os.read(process.stdout.fileno(), 65536):
                 said += chunk
                 silence, heard = max(silence, time.monotonic() - heard), time.monotonic()
-                if heard - begun > timeout:
+                if heard - started > timeout:
                     process.kill()
                     raise TimeoutError(f"{words} did not end within {timeout:.0f} s: {said[-2000:].decode()}")
-        return Ran(process.returncode, said.decode(errors="replace"), heard - begun, silence)
+        return Ran(process.returncode, said.decode(errors="replace"), heard - started, silence)
 
 
 def parser() -> argparse.ArgumentParser:

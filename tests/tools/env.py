@@ -81,17 +81,17 @@ def trust_checkout() -> None:
 
 
 def emptied(folder: Path) -> Path:
-    """Return a folder for results, made anew.
+    """Return a folder for results, made again.
 
-    :raises progress.Failure: another user's results are in the way.
+    :raises progress.Failure: another user's results are there.
     """
     shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True)
     except OSError as exc:
         raise progress.Failure(
-            f"{folder} cannot be made anew.",
-            f"{exc.strerror}: results of another user's run are in the way.",
+            f"{folder} cannot be made again.",
+            f"{exc.strerror}: results of another user's run are there.",
             f"sudo rm -r {CHECKOUT / 'tests/output'}",
         ) from exc
     return folder
@@ -130,7 +130,7 @@ def environment(version: str | None, core: str = CORE) -> Path:
 
 
 def newest_releases(version: str) -> Path:
-    """Return the bin folder of an environment with the newest of all, without an upper bound; made anew each day.
+    """Return the bin folder of an environment with the newest of all, without an upper bound; made again each day.
 
     Nothing else of this project is fetched without one.
     """
@@ -338,7 +338,7 @@ def contents(*paths: str, but: t.Collection[str] = ()) -> str:
 
 
 def copy_files(target: Path) -> Path:
-    """Copy what git tracks or would track into a folder, made anew."""
+    """Copy what git tracks or would track into a folder, made again."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     listed = subprocess.run(

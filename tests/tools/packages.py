@@ -48,7 +48,7 @@ class NotOfferedError(Exception):
 
 @dataclass(frozen=True)
 class Package:
-    """A package, what tells that it is here (a program or file, or several with a bar between), and its use.
+    """A package, what shows that it is here (a program or file, or several with a bar between), and its use.
 
     :param few: a few tests want it: without it they are skipped, and not their check.
     """
@@ -88,7 +88,7 @@ GUESTS = (
 NEEDS: dict[str, tuple[Package, ...]] = {
     "demo": (VENV, IP),
     "lab": (VENV, IP, PING, Package("jq", "jq", "the scripts of a cluster's nodes", few=True)),
-    "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", "what drivers tell it", few=True), *SYSTEMS),
+    "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", "what drivers report", few=True), *SYSTEMS),
     "unit": (
         VENV,
         Package("iproute2", "dcb", "the real dcb on a kernel of the test", few=True),
@@ -127,7 +127,7 @@ def lacking(*names: str) -> list[Package]:
 
 
 def by_hand(missing: t.Iterable[Package]) -> str:
-    """Return the command that installs packages by hand."""
+    """Return the command that installs packages manually."""
     return f"apt-get install {' '.join(package.name for package in missing)}"
 
 
@@ -223,7 +223,7 @@ def install(missing: list[str]) -> None:
         raise progress.Failure(
             f"The packages {', '.join(missing)} were not installed.",
             f"They would bring {', '.join(refused)}, which may change this machine's network or start a service.",
-            "Install what you want of them by hand, or run with RAILOPS_INSTALL=0.",
+            "Install what you want of them manually, or run with RAILOPS_INSTALL=0.",
         )
     done = progress.step("apt-get install", [*APT, *wanted], log=log, timeout=1800, env={**os.environ, **QUIET})
     if done.code:

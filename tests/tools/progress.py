@@ -84,7 +84,7 @@ def step(
     """
     column = len(title) + 3
     print(f"  {title} ", end="", flush=True, file=stream)
-    begun = time.monotonic()
+    started = time.monotonic()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a+b") as output:
         output.write(f"$ {' '.join(argv)}\n".encode())
@@ -99,7 +99,7 @@ def step(
             output.write(f"ERROR: {exc}\n".encode())
             code = NOT_STARTED
         try:
-            while code is None and time.monotonic() < begun + timeout:
+            while code is None and time.monotonic() < started + timeout:
                 try:
                     code = process.wait(FAST if column < WIDTH else SLOW)
                 except subprocess.TimeoutExpired:
@@ -113,7 +113,7 @@ def step(
         said = output.read().decode(errors="replace")
         output.write(b"\n")
     code = TIMED_OUT if code is None else code
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     well = bool(code) is fails
     word = paint("done", "32") if well else paint("failed", "31")
     say(f"{'.' * (WIDTH - column)} {word} {seconds:5.1f} s", stream)

@@ -27,7 +27,7 @@ from progress import paint, say
 Argv = t.Sequence[str]
 LOGS = env.CHECKOUT / "tests/output/logs"
 PROCESSOR = Path(__file__).with_name("processor.py")
-# A busy machine is slow, and that is no failure: a command is ended when it stands still, however long it has run.
+# A busy machine is slow, and that is no failure: a command is ended when it hangs, however long it has run.
 IDLE = 600  # seconds without a line of output and without a tenth of a second of a processor
 SILENT = 3600  # seconds without a line of output, whatever it does meanwhile
 GRACE = 60  # seconds for commands to take down what they made after SIGTERM
@@ -146,18 +146,18 @@ class Runner:
     """Runs checks and knows what is running."""
 
     environ: t.Callable[[], dict[str, str]]
-    begun: dict[str, float] = field(default_factory=dict)
+    started: dict[str, float] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     ending: threading.Event = field(default_factory=threading.Event)
 
     def run(self, step: Step) -> Result:
         """Run one check with its output in its own log file."""
-        start = self.begun[step.name] = time.monotonic()
+        start = self.started[step.name] = time.monotonic()
         log = LOGS / f"{step.name}.log"
         why_needless = needless(step)
 
         def result(status: str, detail: str) -> Result:
-            del self.begun[step.name]
+            del self.started[step.name]
             if status == "skipped":
                 with log.open("a", encoding="utf-8") as file:
                     file.write(f"{detail}\n")
@@ -176,7 +176,7 @@ class Runner:
             for command in step.commands():
                 code = self._command(step.name, command, log)
                 if code is None:
-                    return result("failed", "it stood still and was ended")
+                    return result("failed", "it hung and was ended")
                 if code:
                     return result("failed", f"exit code {code}")
         except SkipStep as why_not:
@@ -189,7 +189,7 @@ class Runner:
         return result("passed", closing_line(log))
 
     def _command(self, name: str, argv: Argv, log: Path) -> int | None:
-        """Run one command in a group of processes of its own; return its exit code, or None when it stood still."""
+        """Run one command in a group of processes of its own; return its exit code, or None when it hung."""
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, str(PROCESSOR), *argv],
@@ -217,30 +217,30 @@ class Runner:
         """Say what runs, for how long, and how far it is."""
         now = time.monotonic()
         parts = []
-        for name, begun in list(self.begun.items()):
+        for name, started in list(self.started.items()):
             log = LOGS / f"{name}.log"
             # Its first command opens the log; on a busy machine that takes a while.
             said = log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
             found = re.findall(r"\[ *(\d+%)\]", said)
-            parts.append(f"{name} {now - begun:.0f} s{f' {found[-1]}' if found else ''}")
+            parts.append(f"{name} {now - started:.0f} s{f' {found[-1]}' if found else ''}")
         return ", ".join(parts)
 
     def all(self, steps: t.Sequence[Step]) -> t.Generator[Result, None, None]:
         """Run the checks in this order, as many at a time as there is room for; give each as it ends."""
         waiting = list(steps)
-        begun: dict[Future[Result], Step] = {}
+        started: dict[Future[Result], Step] = {}
         with ThreadPoolExecutor(max_workers=ROOM) as pool:
             said = time.monotonic()
             try:
-                while waiting or begun:
+                while waiting or started:
                     for step in list(waiting):
-                        if not begun or sum(other.workers for other in begun.values()) + step.workers <= ROOM:
+                        if not started or sum(other.workers for other in started.values()) + step.workers <= ROOM:
                             waiting.remove(step)
-                            begun[pool.submit(self.run, step)] = step
-                    done, _left = wait(begun, timeout=1, return_when=FIRST_COMPLETED)
+                            started[pool.submit(self.run, step)] = step
+                    done, _left = wait(started, timeout=1, return_when=FIRST_COMPLETED)
                     progress.live("" if done else f"         ... {self.running()}")
                     for future in done:
-                        del begun[future]
+                        del started[future]
                         yield future.result()
                     if done or progress.LIVE:
                         said = time.monotonic()
@@ -253,7 +253,7 @@ class Runner:
 
 
 def await_end(process: subprocess.Popen[bytes], log: Path) -> int | None:
-    """Wait for a command as long as it gets on; return its exit code, or None when it stood still and was ended."""
+    """Wait for a command as long as it gets on; return its exit code, or None when it hung and was ended."""
     said = worked = time.monotonic()
     size, ticks = 0, 0
     while True:
@@ -301,7 +301,7 @@ def closing_line(log: Path) -> str:
     return found[-1] if found else ""
 
 
-def told(text: str) -> list[str]:
+def causes(text: str) -> list[str]:
     """Return the lines of a log in which a tool says what was wrong."""
     return [line for line in text.splitlines() if re.match(r"ERROR|FAILED|E  |fatal:|\[ERROR\]", line)]
 
@@ -323,7 +323,7 @@ def show(result: Result) -> None:
         say(f"    used far more of a processor than its row in tests/tools/check.py: {result.step.cpu} s")
     if result.status == "failed":
         lines = result.text.splitlines()
-        for line in dict.fromkeys([*told(result.text)[:SHOWN], *lines[-SHOWN:]]):
+        for line in dict.fromkeys([*causes(result.text)[:SHOWN], *lines[-SHOWN:]]):
             say(f"    {line}")
     for reason, count in skips(result).items():
         say(f"    skipped {count} of its tests: {reason}")
@@ -331,7 +331,8 @@ def show(result: Result) -> None:
 
 def failure(result: Result) -> progress.Failure:
     """Return what a person needs of a failed check."""
-    why = ([line for line in told(result.text) if line.startswith("FAILED")] or told(result.text) or [result.detail])[0]
+    rows = causes(result.text)
+    why = ([line for line in rows if line.startswith("FAILED")] or rows or [result.detail])[0]
     fix = f"Fix it, then: make test CHECK={result.step.name}"
     return progress.Failure(f"The check {result.step.name} failed: {result.detail}.", why[:300], fix, result.log)
 

@@ -98,10 +98,10 @@ def run_module(request, monkeypatch, params, call):
 def refused(run_module):
     """Return a function that runs the module, holds that it fails with these words and this fix, returns its result."""
 
-    def run(*told, fix="", **params):
+    def run(*reported, fix="", **params):
         result = run_module(**params)
         assert result["failed"] is True
-        assert [words for words in told if words not in result["msg"]] == []
+        assert [words for words in reported if words not in result["msg"]] == []
         assert fix in result.get("fix", "")
         return result
 

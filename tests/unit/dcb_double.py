@@ -89,7 +89,7 @@ class DcbDouble:
         return lambda: (listener.shutdown(socket.SHUT_RDWR), listener.close(), shutil.rmtree(place))
 
     def connect(self, *dummy):
-        """Give what stands for a netlink socket of this process."""
+        """Give what represents a netlink socket of this process."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         sock.connect(self.address)
         return Waiting(sock)

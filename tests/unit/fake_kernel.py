@@ -60,7 +60,7 @@ class FakeKernel:
     def apply(self, phases):
         for op in (op for phase in phases for op in phase):
             if self.refuse and self.refuse in str(op):
-                raise KernelRejected(f"The kernel refused `{op}`.", "Try it by hand.", errno=16)
+                raise KernelRejected(f"The kernel refused `{op}`.", "Try it manually.", errno=16)
             self.writes.append(str(op))
             self._carry_out(op)
         return True

@@ -41,7 +41,7 @@ class Case(t.NamedTuple):
 
 
 def over(upper: str) -> list[str]:
-    """Return the commands that put the default route on an interface that stands on ens1np0."""
+    """Return the commands that put the default route on an interface that is stacked on ens1np0."""
     return [f"link set {upper} up", f"address add 203.0.113.5/24 dev {upper}", AWAY]
 
 

@@ -263,7 +263,7 @@ def _check_pools(pools, subnets, gateways) -> list[str]:
 
 
 def _handed_out(hosts, pools) -> IPSet:
-    """The addresses of nodes and pods; built in one go, for a set is joined anew at every addition."""
+    """The addresses of nodes and pods; built in one go, for a set is joined again at every addition."""
     return IPSet([*hosts, *(cidr for pool in pools for one in pool.ranges for cidr in one.cidrs())])
 
 

@@ -44,7 +44,7 @@ class History:
         self.chance = random.Random(seed)
         self.folder, self.main = folder, folder / "main"
         self.main.mkdir()
-        self.live, self.own, self.copy, self.told = {}, {}, [], []
+        self.live, self.own, self.copy, self.reported = {}, {}, [], []
         self.values = {"retire": [], "release": []}
         self.count = 0
         for _number in range(3):
@@ -110,8 +110,8 @@ class History:
             self.bring(folder, locked, [*self.live] if hosts is None else hosts, limit, restored, allow, check)
         except RdmaError as exc:
             refused = str(exc)
-        self.told.append(f"{folder.name} locked={locked} limit={limit} {restored=} {allow=} {check=} -> {refused}")
-        story = "\n".join(map(str, self.told))
+        self.reported.append(f"{folder.name} locked={locked} limit={limit} {restored=} {allow=} {check=} -> {refused}")
+        story = "\n".join(map(str, self.reported))
         assert allow or not [name for name, held in before.items() if held and held != self.live[name]], story
         if allow:
             return

@@ -350,7 +350,7 @@ INFO = st.fixed_dictionaries(
 
 
 class Loader(yaml.SafeLoader):
-    """Reads what Ansible would, and tells what is unsafe."""
+    """Reads what Ansible would, and shows what is unsafe."""
 
 
 Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))

@@ -105,8 +105,8 @@ def bad_of(found):
 def test_a_sound_fleet_passes(played):
     played.steps()
     assert played.finish()["status"] == "pass"
-    told = json.loads((played.folder / "verify/hosts/node1.json").read_text())["checks"]
-    rows = {check["id"]: check for check in told}
+    reported = json.loads((played.folder / "verify/hosts/node1.json").read_text())["checks"]
+    rows = {check["id"]: check for check in reported}
     assert rows["accept_bandwidth"]["observed"] == "100 Gb/s at worst, in 16 runs"
     assert rows["accept_collective"]["cause"] == "none is set (accept_collectives)"
     assert rows["network_link"]["status"] == "ok"
@@ -119,7 +119,7 @@ def test_a_run_that_was_cut_off_goes_on(played):
     again = Played(played.folder / "again") if (played.folder / "again").mkdir() is None else None
     assert left + 2 == again.steps()
     assert len(played.asked) > done
-    # A whole one is begun anew.
+    # A whole one starts again.
     assert played.steps() == left + 2
 
 

@@ -37,10 +37,10 @@ PLAY = """\
       rescue:
         - name: Keep why
           ansible.builtin.set_fact:
-            told: "{{ ansible_failed_result.msg | default('') }}"
+            reported: "{{ ansible_failed_result.msg | default('') }}"
         - name: Say why
           ansible.builtin.debug:
-            msg: "{{ told }} {{ ansible_failed_result }}"
+            msg: "{{ reported }} {{ ansible_failed_result }}"
     - name: Say what came
       ansible.builtin.debug:
         msg: "{{ answered }} {{ hostvars[inventory_hostname].answered.msg | default('') }}"

@@ -103,8 +103,8 @@ def test_counters_are_compared_with_the_last_audit(plan, tmp_path):
     health = {"boot": "b", "rails": {"rail1": {"speed": 400000, "counters": {"symbol_error": 3}}}}
     result, handed = run(rail_audit, dict(args), {"checks": [], "facts": {"health": health}})
     assert handed["args"].get("since") is None
-    told = json.loads(Path(result["path"]).read_text())["facts"]["health"]
-    assert told == {"rails": {"rail1": {"speed": 400000}}}
+    reported = json.loads(Path(result["path"]).read_text())["facts"]["health"]
+    assert reported == {"rails": {"rail1": {"speed": 400000}}}
     _result, handed = run(rail_audit, dict(args), {"checks": []})
     assert handed["args"]["since"] == health
 
@@ -183,14 +183,14 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
     ],
 )
 def test_skipped_checks_are_reported(said, groups, left):
-    found, told = scope(
+    found, reported = scope(
         ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said}
     )
     assert groups is None or found == groups
-    assert set(told) == {"rdma_role", "roce_role", "gpudirect_role", *left}
-    assert set(told) <= set(IDS)
+    assert set(reported) == {"rdma_role", "roce_role", "gpudirect_role", *left}
+    assert set(reported) <= set(IDS)
     # A verdict says what nobody can see without RDMA traffic.
-    assert ("filters for UDP" in told.get("traffic_rdma", "")) == ("traffic_rdma" in left)
+    assert ("filters for UDP" in reported.get("traffic_rdma", "")) == ("traffic_rdma" in left)
 
 
 def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
@@ -212,8 +212,8 @@ def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
     same = {"host": "node1", "node": "node1", "machine_id": "", "boot_id": "", "kubelet": "a\\x1bb"}
     assert run(rail_audit, {"plan_dir": plan}, answer)[0]["facts"]["node"] == same
     answer["facts"] = {"node": {"host": "node2", "node": "node2"}}
-    told = "rdma_host_node_name of node1 is 'node2'.*Take it out and set fabric_node_name"
-    with pytest.raises(AnsibleActionFail, match=told):
+    reported = "rdma_host_node_name of node1 is 'node2'.*Take it out and set fabric_node_name"
+    with pytest.raises(AnsibleActionFail, match=reported):
         run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node2"}}}, answer)
 
 

@@ -37,8 +37,8 @@ def run(tmp_path):
     def run_action(*, check_mode=False, diff=False, **answers):
         args = {"register": "__info", "hosts": ["node1", "node2", "node3"], "dest": str(tmp_path / "out")}
         action = action_of(rail_discover, args, check_mode=check_mode, diff=diff, templar=Templar(loader=None))
-        told = {host: {"__info": {"info": mend(copy.deepcopy(info))}} for host, mend in answers.items()}
-        return action.run(task_vars={"hostvars": {**hostvars, **told}})
+        reported = {host: {"__info": {"info": repair(copy.deepcopy(info))}} for host, repair in answers.items()}
+        return action.run(task_vars={"hostvars": {**hostvars, **reported}})
 
     return run_action
 
@@ -63,11 +63,11 @@ def test_check_mode_predicts_and_writes_nothing(run, tmp_path):
 
 
 def neighbor(**names):
-    def mend(info):
+    def repair(info):
         info["lldp"]["ens1np0"] = {"is_switch": True, "switch": "leaf1", "port": "swp5", **names}
         return info
 
-    return mend
+    return repair
 
 
 def test_what_hosts_and_switches_say_is_unsafe_in_files_that_ansible_reads(run, tmp_path):

@@ -298,7 +298,7 @@ def test_what_a_card_does_not_do_is_a_clear_failure(machine, refused, change, wi
 
 
 def test_without_ip_nothing_is_touched(machine, run_module, monkeypatch):
-    """Which card carries the host's network could not be told."""
+    """Which card carries the host's network could not be found."""
     (machine.root / "bin/ip").unlink()
     monkeypatch.setattr(shutil, "which", lambda *_dummy, **_more: None)
     result = run_module(cards=RAILS_ETH)

@@ -102,8 +102,8 @@ def test_an_ifupdown_host_is_refused_with_the_fix(run_module, refused, root):
     before = tree(root)
     refused("ifupdown", fix="networkd", manager="auto")
     assert tree(root) == before
-    told = run_module(manager="auto", on_conflict="report", _ansible_check_mode=True)
-    assert [check["id"] for check in told["checks"]] == ["persist_preflight"]
+    reported = run_module(manager="auto", on_conflict="report", _ansible_check_mode=True)
+    assert [check["id"] for check in reported["checks"]] == ["persist_preflight"]
 
 
 def test_an_exclusion_rule_that_the_renderer_cannot_express_is_refused(refused, root):

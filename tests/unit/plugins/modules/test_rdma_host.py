@@ -26,7 +26,7 @@ mkdir -p "{root}/sys/module/$1"
 
 @pytest.fixture
 def altnames(monkeypatch):
-    """The alternative names by interface, which `ip` tells and changes."""
+    """The alternative names by interface, which `ip` shows and changes."""
     names, run = {}, work.Machine.run
 
     def ask(machine, argv, *more):

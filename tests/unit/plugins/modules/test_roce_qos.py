@@ -434,7 +434,7 @@ def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_mo
     dcb.ports["ens2np0"]["pfc"] = 0
     result = run_module(**UNDECLARED)
     assert [check["rail"] for check in of(result, "roce_pfc") if check["status"] == "deviation"] == ["rail2"]
-    assert dcb.writes == writes, "it is told, not mended"
+    assert dcb.writes == writes, "it is reported, not repaired"
     assert of(run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1}), "roce_declared") == []
     assert dcb.port("ens2np0")["pfc"] == 8
 

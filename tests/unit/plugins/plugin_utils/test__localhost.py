@@ -169,10 +169,10 @@ def test_the_vars_of_a_play_over_hosts_are_refused_and_those_of_one_on_localhost
     given = "{fabric_plan_dir: elsewhere, verify_dir: there}"
     said = runs.play(vars_=given, once="run_once: true")
     none = "and localhost has none"
-    told = (
+    reported = (
         f"node1 differ from localhost's: fabric_plan_dir is 'elsewhere', {none}; verify_dir is 'there', {none}. Set it"
     )
-    assert told in said, said
+    assert reported in said, said
     assert said.count("localhost_differs") == 1, said
     assert "localhost_differs" not in runs.play(hosts="localhost", vars_=given)
 

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.plugin_utils._refusal import Refusal
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
-BAD = {"failed": True, "msg": "It is bad. Mend it.", "fix": "Mend it.", "out": ["node1"]}
+BAD = {"failed": True, "msg": "It is bad. Repair it.", "fix": "Repair it.", "out": ["node1"]}
 
 
 def run(monkeypatch, result, **task):
@@ -21,7 +21,7 @@ def run(monkeypatch, result, **task):
 
 
 def test_a_refusal_of_a_module_is_raised_with_its_sentence(monkeypatch):
-    with pytest.raises(Refusal, match=r"^It is bad\. Mend it\.$") as caught:
+    with pytest.raises(Refusal, match=r"^It is bad\. Repair it\.$") as caught:
         run(monkeypatch, BAD)
     assert caught.value.omit_exception_key
     assert caught.value.result["out"] == ["node1"]

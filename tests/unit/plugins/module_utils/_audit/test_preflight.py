@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host is asked before the first change: only what this run would do there, and only what is in the way."""
+"""What a host is asked before the first change: only what this run would do there, and only conflicts."""
 
 from __future__ import annotations
 
@@ -153,11 +153,11 @@ def machine(tmp_path, monkeypatch):
     machines.lay_out("one-switch-each", tmp_path)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
 
-    def told(sysfs):
+    def reported(sysfs):
         links = [{"ifname": name} for name in sysfs.names("/sys/class/net")]
         return ManagementNetwork(seen=[[links, [], []]])
 
-    monkeypatch.setattr(preflight, "read_management_network", told)
+    monkeypatch.setattr(preflight, "read_management_network", reported)
     monkeypatch.setattr(preflight, "PathLookup", lambda: FakeKernel(Sysfs(str(tmp_path))))
     return tmp_path
 

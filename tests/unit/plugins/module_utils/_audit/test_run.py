@@ -67,7 +67,7 @@ def test_a_part_runs_in_check_mode_whatever_the_task_does():
 
 def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     def refuse(_request):
-        raise RdmaError("No.", "Mend it.")
+        raise RdmaError("No.", "Repair it.")
 
     def broken(_request):
         raise KeyError("gone")
@@ -76,7 +76,7 @@ def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     monkeypatch.setattr(run, "GROUPS", looks)
     result = run.run(request_of(checks=["one", "two", "three", "three"]).module)
     assert (result["checks"], result["facts"]) == ([{"id": "x_y"}], {"macs": {}})
-    assert result["errors"][0] == "one: No. Mend it."
+    assert result["errors"][0] == "one: No. Repair it."
     assert result["errors"][1].startswith("two: KeyError: 'gone' (test_run.py:")
 
 

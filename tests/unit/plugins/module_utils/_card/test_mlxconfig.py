@@ -46,7 +46,7 @@ def test_an_answer_without_a_table_is_refused():
     [("ECPF_PAGE_SUPPLIER", True), ("ECPF_ESWITCH_MANAGER", True), ("ECPF_IB_VPORT0", True), ("OTHER_OWNER", False)],
 )
 def test_only_the_owners_of_its_ports_put_a_bluefield_in_dpu_mode(name, dpu):
-    """Of a card whose firmware does not tell INTERNAL_CPU_OFFLOAD_ENGINE."""
+    """Of a card whose firmware does not report INTERNAL_CPU_OFFLOAD_ENGINE."""
     cores = Parameter("INTERNAL_CPU_MODEL", current="EMBEDDED_CPU(1)")
     rows = {"INTERNAL_CPU_MODEL": cores, name: Parameter(name, current="ECPF(0)")}
     assert Configuration(parameters=rows).dpu is dpu

@@ -128,7 +128,7 @@ def test_cap_and_hysteresis_hold_under_random_verdicts(seed):
 
 
 def bad_then(words, policy):
-    """Say whether the words end broken, told by looking at all of them."""
+    """Say whether the words end broken, by reading all of them."""
     broken = False
     for end in range(1, len(words) + 1):
         tail = words[:end]

@@ -156,7 +156,7 @@ def dead(api):
 
 
 def test_one_whose_answer_was_lost_was_taken(dead, monkeypatch):
-    """The client tries again, and is told that the lease is no longer that version."""
+    """The client tries again, and learns that the lease is no longer that version."""
     patch = dead.patch
 
     def lost(ref, body):

@@ -95,14 +95,15 @@ def test_checks_report_cause_and_fix():
 
 
 def test_a_node_is_cordoned_with_a_note_and_made_as_it_was():
-    nodes = {"open": Node(), "closed": Node(cordoned=True), "begun": Node(cordoned=True, note="schedulable")}
-    begun = drain_changes(nodes, "begin")
-    assert sorted(begun) == ["closed", "open"], "what was begun stays as it is noted"
-    assert [begun[name]["metadata"]["annotations"][NOTE] for name in ("closed", "open")] == ["cordoned", "schedulable"]
+    nodes = {"open": Node(), "closed": Node(cordoned=True), "drained": Node(cordoned=True, note="schedulable")}
+    drained = drain_changes(nodes, "begin")
+    assert sorted(drained) == ["closed", "open"], "what was drained stays as it is noted"
+    notes = [drained[name]["metadata"]["annotations"][NOTE] for name in ("closed", "open")]
+    assert notes == ["cordoned", "schedulable"]
     ended = drain_changes(
-        {"begun": nodes["begun"], "closed": Node(cordoned=True, note="cordoned"), "open": Node()}, "end"
+        {"drained": nodes["drained"], "closed": Node(cordoned=True, note="cordoned"), "open": Node()}, "end"
     )
-    assert ended["begun"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
+    assert ended["drained"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
     assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "whoever cordoned it before has a reason to"
     assert "open" not in ended
     other = drain_changes({"open": Node()}, "begin", "reboot")["open"]["metadata"]["annotations"]

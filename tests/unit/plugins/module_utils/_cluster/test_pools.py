@@ -21,7 +21,7 @@ def pool(text, count):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         pytest.param({"metadata": {"name": "p"}}, None, id="never-used"),
         pytest.param(pool(None, 0), None, id="given-back"),
@@ -36,9 +36,9 @@ def pool(text, count):
         ),
     ],
 )
-def test_who_holds_addresses(given, told):
+def test_who_holds_addresses(given, reported):
     kept = keep_pool("delete", Ref("", POOL, "", "p"), given, None, dict, "default/fabric-test")
-    assert (kept and kept.users) == told
+    assert (kept and kept.users) == reported
     assert kept is None or "in use" in kept.reason
 
 

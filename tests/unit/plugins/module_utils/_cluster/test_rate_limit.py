@@ -35,11 +35,11 @@ def writes(count, cost, most=8, cores=2):
     clock.now += cost(0)
     pace.leave(trial)
     # Each entry: (when it has had all of its work, were it always served alike; when it began).
-    work, served, begun, took, limits = [], 0.0, 0, [], []
+    work, served, started, took, limits = [], 0.0, 0, [], []
     while len(took) < count:
-        while begun < count and len(work) < pace.limit:
-            heapq.heappush(work, (served + cost(begun), begun, pace.enter()))
-            begun += 1
+        while started < count and len(work) < pace.limit:
+            heapq.heappush(work, (served + cost(started), started, pace.enter()))
+            started += 1
         share = min(1.0, cores / len(work))
         ready, _number, began = heapq.heappop(work)
         clock.now += (ready - served) / share

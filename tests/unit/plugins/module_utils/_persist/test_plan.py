@@ -38,7 +38,7 @@ IFUPDOWN = "etc/network/interfaces"
 
 
 def host(root, *paths):
-    """Lay out what tells who manages a host."""
+    """Lay out what shows who manages a host."""
     for path in paths:
         put(root, path, "iface eth0 inet dhcp\n" if path == IFUPDOWN else "")
         (root / path).chmod(0o755)
@@ -165,9 +165,9 @@ def test_the_boot_waits_for_no_rail_without_a_cable():
     found = files("networkd", rails=TAGGED).items()
     made = [dict(sections(file.text)) for path, file in found if path.endswith(".network")]
     assert len(made) == 2
-    for told in made:
-        assert told["Link"]["RequiredForOnline"] == "no"
-        assert told["Network"]["ConfigureWithoutCarrier"] == told["Network"]["IgnoreCarrierLoss"] == "yes"
+    for reported in made:
+        assert reported["Link"]["RequiredForOnline"] == "no"
+        assert reported["Network"]["ConfigureWithoutCarrier"] == reported["Network"]["IgnoreCarrierLoss"] == "yes"
     plan = yaml.safe_load(files("netplan", rails=TAGGED)["/etc/netplan/zz-railops-ens1np0.yaml"].text)["network"]
     for entry in (plan["ethernets"]["ens1np0"], *plan["vlans"].values()):
         assert entry["optional"] is entry["ignore-carrier"] is True

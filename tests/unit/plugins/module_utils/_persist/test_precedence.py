@@ -266,7 +266,7 @@ MTU = "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes={}\n"
 def by_netplan(tmp_path, monkeypatch):
     """Return what deviates where netplan makes these files, without ours and with them."""
 
-    def told(theirs, ours):
+    def reported(theirs, ours):
         def at_boot(host, texts):
             return {**texts, **(ours if any("railops" in path for path in texts) else theirs)}
 
@@ -276,7 +276,7 @@ def by_netplan(tmp_path, monkeypatch):
         checks, _aside = precedence.precedence_checks(PersistHost(str(tmp_path)), "netplan", want, names, files)
         return [check for check in checks if check["status"] == "deviation"]
 
-    return told
+    return reported
 
 
 def test_a_link_file_that_netplan_s_would_hide_is_reported_with_what_it_sets(tmp_path, by_netplan):
@@ -285,22 +285,22 @@ def test_a_link_file_that_netplan_s_would_hide_is_reported_with_what_it_sets(tmp
     made = {f"{RUN}.link": "[Match]\nOriginalName=ens1np0\n\n[Link]\nWakeOnLan=off\n"}
     made[f"{RUN}.network"] = MTU.format(4200)
 
-    def told(name, text):
+    def reported(name, text):
         machines.put(tmp_path, f"etc/systemd/network/{name}", text)
         found = by_netplan({}, made)
         (tmp_path / f"etc/systemd/network/{name}").unlink()
         return [check["cause"] for check in found]
 
-    assert told("05-rings.link", rings) == []
-    (cause,) = told("50-rings.link", rings)
+    assert reported("05-rings.link", rings) == []
+    (cause,) = reported("50-rings.link", rings)
     assert "/etc/systemd/network/50-rings.link sets RxBufferSize=4096, and" in cause
     # A file by the name alone (OriginalName) is for the port only once it has that name: a name is not lost by it.
     name = "[Link]\nName=ens1np0\nNamePolicy=keep\n"
-    assert told("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []
+    assert reported("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []
 
 
 def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(by_netplan):
     """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
-    (told,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
-    assert "sets MTU 9000" in told["cause"]
-    assert told["fix"].startswith("It is in the entry 'ens1np0', with which ours merges: take it out there.")
+    (reported,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
+    assert "sets MTU 9000" in reported["cause"]
+    assert reported["fix"].startswith("It is in the entry 'ens1np0', with which ours merges: take it out there.")

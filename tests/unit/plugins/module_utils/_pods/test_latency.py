@@ -170,7 +170,7 @@ def test_where_a_rail_is_in_a_pod(entry, subnets, wanted):
 
 
 class Machine:
-    """A folder that stands for a pod: its /sys and /proc, and the programs of its image."""
+    """A folder that represents a pod: its /sys and /proc, and the programs of its image."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -206,7 +206,7 @@ class Machine:
         return done.stdout
 
     def cause(self, code):
-        """Return what is told of a client that ends with this code."""
+        """Return what is reported of a client that ends with this code."""
         return latency.read(PAIR, CommandResult(self.run("172.17.0.35", code), code), CommandResult(), LIMIT).cause
 
 

@@ -178,14 +178,14 @@ class TestNodesThatMustHaveAPod:
     def test_one_whose_pod_the_scheduler_cannot_place_is_named_with_its_reason(self):
         waits = pod("p3", "", ready=False)
         waits["spec"] = {"affinity": by_name(["node3"])}
-        told = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu."
+        reported = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu."
         waits["status"] = {
             "phase": "Pending",
-            "conditions": [{"type": "PodScheduled", "status": "False", "message": told}],
+            "conditions": [{"type": "PodScheduled", "status": "False", "message": reported}],
         }
         found = self.look([pod("p1", "node1"), pod("p2", "node2"), waits], [self.node(n) for n in (1, 2, 3)])
         assert (found.done, found.final, found.text) == (False, False, "2 of 3 pods ready")
-        assert found.own.text == f"node3: {told.rstrip('.')}"
+        assert found.own.text == f"node3: {reported.rstrip('.')}"
         assert "too little" in found.own.fix
 
     def test_one_that_is_down_is_not_waited_for(self):

@@ -87,7 +87,7 @@ def test_two_who_answer_for_the_gateway_are_named():
         found = judged([("gate", GATE, True), ("gate", OTHER, True)], six=six)
         assert (found["status"], found["observed"]) == ("deviation", " and ".join(sorted((GATE, OTHER))))
         assert "both answer for the gateway" in found["cause"]
-    # An anycast gateway does not claim to be the only one; this host's own ports are told elsewhere.
+    # An anycast gateway does not claim to be the only one; this host's own ports are reported elsewhere.
     assert judged([("gate", GATE, False), ("gate", OTHER, False)], six=True)["status"] == "ok"
     assert judged([("gate", GATE, True), ("gate", OWN, True)])["status"] == "ok"
 

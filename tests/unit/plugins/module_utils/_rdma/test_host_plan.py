@@ -94,7 +94,7 @@ def test_the_file_of_a_removed_rail_is_removed():
 @pytest.mark.parametrize(
     ("mode", "port_mtu", "limit"),
     [
-        pytest.param("datagram", None, 4092, id="nobody told the port's MTU"),
+        pytest.param("datagram", None, 4092, id="not set: the port's MTU"),
         pytest.param("datagram", 4096, 4092, id="4K"),
         pytest.param("datagram", 2048, 2044, id="2K"),
         pytest.param(None, 2048, 2044, id="enhanced IPoIB has no mode file"),

@@ -189,7 +189,7 @@ def test_a_soft_device_is_of_the_rail_whose_interface_it_has_also_where_the_plan
 
 
 def functions(guids, state="DOWN"):
-    """Return the device of an InfiniBand rail and its virtual functions, as rdma_info tells them."""
+    """Return the device of an InfiniBand rail and its virtual functions, as rdma_info shows them."""
     port = {"port": 1, "link_layer": "InfiniBand", "state": "ACTIVE", "phys_state": "LinkUp", "lid": 2, "sm_lid": 1}
     port |= {"netdev": "ibs1", "netdev_mtu": 2044, "active_mtu": None}
     rail = {"name": "mlx5_0", "pci": "0000:19:00.0", "vf": False, "physfn": None, "num_vfs": 2, "node_guid": "a:b:c:1"}

@@ -4,7 +4,7 @@
 
 """Links, from messages of rtnetlink as the kernel packs them; tests/kernel asks the real one.
 
-Of what stands on a port: a MACsec link loses its MTU with the port, less its header.
+Upper devices of a port: a MACsec link loses its MTU with the port, less its header.
 """
 
 from __future__ import annotations

@@ -68,13 +68,13 @@ def test_a_broken_file_names_nothing(tmp_path, text):
 
 def test_the_record_of_earlier_values_is_read_as_written_and_goes_when_empty(tmp_path, monkeypatch):
     monkeypatch.setattr(managed_state, "ROOT", str(tmp_path))
-    stood, ports = frozenset({("ens1np0", "192.0.2.2")}), {"rail1": ("ens1np0", "02:00:00:00:00:01")}
+    earlier, ports = frozenset({("ens1np0", "192.0.2.2")}), {"rail1": ("ens1np0", "02:00:00:00:00:01")}
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
-    managed_state.note(stood, ports)
-    assert (managed_state.read_noted(), managed_state.read_ports()) == (stood, ports)
+    managed_state.note(earlier, ports)
+    assert (managed_state.read_noted(), managed_state.read_ports()) == (earlier, ports)
     for path, text in ((managed_state.ORIGINAL_STATE, "[3]"), (managed_state.PORTS, '{"rail1": 3}')):
         (tmp_path / path[1:]).write_text(text)
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
-    managed_state.note(stood, ports)
+    managed_state.note(earlier, ports)
     managed_state.note(frozenset(), {})
     assert not list(tmp_path.rglob("*.json"))

@@ -105,9 +105,9 @@ def test_random_faults_are_found_and_no_other_host_is_accused(seed):
     assert accused <= fleet.faults | weak, f"accused without fault: {accused - fleet.faults - weak}"
     # Something is always said where something fails.
     assert bool(found) == bool(fleet.faults or weak or fleet.paths)
-    told = {(host, rail) for one in found for host in (*one.hosts, *one.others) for rail in one.rails}
+    reported = {(host, rail) for one in found for host in (*one.hosts, *one.others) for rail in one.rails}
     if not fleet.paths:
-        assert fleet.faults <= told, f"not told: {fleet.faults - told}"
+        assert fleet.faults <= reported, f"not reported: {fleet.faults - reported}"
         # Where nobody of its leaf is sound it may as well be the way to the other leaves, and is said so.
         bad = fleet.faults | weak
         alone = {

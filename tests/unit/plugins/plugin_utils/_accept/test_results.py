@@ -123,10 +123,10 @@ def test_program_output_is_read_in_time_that_grows_with_its_length(part):
     """Ten times as much may take twenty times as long; what goes back over it takes a hundred times."""
 
     def seconds(size):
-        begun = time.process_time()
+        started = time.process_time()
         for reader in (nccl, netpipe):
             reader((part * size)[:size])
-        return time.process_time() - begun
+        return time.process_time() - started
 
     # Half a second at least, for machines that are slow just then.
     assert seconds(100_000) < 20 * max(seconds(10_000), 0.5)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who runs in the wrong folder is told where the plan lies, by a whole path."""
+"""Who runs in the wrong folder learns where the plan lies, by a whole path."""
 
 from __future__ import annotations
 

@@ -114,12 +114,12 @@ def test_a_node_that_was_retired_is_known_and_one_that_was_released_is_named(pla
 def test_a_plan_made_again_is_refused_where_a_node_has_another_slot(plan):
     plan("here", hosts(3))
     found = copied(plan("here", [{"host": "node0"}, *hosts(3)]))
-    anew = plan("anew", [{"host": "node0"}, *hosts(3)])
-    problem = only(found, anew)
+    again = plan("again", [{"host": "node0"}, *hosts(3)])
+    problem = only(found, again)
     assert "with other addresses of 4 node(s). node0: rail1 from 172.17.0.98/27 by 172.17.0.97 to " in problem
     assert " | node1: rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.34/27 by 172.17.0.33;" in problem
     assert "fabric_allow_renumber=true" in problem
-    assert compared(found, anew, [], True)["problems"] == []
+    assert compared(found, again, [], True)["problems"] == []
 
 
 def test_a_rail_more_is_fine_and_a_rail_less_is_an_older_checkout(plan):
@@ -196,9 +196,9 @@ def test_a_lost_repository_is_not_a_lost_fabric(plan):
     plan("here", hosts(3))
     folder = plan("here", [{"host": "node0"}, *hosts(3)], retire=["node2"])
     found = copied(folder)
-    anew = plan("anew", [{"host": "node0"}, *hosts(3)], retire=["node2"], copy=found)
-    assert lock_of(anew) == lock_of(folder)
-    assert slots(anew) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
+    again = plan("again", [{"host": "node0"}, *hosts(3)], retire=["node2"], copy=found)
+    assert lock_of(again) == lock_of(folder)
+    assert slots(again) == {"node0": 3, "node1": 0, "node2": 1, "node3": 2}
 
 
 def test_an_older_checkout_is_brought_up_to_the_copy_and_goes_on_from_there(plan):

@@ -29,7 +29,7 @@ DUAL = {"supernets": ["172.17.0.0/16", "fd00::/48"]}
 
 
 def may(raw, _nodes):
-    """Whether an example inventory may have either giver of addresses."""
+    """Whether an example inventory may have either IPAM backend."""
     return raw.get("mode") == "exclusive" and raw.get("network", "roce") == "roce"
 
 

@@ -30,7 +30,7 @@ LOADER = plan_checker.LOADER
 
 
 def planned(raw, nodes, lock=None):
-    """Plan, or None when this fabric is refused: then it says what and how to mend it."""
+    """Plan, or None when this fabric is refused: then it says what and how to repair it."""
     try:
         return plan(raw, nodes, lock, report=False)
     except InputError as exc:

@@ -103,9 +103,9 @@ def test_a_locked_plan_fails_when_it_would_change_and_passes_when_not(tmp_path):
     assert not make(tmp_path, 2, plan_locked=True)["changed"]
     with pytest.raises(
         RdmaError, match=r"\(no node is renumbered; nodes: 1 added; files: cluster/ippools.yaml.*Run r"
-    ) as told:
+    ) as reported:
         make(tmp_path, 3, plan_locked=True)
-    assert "only files" not in str(told.value)
+    assert "only files" not in str(reported.value)
     with pytest.raises(RdmaError, match=r"no number changes, only files do.*nodes: the same; files: .*Run railops"):
         make(tmp_path, 2, plan_locked=True, mtu=9000)
     with pytest.raises(RdmaError, match=r"\(numbers change; nodes: the same"):
@@ -234,8 +234,8 @@ def test_a_full_disk_is_one_clear_error_and_nothing_half_done(tmp_path):
     try:
         make(small, 2)
         before = tree(small)
-        told = r"No space left on device(?s:.*)Nothing was half done: correct that, "
-        with pytest.raises(RdmaError, match=told):
+        reported = r"No space left on device(?s:.*)Nothing was half done: correct that, "
+        with pytest.raises(RdmaError, match=reported):
             make(small, 300, supernets=["10.0.0.0/8"], max_nodes=300, allow_renumber=True)
         assert tree(small) == before
     finally:

@@ -4,7 +4,7 @@
 
 """The workload's side of the plan: golden files, the grammar of environment files, real readers of them.
 
-RAILOPS_GOLDEN=1 writes the golden files anew; git diff shows then what changed.
+RAILOPS_GOLDEN=1 writes the golden files again; git diff shows then what changed.
 """
 
 from __future__ import annotations

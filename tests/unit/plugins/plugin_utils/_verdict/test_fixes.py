@@ -43,7 +43,7 @@ def check(fix):
     ],
 )
 def test_a_hosts_own_text_is_no_fix(fix):
-    """A host's sentence stood in terminal, page and verdict.md exactly as those of the collection (attack S3)."""
+    """A host's sentence was in terminal, page and verdict.md exactly as those of the collection (attack S3)."""
     (found,) = answer_in([check(fix)], ["rail1"]).checks
     assert (found["fix"], found["cause"]) == ("", f"c. The host reports: {fix}")
     again = result_in({"host": "node1", "checks": [found]}, ["rail1"])

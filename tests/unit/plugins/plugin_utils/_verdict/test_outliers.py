@@ -123,7 +123,7 @@ def test_a_holder_whose_mac_address_another_has_too_is_not_blamed_as_the_only_on
 
 
 def shared(number):
-    """Return hosts that all claim one hardware address, which each of them also found at its own address."""
+    """Return hosts that all claim one MAC address, which each of them also found at its own address."""
     own = deviation("address_duplicate", "none", "00:00:5e:00:53:ff", "It is answered.", "fix", rail="rail1")
     return [
         {"host": f"node{n}", "checks": [own], "facts": {"macs": {"rail1": "00:00:5e:00:53:ff"}}} for n in range(number)

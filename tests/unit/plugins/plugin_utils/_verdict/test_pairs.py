@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.pairs import
 
 
 def bad(check, rail="rail2", *peers):
-    return deviation(check, "so", "not so", "why", "mend it", rail=rail, peers=peers)
+    return deviation(check, "so", "not so", "why", "repair it", rail=rail, peers=peers)
 
 
 def verdict(lost=(), **checks):
@@ -52,8 +52,8 @@ def test_a_cut_rail_is_the_fault_of_its_own_node():
     assert (card["hosts"], card["rails"], card["affected"], card["follows"]) == (["node2"], ["rail2"], ["node1"], 3)
     states = {name: (entry["status"], entry["rails"]["rail2"]) for name, entry in made["hosts"].items()}
     assert states == {"node1": ("pass", "affected"), "node2": ("deviation", "deviation"), "node3": ("pass", "skipped")}
-    told = judgments(made)
-    assert {name: not against for name, against in told.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
+    judged = judgments(made)
+    assert {name: not against for name, against in judged.items()} == {"k8s-1": True, "k8s-2": False, "k8s-3": True}
 
 
 def test_the_other_end_may_be_named_as_the_cluster_does():
@@ -107,9 +107,9 @@ def test_unknown_values_are_not_printed(checks):
 )
 def test_a_result_of_another_end_decides_no_node(counts, checks):
     """A host that swallows echoes must not take its neighbor out of service (attack S5)."""
-    told = judgments(with_causes(verdict(**checks), {}))
-    assert bool(told["k8s-1"]) is counts
-    assert not told["k8s-2"]
+    judged = judgments(with_causes(verdict(**checks), {}))
+    assert bool(judged["k8s-1"]) is counts
+    assert not judged["k8s-2"]
 
 
 @pytest.mark.parametrize(("check", "tests"), [("ping_neighbor", "pings"), ("ping_neighbor_tcp", "TCP connections")])
@@ -129,7 +129,7 @@ def test_loss_at_a_hosts_own_gateway_shows_whose_the_loss_between_two_is():
         "node2": [policed, bad("ping_neighbor", "rail2", "node3")],
     }
     assert faults(verdict(**lossy)) == {("node1", "ping_neighbor"): "node2"}
-    # A leaf that polices everybody tells nothing.
+    # A leaf that polices everybody shows nothing.
     assert faults(verdict(**{**lossy, "node1": [policed, *lossy["node1"]]})) == {}
 
 
