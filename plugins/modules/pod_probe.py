@@ -120,9 +120,8 @@ checks:
       fix: ""
 """
 
-from ..module_utils._cluster.requirements import spec_of
+from ..module_utils._cluster.requirements import NEEDS, spec_of
 from ..module_utils._module import run_module
-from ..module_utils._pods.commands import NEEDS
 from ..module_utils._pods.probe_run import run
 
 

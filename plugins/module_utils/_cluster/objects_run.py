@@ -17,9 +17,8 @@ from .checks import object_checks
 from .client import Cluster
 from .model import ClusterPlan, Ref
 from .plan import ApplyOptions
-from .preflight import ApplyOutcome
 from .progress import reporter
-from .run import ApplyRun
+from .run import ApplyOutcome, ApplyRun
 from .text import describe, summary
 
 MOST_CHANGES = 1000

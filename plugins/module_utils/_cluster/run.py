@@ -11,18 +11,19 @@ import threading
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from .._errors import RdmaError
+from .._fabric.labels import POOL
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector as selector_of
 from .api_errors import FieldConflict, NotFound
 from .client import THREADS, Cluster
 from .compare import keep_pool
-from .model import PRUNED_KINDS, ApplyStep, ClusterPlan, Conflict, Json, Ref, below
+from .model import PRUNED_KINDS, ApplyStep, ClusterPlan, Conflict, Json, Ref, Retained, below
 from .plan import ApplyOptions, ClusterPlanner
 from .pod_state import condition
 from .pools import attached
-from .preflight import Preflight
 from .progress import Progress
 
 # Kinds of these groups are read as whole lists; of others each object is asked for by name.
@@ -32,7 +33,19 @@ WAIT_SECONDS = 120.0
 """For which deleted objects may take to be gone, and new CRDs to be served."""
 
 
-class ApplyRun(Preflight):
+@dataclass
+class ApplyOutcome:
+    """The results beside the plan."""
+
+    conflicts: list[Conflict] = field(default_factory=list)
+    kept: list[Retained] = field(default_factory=list)
+    refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    done: int = 0
+    stopped: RdmaError | None = None
+
+
+class ApplyRun:
     """One run over one cluster.
 
     :param report: takes one line of progress now and then.
@@ -45,8 +58,12 @@ class ApplyRun(Preflight):
         options: ApplyOptions,
         report: t.Callable[[str], None] = lambda line: None,
     ) -> None:
-        super().__init__(cluster, wanted, options)
+        self._cluster = cluster
+        self._wanted = wanted
+        self._options = options
         self._report = report
+        self.outcome = ApplyOutcome()
+        self._absent_namespaces: set[str] = set()
         self._missing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         # The pod of each address that Multus gave out: all pods are asked for, once and only if it matters.
@@ -111,6 +128,87 @@ class ApplyRun(Preflight):
             "they are of another version. [crds_missing]",
             missing_kinds=missing,
         )
+
+    # Refusing before the first write: permissions, namespaces, one object of each shape as a trial
+
+    def check(self, plan: ClusterPlan) -> None:
+        """Refuse what cannot work, before the first write."""
+        steps = list(plan.all_steps())
+        if not steps:
+            return
+        self._check_permissions(steps)
+        self._check_namespaces(steps)
+        if not self._options.check_mode:
+            self._try_samples(plan)
+
+    def _check_permissions(self, steps: list[ApplyStep]) -> None:
+        verbs = {
+            "create": ("create", "patch"),
+            "apply": ("patch",),
+            "replace": ("create", "patch", "delete"),
+            "delete": ("delete",),
+        }
+        refs = [(step.ref, verb) for step in steps for verb in verbs[step.action]]
+        denied = []
+        for api_version, kind, namespace, verb in sorted({(r.api_version, r.kind, r.namespace, v) for r, v in refs}):
+            resource = self._cluster.resource(api_version, kind)
+            if resource is not None and not self._cluster.may(resource, verb, namespace):
+                group, where = resource.group, f" in namespace {namespace}" if namespace else ""
+                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
+        if denied:
+            raise RdmaError(
+                f"This identity may not: {'; '.join(denied)}.",
+                "Nothing was changed. Grant them (docs/reference/permissions.md) and run again. [permission_denied]",
+                denied=denied,
+            )
+
+    def _check_namespaces(self, steps: list[ApplyStep]) -> None:
+        made = [step for step in steps if step.action != "delete"]
+        wanted = {step.ref.namespace for step in made if step.ref.namespace}
+        # A namespace itself is only ever replaced because it is being deleted.
+        wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
+        phases = {name: self._cluster.namespace_phase(name) for name in sorted(wanted)}
+        self._absent_namespaces = {name for name, phase in phases.items() if phase == "Missing"}
+        problems = [f"namespace {name} is being deleted" for name, phase in phases.items() if phase == "Terminating"]
+        if not self._options.check_mode:
+            absent = self._absent_namespaces - {ref.name for ref in self._wanted if ref.kind == "Namespace"}
+            problems += [f"namespace {name} does not exist" for name in sorted(absent)]
+        elif self._absent_namespaces:
+            names = ", ".join(sorted(self._absent_namespaces))
+            self.outcome.warnings.append(f"Objects in {names} could not be tried: the namespace comes with the chart.")
+        if problems:
+            raise RdmaError(
+                f"Objects cannot be made: {'; '.join(problems)}.",
+                "Nothing was changed. Wait until a namespace that is being deleted is gone (see its finalizers if it "
+                "hangs); make a missing one with the role railops.rdma.spiderpool; then run again. [objects_missing]",
+            )
+
+    def can_try(self, plan: ClusterPlan, step: ApplyStep) -> bool:
+        """Return whether a dry run of this step is accurate before the others have run."""
+        return (
+            step.action in ("create", "apply")
+            and not (plan.early and step.ref.kind == POOL)
+            and step.ref.namespace not in self._absent_namespaces
+            and self._cluster.resource(step.ref.api_version, step.ref.kind) is not None
+        )
+
+    def _try_samples(self, plan: ClusterPlan) -> None:
+        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
+        seen = set()
+        for step in plan.all_steps():
+            spec = (step.body or {}).get("spec")
+            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
+            if shape in seen or not self.can_try(plan, step):
+                continue
+            seen.add(shape)
+            try:
+                self._cluster.apply(step.body or {}, force=step.force, dry_run=True)
+            except FieldConflict:
+                continue
+            except RdmaError as exc:
+                raise RdmaError(
+                    exc.problem, f"Nothing was changed. {exc.fix} [cluster_check_failed]", **exc.facts
+                ) from exc
 
     # Writing
 

@@ -7,26 +7,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-import traceback
 import typing as t
 from dataclasses import dataclass
 
-from .._cluster import requirements
+from .._cluster import api_errors, requirements
+from .._cluster.model import Json
 from .._validation import line, parsed
 from .client import PodCluster
 
-STREAM_ERROR: str | None = None
-try:
+if not requirements.KUBERNETES_ERROR:
     from kubernetes.stream import stream, ws_client
     from websocket import WebSocketException
-except ImportError:
-    STREAM_ERROR = traceback.format_exc()
-
-NEEDS = [("kubernetes >= 31", requirements.KUBERNETES_ERROR or STREAM_ERROR)]
-"""The library behind it, for `run_module`."""
-
-from .._cluster.model import Json
 
 # Limits of one command in a pod: seconds, and characters of its output.
 EXEC_SECONDS = 15
@@ -68,10 +61,7 @@ class Command:
     def __init__(self, opened: t.Any) -> None:
         self._opened = opened
 
-    def __enter__(self) -> Command:
-        return self
-
-    def __exit__(self, *dummy: object) -> None:
+    def close(self) -> None:
         """Close the stream: a command that still runs ends automatically."""
         self._opened.close(timeout=0)
 
@@ -132,22 +122,12 @@ class CommandCluster(PodCluster):
         meta = pod["metadata"]
         # For a stream the client changes its transport while it begins: other threads keep theirs.
         api = requirements.client.CoreV1Api(requirements.client.ApiClient(requirements.load(self._params)))
+        begin = functools.partial(stream, api.connect_get_namespaced_pod_exec, meta["name"], meta["namespace"])
+        wanted = {"command": list(argv), "stdout": True, "stderr": True, "_preload_content": False}
         try:
-            opened = stream(
-                api.connect_get_namespaced_pod_exec,
-                meta["name"],
-                meta["namespace"],
-                command=list(argv),
-                stdout=True,
-                stderr=True,
-                _preload_content=False,
-            )
-        except (requirements.client.ApiException, AttributeError) as exc:
-            # Releases 32 to 36 stumble over a refusal that has no body.
-            said = exc.__context__ if isinstance(exc, AttributeError) else exc
-            if not isinstance(said, requirements.client.ApiException):
-                raise
-            problem = str(said.reason or said).split(" -+-+-", 1)[0].strip()
+            opened = api_errors.answered(functools.partial(begin, **wanted))
+        except requirements.client.ApiException as exc:
+            problem = str(exc.reason or exc).split(" -+-+-", 1)[0].strip()
             raise CommandFailed(problem[:300], forbidden=" 403 " in f" {problem} ") from exc
         return Command(opened)
 
@@ -157,5 +137,5 @@ class CommandCluster(PodCluster):
         :param seconds: that it may take.
         :raises CommandFailed: when it cannot be run.
         """
-        with self.start(pod, argv) as command:
+        with contextlib.closing(self.start(pod, argv)) as command:
             return command.ended(seconds)

@@ -9,6 +9,7 @@ What the answers mean is decided in checks, inside, latency and place. Nothing i
 
 from __future__ import annotations
 
+import contextlib
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
@@ -167,7 +168,7 @@ class Pods:
             limits = params["iterations"], params["timeout"]
             # Whose pod a command cannot be run in: that is no fault of the other end.
             node = pair.server
-            with self._cluster.start(alive[node], latency.command(pair, *limits, other)) as server:
+            with contextlib.closing(self._cluster.start(alive[node], latency.command(pair, *limits, other))) as server:
                 node = pair.client
                 while True:
                     over = server.over()
