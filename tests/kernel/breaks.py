@@ -13,7 +13,7 @@ import subprocess
 import typing as t
 
 from ansible_collections.railops.rdma.tests.kernel.lossy import losing
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import run
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import run, wait_for
 
 AWAY = "198.51.100.9"
 MAC = "02:00:00:00:00:99"
@@ -90,6 +90,11 @@ def play(space: str, line: str, *, check: bool = True) -> None:
         words = ["ip", "netns", "exec", space, "sh", "-c", f"echo {value} > /proc/sys/{key}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert not check or done.returncode == 0, (line, done.stderr)
+    if done.returncode == 0 and line.startswith("address add") and line.endswith("nodad"):
+        # The kernel adds the local route of an IPv6 address later: packets still leave the host until then.
+        address = words[5].partition("/")[0]
+        look = ("ip", "-n", space, "-6", "route", "show", "table", "local", address)
+        wait_for(lambda: bool(run(*look)), True)
 
 
 class Breaks:
