@@ -169,7 +169,8 @@ def ways(drawn: random.Random, hosts: t.Sequence[str], broken: int, dead: int = 
     return dict(zip(drawn.sample(hosts, broken + dead), order[:broken] + [DEAD] * dead, strict=True))
 
 
-@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("nodes", [1, 2, 3])
 def test_one_broken_host_before_the_first_run_and_a_dead_card_after_it(tmp_path, drawn, nodes):
     with started(f"few{nodes}", tmp_path, nodes, 2) as made:
         fleet = Broken(made, nodes)

@@ -9,14 +9,11 @@ The tests of this file share one fleet and run in their order.
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 
 from ansible_collections.railops.rdma.tests.site.conftest import started
 
 HOSTS = ("node1", "node2", "node3", "node4")
-FOREIGN = ("fwmark", "7", "lookup", "77", "pref", "10002")
 
 
 @pytest.fixture(scope="module")
@@ -36,26 +33,22 @@ def has_rails(fleet, host):
     return "lookup 1001" in fleet.ip(host, "rule")
 
 
-@contextlib.contextmanager
-def foreign(fleet, *hosts):
-    """Give hosts another tool's rule while the block runs."""
+def other_rule(fleet, verb, *hosts):
+    """Add another tool's rule, or delete it."""
     for host in hosts:
-        fleet.ip(host, "rule", "add", *FOREIGN)
-    yield
-    for host in hosts:
-        fleet.ip(host, "rule", "del", *FOREIGN)
+        fleet.ip(host, "rule", verb, "fwmark", "7", "lookup", "77", "pref", "10002")
 
 
 def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet):
-    with foreign(fleet, "node1"):
-        before = fleet.dump("node1")
-        run = fleet.play("hosts", code=2)
-        assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
-        assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
-        assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
-        assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
-        assert fleet.dump("node1") == before
-        assert fleet.play("site", code=2).changed() == []
+    other_rule(fleet, "add", "node1")
+    before = fleet.dump("node1")
+    run = fleet.play("hosts", code=2)
+    assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
+    assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
+    assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
+    assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
+    assert fleet.dump("node1") == before
+    assert fleet.play("site", code=2).changed() == []
     entries = fleet.verdict()["hosts"]
     assert entries["node1"]["status"] == "error"
     assert entries["node1"]["error"].startswith("Left out of the run: the rule `10002: ")
@@ -65,8 +58,9 @@ def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet
 
 
 def test_the_same_problem_on_all_hosts_is_a_wrong_declaration(fleet):
-    with foreign(fleet, *HOSTS):
-        run = fleet.play("hosts", "-e", "site_max_excluded=100%", code=2)
+    other_rule(fleet, "add", *HOSTS[1:])
+    run = fleet.play("hosts", "-e", "site_max_excluded=100%", code=2)
+    other_rule(fleet, "del", *HOSTS)
     assert "Nothing was changed. The run stops here:\n  - The same on every host of the fabric" in run.output
 
 
@@ -88,4 +82,14 @@ def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
     assert "node2: it failed, as shown above." in run.output
     assert "The change is not confirmed" in fleet.verdict()["hosts"]["node2"]["error"]
     fleet.ip("node2", "neigh", "del", gateway, "dev", "ens1np0")
-    fleet.play("hosts")
+
+
+def test_a_lost_interface_excludes_only_its_rail(fleet):
+    """node2 is changed in the same run."""
+    for words in ("down", "name dead0"):
+        fleet.ip("node2", "link", "set", "ens2np0", *words.split())
+    run = fleet.play("hosts", code=2)
+    assert "node2: rail2: this host has no interface 'ens2np0'" in run.output
+    assert all(has_rails(fleet, host) for host in HOSTS)
+    fleet.play("audit", code=2)
+    assert fleet.deviations() == [("node2", "rail2", "network_link")]
