@@ -92,7 +92,9 @@ def table() -> str:
     for path in [*PLUGINS.glob("module_utils/**/*.py"), *PLUGINS.glob("plugin_utils/_accept/*.py")]:
         if not {*path.parts} & {*LEFT_OUT}:
             found.update(sentences(ast.parse(path.read_text(encoding="utf-8"))))
-    return "".join(f"{sentence}\n" for sentence in sorted(found - {""}) if "\n" not in sentence)
+    # A word alone that is code is a command, whatever its expression is.
+    rows = sorted(sentence.replace("`{words}`", "`{command}`") for sentence in found - {""} if "\n" not in sentence)
+    return "".join(f"{row}\n" for row in rows)
 
 
 if __name__ == "__main__":

@@ -110,9 +110,9 @@ def world(request, tmp_path_factory):
 
 
 def named(verdict: dict) -> set[tuple[str, str | None]]:
-    """Return the places that deviations are at: the fault's, where one is known."""
+    """Return the places of deviations: the end at fault, where it is known, and both holders of a MAC address."""
     return {
-        (check.get("attributed_to", host), check["rail"])
+        (host if check["id"] == "fleet_mac" else check.get("attributed_to", host), check["rail"])
         for host, entry in verdict["hosts"].items()
         for check in entry["checks"]
         if check["status"] == "deviation"

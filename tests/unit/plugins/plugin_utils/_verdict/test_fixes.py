@@ -38,6 +38,7 @@ def check(fix):
         "Look for the route that does it: `sysctl -p/tmp/evil`",
         "Run `sysctl -w kernel.core_pattern=/tmp/evil`, and correct it where sysctl.d sets it.",
         "Move the cable of $(reboot) to leaf1.",
+        "Remove it: `reboot`. Add it again by another gateway where it is needed.",
         "Take `reboot` away, or give the pod a rail of its own.",
         "Take ens1np0 out of /etc/network/interfaces & reboot; `grep -rw ens1np0 /etc/network` finds it.",
     ],
@@ -58,6 +59,11 @@ def test_a_hosts_own_text_is_no_fix(fix):
         (f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
         (f"Run `sysctl -w {LIMITS}`, and correct it where sysctl.d sets it.", {"settings": [LIMITS]}),
         (f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.", {"settings": [TABLES]}),
+        (
+            "Remove it: `ip route del 10.7.0.0/16 via 198.18.0.97 metric 300`. "
+            "Add it again by another gateway where it is needed.",
+            {"command": ["ip route del 10.7.0.0/16 via 198.18.0.97 metric 300"]},
+        ),
         (
             "The kernel refused `sysctl net/ipv4/conf/ens1.7/rp_filter=2`: no.",
             {"command": ["sysctl net/ipv4/conf/ens1.7/rp_filter=2"]},
