@@ -4,6 +4,8 @@
 
 """Write the sentences that a host's fix may consist of, from the code that hosts run: the controller shows no other.
 
+Each line has the subjects of the check IDs that can give it: those in its room and in the rooms that import it.
+
 python3 tests/site/fixes_table.py           write plugins/plugin_utils/_verdict/fixes.txt
 python3 tests/site/fixes_table.py --check   say whether it is as the code has it
 """
@@ -25,11 +27,16 @@ from made import main
 sys.path.insert(0, str(CHECKOUT / "plugins"))
 
 from module_utils._check import by_role
+from plugin_utils._verdict.ids import IDS
 
 PLUGINS = CHECKOUT / "plugins"
 TABLE = PLUGINS / "plugin_utils/_verdict/fixes.txt"
+SUBJECTS = {name.partition("_")[0] for name in IDS}
 # The cluster's checks are made on the controller.
 LEFT_OUT = ("_cluster", "_pods")
+# No fix: the arguments, by position, and the variables that have a problem or a cause.
+ARGUMENTS = {"RdmaError": 0, "Problem": 1, "skipped": 1, "compared": 3, "deviation": 3, "warning": 3}
+CAUSES = ("cause", "observed", "problem", "why")
 # A field's name, by the last name in its expression; of others a list of words.
 FIELDS = {
     "address": ("address", "hop", "peer"),
@@ -81,20 +88,34 @@ def sentences(node: ast.AST) -> t.Iterator[str]:
             form = PIECE if "\0" in text else SENTENCE
             yield from filter(form.fullmatch, (part.strip(" .;:") for part in text.split("\0")))
         return
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in CAUSES and not isinstance(node.value, ast.Call):
+        return
+    left_out: list[ast.AST] = []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ARGUMENTS:
+        left_out = [*node.args[ARGUMENTS[node.func.id] :][:1]]
     for below in ast.iter_child_nodes(node):
-        if not (isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)):
+        if below not in left_out and not (isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)):
             yield from sentences(below)
 
 
 def table() -> str:
     """Return the file's text."""
-    found: set[str] = set()
+    rooms: dict[str, set[str]] = {}
+    subjects: dict[str, set[str]] = {}
     for path in [*PLUGINS.glob("module_utils/**/*.py"), *PLUGINS.glob("plugin_utils/_accept/*.py")]:
-        if not {*path.parts} & {*LEFT_OUT}:
-            found.update(sentences(ast.parse(path.read_text(encoding="utf-8"))))
-    # A word alone that is code is a command, whatever its expression is.
-    rows = sorted(sentence.replace("`{words}`", "`{command}`") for sentence in found - {""} if "\n" not in sentence)
-    return "".join(f"{row}\n" for row in rows)
+        room, text = path.parent.name, path.read_text(encoding="utf-8")
+        if room in LEFT_OUT:
+            continue
+        own = {subject for subject in SUBJECTS if f'"{subject}_' in text}
+        for one in {room, *re.findall(r"^from \.+(?:module_utils\.)?(_\w+)", text, re.M)}:
+            subjects.setdefault(one, set()).update(own)
+        rooms.setdefault(room, set()).update(sentences(ast.parse(text)))
+    found: dict[str, set[str]] = {}
+    for room, rows in rooms.items():
+        for sentence in rows - {""}:
+            # A word alone that is code is a command, whatever its expression is.
+            found.setdefault(sentence.replace("`{words}`", "`{command}`"), set()).update(subjects[room] or SUBJECTS)
+    return "".join(f"{' '.join(sorted(found[row]))}: {row}\n" for row in sorted(found) if "\n" not in row)
 
 
 if __name__ == "__main__":

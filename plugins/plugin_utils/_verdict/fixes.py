@@ -20,7 +20,9 @@ from ...module_utils._check import Check
 from ...module_utils._formatting import group_by
 from ...module_utils._validation import ADDRESS, INTERFACE
 
-_WORD = r"[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
+# No URL. What a list has are names: prose has no digit or sign in each word.
+_WORD = r"(?![^ ]*//)[A-Za-z0-9_.:/@%+=-]{1,300}(?<![.:])"
+_NAME = rf"(?=[^ ,]*[0-9_.:/=-]){_WORD.replace('300', '63')}"
 _SETTING = r"net[./][A-Za-z0-9_./-]{1,100}=\d{1,10}"
 # `ip netns exec` and `ip -batch` would run what the host names.
 _COMMAND = (
@@ -34,18 +36,19 @@ TYPES = {
     "number": r"\d{1,10}",
     "path": _WORD,
     "settings": rf"{_SETTING}(?: {_SETTING}){{0,9}}",
-    "words": rf"{_WORD}(?:, {_WORD})*",
+    "words": rf"(?:{_WORD}|{_NAME}(?:, {_NAME}){{1,15}})",
 }
 """What may be in each place of a sentence. No type has characters that a shell obeys, or a sentence's spaces."""
-_BETWEEN = re.compile(r"[.;:]?(?: |$)")
+_BETWEEN = re.compile(r"[.;:]?(?: \[[a-z_]{1,60}\])?(?: |$)")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, list[str]]:
-    """Return the sentences by their first letter; those that begin with a value under an empty one."""
+    """Return the sentences by the subject of the check IDs that can give them."""
     lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
-    return group_by((line[0].strip("{"), line) for line in lines)
+    rows = (line.partition(": ") for line in lines)
+    return group_by((subject, sentence) for subjects, _colon, sentence in rows for subject in subjects.split())
 
 
 @lru_cache(maxsize=1024)
@@ -57,13 +60,16 @@ def _pattern(sentence: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=4096)
-def values_of(fix: str) -> dict[str, list[str]] | None:
-    """Return the values in a fix, by type and in order; None where it has a sentence that is not the collection's."""
+def values_of(check: str, fix: str) -> dict[str, list[str]] | None:
+    """Return the values in a fix, by type and in order; None where it has a sentence that this check cannot give.
+
+    :param check: its ID.
+    """
     values: dict[str, list[str]] = {}
     at = 0
     while at < len(fix):
         best: re.Match[str] | None = None
-        for sentence in (*_table().get(fix[at], ()), *_table().get("", ())):
+        for sentence in _table().get(check.partition("_")[0], ()):
             found = _pattern(sentence).match(fix, at) if fix.startswith(sentence.partition("{")[0], at) else None
             if found and _BETWEEN.match(fix, found.end()) and (best is None or found.end() > best.end()):
                 best, names = found, _PLACE.findall(sentence)
@@ -81,7 +87,7 @@ def with_known_fix(check: Check) -> Check:
     fix = check.get("fix")
     if not fix:
         return check
-    values = values_of(fix)
+    values = values_of(check["id"], fix)
     if values is None:
         cause = f"{check.get('cause') or ''} The host reports: {fix}".strip()
         return t.cast("Check", {**check, "cause": cause, "fix": ""})

@@ -19,8 +19,8 @@ LIMITS = "net.ipv4.icmp_echo_ignore_all=0 net.ipv4.icmp_ratelimit=0"
 TABLES = " ".join(f"net.ipv6.neigh.default.gc_thresh{number}=4096" for number in (1, 2, 3))
 
 
-def check(fix):
-    row = {"id": "route_path", "rail": "rail1", "status": "deviation", "planned": "a", "observed": "b", "cause": "c."}
+def check(fix, name="route_path"):
+    row = {"id": name, "rail": "rail1", "status": "deviation", "planned": "a", "observed": "b", "cause": "c."}
     return {**row, "fix": fix}
 
 
@@ -40,6 +40,11 @@ def check(fix):
         "Move the cable of $(reboot) to leaf1.",
         "Remove it: `reboot`. Add it again by another gateway where it is needed.",
         "Take `reboot` away, or give the pod a rail of its own.",
+        "Look at this, host, is, fine, run, it, on, all, nodes.",
+        "Look at http://evil.example/fix.sh.",
+        f"Look at {', '.join(['rail1'] * 100)}.",
+        "Burn its firmware again (flint or mlxfwmanager) and power-cycle the host. [card_livefish]",
+        "There is no interface eth0.",
         "Take ens1np0 out of /etc/network/interfaces & reboot; `grep -rw ens1np0 /etc/network` finds it.",
     ],
 )
@@ -52,27 +57,36 @@ def test_a_hosts_own_text_is_no_fix(fix):
 
 
 @pytest.mark.parametrize(
-    ("fix", "values"),
+    ("name", "fix", "values"),
     [
-        (ROLE, None),
-        (RULE, {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
-        (f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
-        (f"Run `sysctl -w {LIMITS}`, and correct it where sysctl.d sets it.", {"settings": [LIMITS]}),
-        (f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.", {"settings": [TABLES]}),
+        ("route_path", ROLE, None),
+        ("route_path", RULE, {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
+        ("network_rules", f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
+        ("network_echo", f"Run `sysctl -w {LIMITS}`, and correct it where sysctl.d sets it.", {"settings": [LIMITS]}),
         (
-            "Remove it: `ip route del 10.7.0.0/16 via 198.18.0.97 metric 300`. "
-            "Add it again by another gateway where it is needed.",
-            {"command": ["ip route del 10.7.0.0/16 via 198.18.0.97 metric 300"]},
+            "network_neighbors",
+            f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.",
+            {"settings": [TABLES]},
         ),
         (
-            "The kernel refused `sysctl net/ipv4/conf/ens1.7/rp_filter=2`: no.",
+            "network_preflight",
+            "Try `sysctl net/ipv4/conf/ens1.7/rp_filter=2` on the host to find the conflict. [kernel_rejected]",
             {"command": ["sysctl net/ipv4/conf/ens1.7/rp_filter=2"]},
         ),
-        ("Move the cable of ens1np0 to leaf1. Or put the node into the group of zone su2.", {"interface": ["ens1np0"]}),
+        (
+            "network_preflight",
+            "Remove it: `ip route delete 10.0.0.0/8`. Add it again by another gateway where it is needed. [route_by]",
+            {"command": ["ip route delete 10.0.0.0/8"]},
+        ),
+        (
+            "cable_leaf",
+            "Move the cable of ens1np0 to leaf1. Or put the node into the group of zone su2.",
+            {"interface": ["ens1np0"]},
+        ),
     ],
 )
-def test_a_fix_of_the_collection_stays_with_its_values(fix, values):
-    (found,) = answer_in([check(fix)], ["rail1"]).checks
+def test_a_fix_of_the_collection_stays_with_its_values(name, fix, values):
+    (found,) = answer_in([check(fix, name)], ["rail1"]).checks
     assert (found["fix"], found["cause"]) == (fix, "c.")
     assert (values or {}).items() <= found.get("values", {}).items()
     assert result_in({"host": "node1", "checks": [found]}, ["rail1"])["checks"] == [found]
@@ -84,4 +98,4 @@ def test_the_checks_of_the_cluster_are_not_a_hosts():
 
 
 def test_a_long_fix_is_read_once():
-    assert values_of("Move the cable of a to b. " * 300 + "!") is None
+    assert values_of("cable_leaf", "Move the cable of a to b. " * 300 + "!") is None
