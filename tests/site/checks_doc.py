@@ -42,12 +42,12 @@ A warning can always wait.
 def page() -> str:
     """Return docs/reference/checks.md as checks.yml has it."""
     found = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
-    soon = "".join(f"| {name} | {means} |\n" for name, means in found["soon"].items())
+    urgency = "".join(f"| {name} | {meaning} |\n" for name, meaning in found["urgency"].items())
     rows = "".join(
-        f'| <a id="{name}"></a>`{name}` | {row["ok"]} | {found["costs"][row["costs"]]} | {row["soon"]} |\n'
+        f'| <a id="{name}"></a>`{name}` | {row["passes"]} | {found["impact"][row["impact"]]} | {row["urgency"]} |\n'
         for name, row in found["checks"].items()
     )
-    return HEAD + soon + COLUMNS + rows
+    return HEAD + urgency + COLUMNS + rows
 
 
 if __name__ == "__main__":

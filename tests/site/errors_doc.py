@@ -98,55 +98,61 @@ def cell(text: str) -> str:
 
 
 def area_of(path: Path) -> str:
-    """Return the heading a file's errors stand under."""
+    """Return the heading of the errors of a file."""
     name = path.parent.name if path.parent.name.startswith("_") else path.name
     return next((title for title, starts in AREAS if name.startswith(starts)), "Elsewhere")
 
 
 def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str], t.Callable[[str], bool]]:
-    """Return the lines of errors.yml, and what says of a problem whether they have it already.
+    """Return the lines of errors.yml, and a function that tests whether they have a problem already.
 
-    Raises SystemExit where nothing says any more what an entry begins with, or no check has an entry's id and `soon`.
+    Raises SystemExit if no message begins as an entry does, or no check has an entry's id and urgency.
     """
     written = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))
     said = [(" ".join(problem.split()), ID.search(fix)) for found in rows.values() for problem, fix in found]
     ids = {
-        entry["says"]: sorted({match[1] for problem, match in said if match and problem.startswith(entry["says"])})
+        entry["message"]: sorted(
+            {match[1] for problem, match in said if match and problem.startswith(entry["message"])}
+        )
         for entry in written["messages"]
     }
     checks = yaml.safe_load(WRITTEN.with_name("checks.yml").read_text(encoding="utf-8"))["checks"]
     lost = [text for text, found in ids.items() if not found]
     for entry in written["deviations"]:
-        if entry["id"] not in checks or entry["soon"].partition(";")[0] != checks[entry["id"]]["soon"]:
-            lost.append(f"{entry['id']}: {entry['soon']}")
+        if entry["id"] not in checks or entry["urgency"].partition(";")[0] != checks[entry["id"]]["urgency"]:
+            lost.append(f"{entry['id']}: {entry['urgency']}")
     if lost:
-        raise SystemExit(f"Nothing says this any more. Repair {WRITTEN.name}: {'; '.join(lost)}")
+        raise SystemExit(f"No message or check has this: {'; '.join(lost)}. Correct {WRITTEN.name}.")
     lines = ["## Common errors", "", "| ID | Message | Meaning | Fix | Impact |"]
     lines += ["| --- | --- | --- | --- | --- |"]
     for entry in written["messages"]:
-        names = ", ".join(f"`{name}`" for name in ids[entry["says"]])
-        lines.append(f"| {names} | {cell(entry['says'])} | {entry['means']} | {entry['do']} | {entry['costs']} |")
-    lines += ["", "Checks of a verdict; all others, what they cost and how soon: [verify](checks.md)."]
-    lines += ["Deviations with a cause of their own:", ""]
+        names = ", ".join(f"`{name}`" for name in ids[entry["message"]])
+        lines.append(
+            f"| {names} | {cell(entry['message'])} | {entry['meaning']} | {entry['fix']} | {entry['impact']} |"
+        )
+    lines += ["", "Deviations with a cause of their own ([all checks](checks.md)):"]
+    lines += [""]
     lines += ["| Check | Meaning | Fix | Impact | Urgency |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| `{e['id']}` | {e['means']} | {e['do']} | {e['costs']} | {e['soon']} |" for e in written["deviations"]]
+    lines += [
+        f"| `{e['id']}` | {e['meaning']} | {e['fix']} | {e['impact']} | {e['urgency']} |" for e in written["deviations"]
+    ]
     return [*lines, ""], lambda problem: " ".join(problem.split()).startswith(tuple(ids))
 
 
-def rows_of(found: t.Iterable[tuple[str, str]], words: t.Mapping[str, t.Sequence[str]]) -> list[str]:
+def rows_of(found: t.Iterable[tuple[str, str]], computed: t.Mapping[str, t.Sequence[str]]) -> list[str]:
     """Return the rows of a table, by ID.
 
-    :param words: of errors.yml, by ID: the problem and the fix where the code computes them.
+    :param computed: of errors.yml, by ID: the problem and the fix where the code computes them.
     """
     rows = set()
     for problem, fix in found:
         match = ID.search(fix)
         if not match:
             sys.exit(f"An error has no ID: {problem} {fix}")
-        given = words.get(match[1], ("", ""))
+        given = computed.get(match[1], ("", ""))
         texts = [own or text for own, text in zip(given, (problem, fix[: match.start()]), strict=True)]
         if not re.search(r"[a-z]{2}\b.* .*[a-z]{2}", texts[0], re.DOTALL) or not re.search("[A-Za-z]{3}", texts[1]):
-            sys.exit(f"`words` of {WRITTEN.name} lacks this error, whose words are computed: {problem} {fix}")
+            sys.exit(f"`computed` of {WRITTEN.name} lacks this error, whose text is computed: {problem} {fix}")
         rows.add((match[1], *map(cell, texts)))
     return [f"| `{name}` | {problem} | {fix} |" for name, problem, fix in sorted(rows)]
 
@@ -165,13 +171,15 @@ def everything() -> dict[str, list[tuple[str, str]]]:
 def document() -> str:
     """Return the page."""
     found = everything()
-    words = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))["words"]
+    computed = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))["computed"]
     lines, known = first(found)
     lines.insert(0, HEAD)
     seen: set[str] = set()
     for title in [*(area for area, _starts in AREAS), "Elsewhere"]:
         rows = [
-            row for row in rows_of((row for row in found.get(title, ()) if not known(row[0])), words) if row not in seen
+            row
+            for row in rows_of((row for row in found.get(title, ()) if not known(row[0])), computed)
+            if row not in seen
         ]
         seen.update(rows)
         if rows:

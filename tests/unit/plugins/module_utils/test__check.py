@@ -39,12 +39,12 @@ TEXTS = {
 
 def test_the_ids_have_one_style_and_one_order():
     assert [name for name in IDS if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", name)] == []
-    reported = yaml.safe_load((PLUGINS.parent / "tests/site/checks.yml").read_text(encoding="utf-8"))
-    checks = reported["checks"]
+    rows = yaml.safe_load((PLUGINS.parent / "tests/site/checks.yml").read_text(encoding="utf-8"))
+    checks = rows["checks"]
     assert list(checks) == sorted(IDS)
-    assert [name for name, row in checks.items() if len(row["ok"]) > 90 or row["ok"].endswith(".")] == []
-    assert {row["soon"] for row in checks.values()} == {*reported["soon"]}, "how soon a deviation has to be repaired"
-    assert {row["costs"] for row in checks.values()} == {*reported["costs"]}, "what a repair disturbs"
+    assert [name for name, row in checks.items() if len(row["passes"]) > 90 or row["passes"].endswith(".")] == []
+    assert {row["urgency"] for row in checks.values()} == {*rows["urgency"]}, "urgency"
+    assert {row["impact"] for row in checks.values()} == {*rows["impact"]}, "impact"
 
 
 def test_an_id_outside_the_list_is_refused():
