@@ -32,7 +32,7 @@ from ..plugin_utils._module_action import ModuleAction, lossless_options
 from ..plugin_utils._refusal import once
 from ..plugin_utils._verdict.files import last_path, read_json
 from ..plugin_utils._verdict.preflight import unreached
-from ..plugin_utils._verdict.result import write_result
+from ..plugin_utils._verdict.result import write_result, write_unreachable
 from ..plugin_utils._verdict.scope import scope
 
 # The options that the controller alone reads, with their defaults.
@@ -99,7 +99,7 @@ class ActionModule(ModuleAction):
         """Return why preflight cannot ask this host; nothing where it is no matter of reaching it."""
         if args.get("checks") != ["preflight"]:
             return ""
-        return unreached(text, self._group, connected=connected)
+        return " ".join(unreached(text, self._group, connected=connected)).strip()
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
@@ -129,7 +129,10 @@ class ActionModule(ModuleAction):
             connected = not isinstance(exc, AnsibleConnectionFailure)
             lost = self._lost(args, str(exc), connected=connected)
             if not lost and not connected:
-                raise AnsibleConnectionFailure(unreached(str(exc), self._group, connected=False)) from None
+                problem, fix = unreached(str(exc), self._group, connected=False)
+                if verify_dir:
+                    write_unreachable(verify_dir, self._host, problem)
+                raise AnsibleConnectionFailure(f"{problem} {fix}") from None
             if not lost and not (verify_dir and isinstance(exc, AnsibleActionFail)):
                 raise
             result = {"failed": True, "msg": lost or str(exc), "lost": bool(lost)}

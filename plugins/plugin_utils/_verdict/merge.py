@@ -18,6 +18,7 @@ from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check, warni
 from ...module_utils._fabric.facts import OutRow
 from ...module_utils._fabric.shapes import Verdict, out_text
 from ...module_utils._formatting import count, group_by, natural
+from ...module_utils._validation import line
 from .._report.equal import entries, section_of, unseen_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
@@ -161,12 +162,14 @@ def merge(
     """
     of_nodes, required = NodeChecks(nodes), Required(require)
     names = short_names((*expected, *expected.values()))
-    seen = (result_in(result, rails) for result in results)
+    silent: dict[str, str] = {}
+    seen = (result_in(result, rails) for result in _reached(results, silent))
     hosts = _host_entries(of_nodes.attach(seen), digest, rails, names, required)
     for name, node in expected.items():
         if name not in hosts:
             no_part = (NOT_VERIFIED, node, "No part had this host.")
-            hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, lost)))
+            error = f"The host is unreachable. The controller reports: {silent[name]}" if name in silent else lost
+            hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, error)))
     for row in out:
         if row["all_rails"]:
             hosts[row["host"]] = lost_entry(SKIPPED, row["node"], "", rails)
@@ -184,6 +187,15 @@ def merge(
         **sections,
     }
     return t.cast("Verdict", made)
+
+
+def _reached(results: t.Iterable[t.Mapping[str, t.Any]], silent: dict[str, str]) -> t.Iterator[t.Mapping[str, t.Any]]:
+    """Yield the results of hosts, and record why the controller does not reach the others."""
+    for result in results:
+        if UNREACHABLE in result:
+            silent[result["host"]] = line(str(result[UNREACHABLE])) or ""
+        else:
+            yield result
 
 
 def _host_entries(

@@ -118,8 +118,8 @@ _BECOME = re.compile(
 )
 
 
-def unreached(text: str, group: str, *, connected: bool) -> str:
-    """Return why a host cannot be asked, and the command that shows the same; nothing where it is another error.
+def unreached(text: str, group: str, *, connected: bool) -> tuple[str, str]:
+    """Return why Ansible does not reach a host, and the fix; empty where it is another error.
 
     :param text: what Ansible or the host says.
     :param connected: whether there is a connection.
@@ -127,12 +127,12 @@ def unreached(text: str, group: str, *, connected: bool) -> str:
     ping = f"Test it: `ansible {group}{{}} -m ansible.builtin.ping`."
     if found := _BECOME.search(text):
         fix = "Check ansible_become_method and the password (-K)."
-        return f"Ansible cannot become root: {line(found[0])}. {fix} {ping.format(' -b')} [become_failed]"
+        return f"Ansible cannot become root: {line(found[0])}.", f"{fix} {ping.format(' -b')} [become_failed]"
     if connected:
-        return ""
+        return "", ""
     other = f"It cannot be reached: {line(text.strip().rpartition(chr(10))[2]) or 'no reason is given'}.", ""
     problem, fix = next((row[1:] for row in _REASONS if re.search(row[0], text)), other)
-    return f"{problem} {fix} {ping.format('')} [hosts_unreachable]"
+    return problem, f"{fix} {ping.format('')} [hosts_unreachable]".strip()
 
 
 def trouble_of(check: Check) -> Trouble:

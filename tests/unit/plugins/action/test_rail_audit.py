@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_audit
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbors
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import read_results
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
@@ -130,14 +131,16 @@ def test_a_stale_host_plan_is_the_hosts_error_where_a_result_is_kept(tmp_path):
         run(rail_audit, {"plan_dir": str(tmp_path)})
 
 
-def test_an_unreachable_host_has_its_reason_and_fix(plan):
+def test_an_unreachable_host_has_its_reason_and_fix(plan, tmp_path):
     def execute(**_module):
         raise AnsibleConnectionFailure("ssh: Could not resolve hostname node1: Name or service not known")
 
-    action = action_of(rail_audit, {"plan_dir": plan, "checks": ["network"]})
+    action = action_of(rail_audit, {"plan_dir": plan, "verify_dir": str(tmp_path), "checks": ["network"]})
     action._execute_module = execute
     with pytest.raises(AnsibleConnectionFailure, match=r"name is not known.*ansible_host.*\[hosts_unreachable\]"):
         action.run(task_vars=dict(HOST))
+    (result,) = read_results({"node1": str(tmp_path)})
+    assert result["unreachable"] == "Its name is not known to the controller."
 
 
 def test_an_unreachable_host_writes_nothing(plan, tmp_path):

@@ -90,10 +90,11 @@ def test_markdown_cannot_be_broken_by_a_name():
 def test_the_picture_names_every_cause_with_its_fix_and_the_commands_at_the_end():
     wrong = check("deviation", "rail2", planned=["192.0.2.2/27 dev ens2np0"], observed=[], fix=by_role("rail_network"))
     rows = [result("node1", wrong), result("node2", check("deviation", id="network_link", observed="no carrier"))]
+    rows.append({"host": "node3", "checks": [], "unreachable": "SSH refuses\nthe \033login."})
     text = verdict_text.picture(with_causes(merged(*rows, expected=["node3"]), {}), "fabric", report="/x/report.html")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     assert lines[2:8] == [
-        "✗ node3: No result came from this host: it is unreachable.",
+        "✗ node3: The host is unreachable. The controller reports: SSH refuses the \\x1blogin.",
         "Check that Ansible reaches the host and works there, and run the audit again.",
         "✗ node2 rail1: the link has no carrier.",
         "Look at cable, transceiver and switch port.",
