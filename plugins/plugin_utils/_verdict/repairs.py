@@ -30,7 +30,7 @@ class Row(t.NamedTuple):
 
 
 HOSTS: dict[str, Row] = {
-    "rail_network": Row("none", ("network_", "persist_", "rdma_mtu", "route_path")),
+    "rail_network": Row("none", ("network_", "persist_")),
     "gpudirect": Row("none", ("gpudirect_",)),
     "rdma_host": Row("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
     "lossless_roce": Row("rail_restart", ("roce_",)),

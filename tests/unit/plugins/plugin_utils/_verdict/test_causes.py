@@ -119,6 +119,8 @@ def test_a_host_chooses_no_command():
         )
     for fix in (by_role("rdma_host,reboot"), by_role("rail_network id"), "Run the playbook railops.rdma.teardown."):
         assert repair_of({**bad("network_rules"), "fix": fix}).command(["node1"]) == ""
+    for follower in ("rdma_mtu", "route_path"):
+        assert not repair_of({**bad(follower), "fix": by_role("rail_network")}).playbook
 
 
 NAMES = st.lists(
