@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands of a verdict, run as printed, repair the planted causes: the next audit passes.
+"""The commands of a verdict, run as printed, repair the planted causes: the next audit shows none of them.
 
-Commands of other checks end work on a host, or need hardware or a cluster: tests/unit, tests/site/test_site_cluster.py.
+Commands for devices: test_left_alone.py; for the cluster: test_site_cluster.py. The tests share one fleet and run in
+their order.
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
 
-HOSTS, RAILS, PUSHED = ("node1", "node2", "node3"), 2, 10
+HOSTS, RAILS = ("node1", "node2", "node3", "node4"), 3
 FILES, SYSCTLS = "/etc/systemd/network", "/etc/sysctl.d/90-railops-rails.conf"
 
 
 class Cause(t.NamedTuple):
-    """What a host's shell runs, and the check that shows it. `{}`: fields of the rail and of its address."""
+    """What a shell runs, and the check that shows it. `{}`: fields of the rail and of its address.
+
+    :param tags: those of the command; None where no command repairs it.
+    :param undo: what repairs it then. With `{port}` both run at the leaf.
+    """
 
     check: str
     script: str
-    tags: str = " --tags rail_network"
+    tags: str | None = " --tags rail_network"
+    undo: str = ""
+
+
+Place = tuple[str, int]
+Planted = dict[Place, str]
 
 
 FLUSH = (
@@ -68,13 +78,38 @@ CAUSES = {
     "file of an earlier plan": Cause(
         "persist_stale", f"cp {FILES}/0-railops-{{interface}}.network {FILES}/0-railops-old0.network"
     ),
+    "ARP off": Cause("network_link", "ip link set {interface} arp off", None, "ip link set {interface} arp on"),
+    "port of the leaf": Cause("network_link", "ip link set {port} down", None, "ip link set {port} up"),
+    "MTU of the leaf": Cause("ping_gateway_mtu", "ip link set {port} mtu 1500", None, "ip link set {port} mtu 9216"),
     "nothing configured": Cause("network_addresses", "", ""),
 }
+# Of the host, not of a rail.
+OF_HOSTS = ["exclusion rule", "file of sysctl", "nothing configured"]
+OF_RAILS = [name for name in CAUSES if name not in OF_HOSTS]
+
+
+def singles() -> t.Iterator[Planted]:
+    """Yield rounds of four causes, each on a host of its own; each cause has two places."""
+    names = [*CAUSES, *list(CAUSES)[::-1]]
+    for first in range(0, len(names), len(HOSTS)):
+        hosts = zip(HOSTS, names[first:], strict=False)
+        yield {(host, (first + number) % RAILS): name for number, (host, name) in enumerate(hosts)}
+
+
+def pairs() -> t.Iterator[Planted]:
+    """Yield rounds of four pairs, each on two rails of one host."""
+    for first in range(0, 32, len(HOSTS)):
+        names = [[OF_RAILS[(first + number + step) % len(OF_RAILS)] for step in (0, 5)] for number in range(4)]
+        hosts = zip(HOSTS, names, strict=True)
+        yield {(host, (first + rail) % RAILS): name for host, both in hosts for rail, name in enumerate(both)}
+
+
+ROUNDS = [*singles(), *pairs()]
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    """Three hosts as planned. The administrator's folder has their inventory."""
+    """Four hosts as planned. The administrator's folder has their inventory."""
     with started("commands", tmp_path_factory.mktemp("commands"), len(HOSTS), RAILS) as made:
         values = {
             "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in range(1, RAILS + 1)],
@@ -87,59 +122,75 @@ def fleet(tmp_path_factory):
         made.play("plan")
         made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
         made.play("hosts")
-        made.play("audit")
         yield made
 
 
-def scripts(fleet: Fleet, host: str, cause: Cause, rail: int) -> t.Iterator[str]:
-    """Yield what plants a cause on a host: on one rail, or on all where nothing is to be left."""
+def run_script(fleet: Fleet, place: Place, script: str) -> None:
+    """Run a script on a host or at its leaf: for one rail, or for all where nothing is to be left."""
+    host, rail = place
     plan = json.loads((fleet.folder / f"plan/fabric/hosts/{host}.json").read_text(encoding="utf-8"))
-    for row in [plan["rails"][rail]] if cause.script else plan["rails"]:
-        yield (cause.script or FLUSH).format(**{**row, **row["addresses"][0]})
-    if not cause.script:
-        yield "ip -6 rule flush; ip rule del pref 2000; ip -6 rule add lookup main pref 32766"
+    port, lines = f"n{HOSTS.index(host) + 1}r{rail + 1}", []
+    for row in [plan["rails"][rail]] if script else plan["rails"]:
+        lines.append((script or FLUSH).format(**{**row, **row["addresses"][0], "port": port}))
+    if not script:
+        lines.append("ip -6 rule flush; ip rule del pref 2000; ip -6 rule add lookup main pref 32766")
+    where = [] if "{port}" in script else ["--host", host]
+    fleet.lab("exec", fleet.name, *where, "--", "sh", "-ec", "\n".join(lines))
 
 
-def repaired(fleet: Fleet, planted: dict[str, str], rail: int) -> list[str]:
-    """Plant a cause on each of these hosts, run the printed commands, and return them."""
-    for host, name in planted.items():
-        for script in scripts(fleet, host, CAUSES[name], rail):
-            fleet.lab("exec", fleet.name, "--host", host, "--", "sh", "-ec", script)
+def repaired(fleet: Fleet, planted: Planted, *others: tuple[str, str]) -> list[str]:
+    """Plant causes, compare the verdict's, run the printed commands, and return them.
+
+    :param others: checks and sections of the verdict that deviate, too.
+    """
+    for place, name in planted.items():
+        run_script(fleet, place, CAUSES[name].script)
     run = fleet.play("audit", code=2)
-    deviations = [card for card in fleet.verdict()["causes"] if card["status"] == "deviation"]
-    for host, name in planted.items():
-        card = next(card for card in deviations if host in card["hosts"])
-        assert card["check"] == CAUSES[name].check, (name, card)
-        assert f"hosts{CAUSES[name].tags} --limit" in f"{card.get('command')} --limit", (name, card)
-    assert {host for card in deviations for host in card["hosts"]} == {*planted}
+    verdict = fleet.verdict()
+    cards = [card for card in verdict["causes"] if card["status"] == "deviation"]
+    for (host, rail), name in planted.items():
+        cause, rails = CAUSES[name], [f"rail{rail + 1}"]
+        card = next(one for one in cards if one["check"] == cause.check and host in one["hosts"])
+        assert name in OF_HOSTS or {*card["rails"]} >= {*rails} or not card["rails"], (name, card)
+        if cause.tags is None:
+            assert "command" not in card, (name, card)
+        else:
+            assert f"railops.rdma.hosts{cause.tags} --limit" in f"{card.get('command')} --limit", (name, card)
+    expected = {(CAUSES[name].check, host) for (host, _rail), name in planted.items()}
+    found = {(card["check"], host) for card in cards for host in card["hosts"] or [card["sentence"].partition(":")[0]]}
+    assert found == {*expected, *others}, [card["sentence"] for card in cards]
+    red = {host for host, entry in verdict["hosts"].items() if entry["status"] != "pass"}
+    assert red == {host for host, _rail in planted}
+    first = next(line for line in run.output.splitlines() if line.startswith("  ✗ "))
+    assert first == f"  ✗ {cards[0]['sentence']}"
+    for place, name in planted.items():
+        if CAUSES[name].tags is None:
+            run_script(fleet, place, CAUSES[name].undo)
     for command in run.commands():
         fleet.paste(command)
     return run.commands()
 
 
-def test_ten_causes_are_repaired_by_the_printed_commands(fleet):
+def test_ten_causes_and_a_changed_plan_are_repaired_by_the_printed_commands(fleet):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     draw = random.Random(commit.stdout)
-    names = draw.sample(sorted(CAUSES), PUSHED)
-    for first in range(0, PUSHED, len(HOSTS)):
-        planted = dict(zip(HOSTS, names[first:], strict=False))
-        assert repaired(fleet, planted, draw.randrange(RAILS)), planted
+    cells = [(host, rail) for host in HOSTS[:3] for rail in range(RAILS)]
+    planted = dict(zip(cells, draw.sample(OF_RAILS, len(cells)), strict=True))
+    planted[HOSTS[3], 0] = draw.choice(OF_HOSTS)
+    path = fleet.folder / "group_vars/all.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("{", '{"fabric_hca_max": 99, ', 1), encoding="utf-8")
+    commands = repaired(fleet, planted, ("plan_inventory", "plan"))
+    assert commands[0] == "ansible-playbook railops.rdma.plan"
     fleet.play("audit")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CAUSES)
-def test_the_printed_command_repairs_a_cause(fleet, name):
-    number = sorted(CAUSES).index(name)
-    (_command,) = repaired(fleet, {HOSTS[number % len(HOSTS)]: name}, number % RAILS)
-    fleet.play("audit")
+@pytest.mark.parametrize("number", range(len(ROUNDS)))
+def test_the_printed_commands_repair_a_round_of_causes(fleet, number):
+    """The next round shows that nothing is left."""
+    repaired(fleet, ROUNDS[number])
 
 
-def test_the_printed_command_repairs_a_plan(fleet):
-    path = fleet.folder / "group_vars/all.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("{", '{"fabric_hca_max": 99, ', 1), encoding="utf-8")
-    fleet.play("audit", code=2)
-    (card,) = fleet.verdict()["causes"]
-    assert (card["check"], card["command"]) == ("plan_inventory", "ansible-playbook railops.rdma.plan")
-    fleet.paste(card["command"])
+@pytest.mark.long
+def test_nothing_is_left_of_all_causes(fleet):
     fleet.play("audit")
