@@ -51,7 +51,10 @@ CAUSES = {
     "table of IPv6": Cause("network_routes", "ip -6 route flush table {table}"),
     "main table": Cause("network_routes", "ip route flush dev {interface} proto 143"),
     "default route": Cause("network_routes", "ip route del default table {table}"),
-    "other gateway": Cause("network_routes", "ip route change default dev {interface} table {table} proto 143"),
+    # Without a gateway the replies would wait for ARP, and fill the ICMP socket that all namespaces share.
+    "MTU of a route": Cause(
+        "network_routes", "ip route change default via {gateway} dev {interface} table {table} proto 143 mtu 1400"
+    ),
     "addresses": Cause("network_addresses", "ip address flush dev {interface}"),
     "address": Cause("network_addresses", "ip address del {address}/27 dev {interface}"),
     "address with other length": Cause(
