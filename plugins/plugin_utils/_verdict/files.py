@@ -67,11 +67,20 @@ def last_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
 
 
+def parsed_file(path: str) -> t.Any:
+    """Return what a JSON file holds, not yet measured. A pipe holds nothing: opening it does not wait for a writer.
+
+    :raises OSError: it cannot be read.
+    :raises InvalidData: it is too long, nested too deep, or no JSON.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        return parsed(file.read(FILE + 1) or b"", FILE)
+
+
 def read_json(path: str) -> dict[str, t.Any]:
     """Return what a JSON file holds; empty when it is not there, broken, or no object."""
     try:
-        with open(path, "rb") as file:
-            result = parsed(file.read(FILE + 1), FILE)
+        result = parsed_file(path)
     except (OSError, ValueError):
         return {}
     return t.cast("dict[str, t.Any]", result) if isinstance(result, dict) else {}

@@ -19,8 +19,8 @@ from numbers import Real
 
 from ...module_utils._check import SKIPPED, Check
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._validation import FILE, HOST, excerpt, line, parsed, validate
-from .files import SECTIONS_FILE, result_path, write_json
+from ...module_utils._validation import HOST, excerpt, line, validate
+from .files import SECTIONS_FILE, parsed_file, result_path, write_json
 from .intake import answer_in
 
 NODES = "nodes"
@@ -78,8 +78,7 @@ def read_part(folder: str, digest: str | None) -> VerdictPart:
     """
     path = os.path.join(folder, SECTIONS_FILE)
     try:
-        with open(path, "rb") as file:
-            data = validate(parsed(file.read(FILE + 1), FILE), _SHAPE, "it")
+        data = validate(parsed_file(path), _SHAPE, "it")
     except OSError as exc:
         raise InputError([Problem(path, f"it cannot be read: {exc.strerror}.", FIX_FOLDER)]) from None
     except ValueError as exc:

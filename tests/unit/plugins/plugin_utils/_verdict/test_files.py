@@ -31,7 +31,8 @@ def test_results_come_back_and_broken_ones_do_not(tmp_path):
     files.write_json(files.result_path(folder, "node1"), host_result("node1", "node1", "d", []))
     files.write_text(files.result_path(folder, "node2"), "{")
     files.write_json(files.result_path(folder, "node3"), host_result("node4", "node4", "d", []))
-    found = files.read_results(dict.fromkeys(["node1", "node2", "node3", "node9"], folder))
+    os.mkfifo(files.result_path(folder, "node4"))
+    found = files.read_results(dict.fromkeys(["node1", "node2", "node3", "node4", "node9"], folder))
     assert [result["host"] for result in found] == ["node1"]
     files.forget(folder, ["node1", "node9"])
     assert list(files.read_results({"node1": folder})) == []
