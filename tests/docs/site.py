@@ -37,7 +37,9 @@ NOTE = re.compile(r"\.\. Collection note\n.*?(?=\.\. version_added)", re.DOTALL)
 FOREIGN = re.compile(
     r":ref:`(?!ansible_collections\.railops)([^`<]+?)(?:\s*<(?!ansible_collections\.railops)[^`>]+>)?`"
 )
-STYLE = "td, th { min-width: 6rem; } .table-wrapper { overflow-x: auto; } img { max-width: 100%; }\n"
+STYLE = """td, th { min-width: 6rem; } .table-wrapper { overflow-x: auto; } img { max-width: 100%; }
+@media (max-width: 30rem) { h1 { font-size: 2rem; } }
+"""
 
 
 def sections(index: str) -> list[tuple[str, list[tuple[str, str]]]]:
