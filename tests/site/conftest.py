@@ -57,18 +57,9 @@ class Fleet:
 
     def lab(self, *words: str, check: bool = True) -> str:
         """Run a command of the lab's tool and return what it prints."""
-        done = subprocess.run(
-            [sys.executable, str(LAB), *words],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0 or not check, done.stdout
-        return done.stdout
+        code, output = self._program([sys.executable, str(LAB), *words], None, 300)
+        assert code == 0 or not check, output
+        return output
 
     def command(self, playbook: str, *words: str) -> list[str]:
         """Return the command line of a playbook run from where the switches are."""
@@ -105,20 +96,24 @@ class Fleet:
 
     def _run(self, argv: t.Sequence[str], code: int | None, environ: t.Mapping[str, str]) -> Run:
         self.tasks.write_text("", encoding="utf-8")
+        ended, output = self._program(argv, self.environ(**environ), 900)
+        lines = self.tasks.read_text(encoding="utf-8").splitlines()
+        assert code in (None, ended), output
+        return Run(ended, output, [json.loads(line) for line in lines])
+
+    def _program(self, argv: t.Sequence[str], environ: t.Mapping[str, str] | None, limit: int) -> tuple[int, str]:
         done = subprocess.run(
             argv,
             cwd=self.folder,
-            env=self.environ(**environ),
+            env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=900,
+            timeout=limit,
             check=False,
         )
-        lines = self.tasks.read_text(encoding="utf-8").splitlines()
-        assert code in (None, done.returncode), done.stdout
-        return Run(done.returncode, done.stdout, [json.loads(line) for line in lines])
+        return done.returncode, done.stdout
 
     def inside(self, make: t.Callable[[], Made]) -> Made:
         """Make something with its socket in the playbooks' network namespace: a socket stays where it was opened."""
