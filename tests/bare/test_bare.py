@@ -119,7 +119,7 @@ def test_a_program_that_only_this_machine_has_makes_it_red(machine, tmp_path):
 
 
 def test_a_package_that_is_missing_in_the_list_makes_it_red(machine):
-    """Planted: nobody remembers that a bare machine has no `ip`, which the run before had installed."""
+    """Planted fault: a bare machine has no `ip`, which the run before had installed."""
     assert machine.run(["dpkg", "--purge", "--force-depends", "iproute2"]).code == 0
     path = machine.clone() / "tests/tools/packages.py"
     text = path.read_text(encoding="utf-8")

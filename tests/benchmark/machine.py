@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The machine of a round: what it is, and waiting until nobody else is at work on it."""
+"""The machine of a round: what it is, and waiting until no other work runs on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ticks() -> tuple[int, int]:
 
 
 class Quiet:
-    """Waits before each row until nobody is at work, at most so long in a whole round."""
+    """Waits before each row until no other work runs, at most so long in a complete round."""
 
     def __init__(
         self, read: t.Callable[[], tuple[int, int]] = ticks, sleep: t.Callable[[float], None] = time.sleep

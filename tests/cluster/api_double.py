@@ -438,7 +438,7 @@ class Handler(BaseHTTPRequestHandler):
         return kind, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
 
     def ruled(self, kind: Kind, sub: str) -> None:
-        """Refuse what nobody taught the double."""
+        """Refuse what the double does not implement."""
         there = OWNED.get(sub, kind.kind) == kind.kind and (sub != "status" or kind.status)
         played = sub not in ("log", "exec") or self.double.pods is not None
         if self.command not in RULES.get(sub, ()) or not there or not played:

@@ -71,7 +71,7 @@ def counted(kind: Kind) -> bool:
 
 
 def selector_met(selector: str, value_of: t.Callable[[str], t.Any]) -> bool:
-    """Say whether `a=b,c=d` holds; nobody here asks in another form, so any other is refused."""
+    """Say whether `a=b,c=d` holds; no caller uses another form, so any other is refused."""
     for part in filter(None, selector.split(",")):
         pair = re.fullmatch(r"([^=!\s]+)==?([^=!\s]*)", part)
         if pair is None:

@@ -394,7 +394,7 @@ class Playbook:
         return path
 
     def start(self, play: list[Json]) -> subprocess.Popen[bytes]:
-        """Begin to run tasks: whoever calls this ends it."""
+        """Begin to run tasks: the caller ends it."""
         argv = ["ansible-playbook", str(self.written(play))]
         with (self.folder / "said").open("w", encoding="utf-8") as said:
             return subprocess.Popen(argv, env=self._environment, cwd=self.folder, stdout=said, stderr=said)

@@ -8,7 +8,7 @@
         subprocess.run(["kubectl", "--kubeconfig", cluster.kubeconfig, ...])
 
 It knows nothing of nodes. The address and the service address of the API are put on `lo` where the namespace does not
-have them, so that whoever is routed to this namespace reaches the API as pods expect it, without a proxy; webhooks are
+have them, so that a process routed to this namespace reaches the API as pods expect it, without a proxy; webhooks are
 called at their endpoints. It refuses to start in a namespace that has a way out.
 """
 
@@ -145,7 +145,7 @@ class ControlPlane:
             f"--service-cluster-ip-range={SERVICES}",
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
-            # Webhooks are called at their endpoints: nobody serves service addresses here.
+            # Webhooks are called at their endpoints: service addresses do not exist here.
             "--enable-aggregator-routing=true",
             "--kubelet-preferred-address-types=InternalIP",
         )

@@ -6,7 +6,7 @@
 
 A pod whose program needs no node is a process (pod_process.py): it is ready when its own probe says so, it is ended
 when the pod is deleted, and when it ends by itself it is started again, as a kubelet does. Other pods are ready at
-once, those of Jobs succeed at once. A pod with an image that nobody can pull stays where a real one stays. Nobody runs
+once, those of Jobs succeed at once. A pod with an image that cannot be pulled stays where a real one stays. Nobody runs
 pods on a node that is not Ready. Logs are served where the API asks a kubelet for them.
 """
 

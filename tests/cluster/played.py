@@ -101,7 +101,7 @@ class Api:
             raise
 
     def status(self, path: str, **fields: t.Any) -> None:
-        """Set fields of a status; an object that has gone meanwhile is nobody's loss."""
+        """Set fields of a status; an object that was removed meanwhile is skipped."""
         with contextlib.suppress(ApiException):
             self.call("PATCH", f"{path}/status", {"status": fields})
 

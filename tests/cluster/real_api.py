@@ -82,7 +82,7 @@ def kept(cluster: ControlPlane) -> t.Iterator[None]:
 
 
 def namespace() -> str:
-    """Return the name of the network namespace that this runs in; none when nobody gave it one."""
+    """Return the name of the network namespace that this runs in; none when it has no name."""
     done = subprocess.run(["ip", "netns", "identify"], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

@@ -237,7 +237,7 @@ def row_22(asked: Asked) -> None:
 
 
 def row_23(asked: Asked) -> None:
-    """Somebody without any rights."""
+    """A user without any rights."""
     asked.headers = {"Impersonate-User": "nobody"}
     asked.apply(a="1")
     asked.ask("GET", MAPS)
@@ -264,7 +264,7 @@ def row_24(asked: Asked) -> None:
 
 
 def row_28(asked: Asked) -> None:
-    """Delete what somebody holds, and let it go."""
+    """Delete an object with a finalizer, and remove the finalizer."""
     body = asked.body(a="1")
     body["metadata"]["finalizers"] = ["railops.io/recording"]
     asked.ask("POST", MAPS, body, fieldManager="one")

@@ -65,7 +65,7 @@ def snapshot(live: Live) -> dict[str, str]:
 
 
 def define(live: Live, crds: t.Iterable[Json]) -> None:
-    """Make CRDs as somebody else did, and wait until they are served."""
+    """Make CRDs as another user did, and wait until they are served."""
     for crd in crds:
         try:
             live.of("CustomResourceDefinition", CRD).create(body=crd, field_manager="helm")
@@ -116,7 +116,7 @@ def case(playbook: Playbook, live: Live, plans: t.Callable[[str], Path]) -> Case
 
 
 def installed(case: Case, namespace: str) -> None:
-    """Install Spiderpool as somebody else would, with values that serve the plan and one of their own."""
+    """Install Spiderpool as another user would, with values that serve the plan and one of their own."""
     values = case.playbook.folder / "theirs.yaml"
     planned = yaml.safe_load((case.playbook.folder / "plan/fabric/cluster/values.yaml").read_text(encoding="utf-8"))
     planned["ipam"]["enableStatefulSet"] = False

@@ -131,7 +131,7 @@ def test_condition_and_taint_follow_the_verdicts(site: Site) -> None:
         site.verdict("node2", "node3", "node4")
         done = site.gate()
     assert (done["out"], done["capped"]) == (["node2", "node3"], ["node4"])
-    # Who is not judged stays as it was, and so does everybody without a verdict.
+    # A node that is not judged stays as it was, and so does each node without a verdict.
     site.verdict(lost=("node2",))
     assert site.gate()["out"] == ["node2", "node3"]
     (site.folder / "verdict.json").unlink()

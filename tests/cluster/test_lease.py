@@ -93,7 +93,7 @@ def test_a_second_run_is_refused_and_the_one_after_a_kill_goes_on(controller: Co
     finally:
         first.send_signal(signal.SIGKILL)
         first.communicate(timeout=300)
-    # Its process saw the end and gave the lease back: nobody waits for a minute.
+    # Its process saw the end and released the lease: no run waits for a minute.
     live.until(lambda: not leases(live), 30)
     code, output = controller.run()
     assert code == 0, output

@@ -292,7 +292,7 @@ class Growing:
 
 
 class Overworked(Fault):
-    """A webhook with one core: it looks at one object after the other, also at those that nobody waits for any more."""
+    """A webhook with one core: it reads one object after the other, also those of abandoned requests."""
 
     def __init__(self, seconds: float, patience: float) -> None:
         super().__init__(code=500, message="failed calling webhook: context deadline exceeded")

@@ -236,7 +236,7 @@ def test_a_cordoned_node_is_measured_and_one_that_takes_no_pod_harms_no_node(idl
 
 
 def test_a_node_that_goes_down_meanwhile_is_only_its_own_fault(idle: Probe) -> None:
-    """Its kubelet runs no command any more, and its servers answer nobody."""
+    """Its kubelet runs no command any more, and its servers answer no client."""
     probe = idle
     probe.add_node("node3")
     probe.start()

@@ -357,7 +357,7 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
 ) -> None:
     sriov_fleet(playbook, double, plans("sriov-roce"), 3)
-    # Somebody works on node3.
+    # Another user works on node3.
     double.objects("Node")["node3"]["spec"]["unschedulable"] = True
     double.install_crds()
     sriov_operator(double)
@@ -517,7 +517,7 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     allocate(double.store, others, [])
     playbook.shipped("teardown", "--tags", "cluster")
     assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
-    assert sorted(live.ours("SpiderIPPool")) == [ours], "nobody plays that its address is given back"
+    assert sorted(live.ours("SpiderIPPool")) == [ours], "no code releases its address"
     allocate(double.store, ours, [])
     last = playbook.shipped("teardown", "--tags", "cluster", teardown_spiderpool=True).text
     for command in ("ip rule del priority 1000", "rm -rf /var/log/multus.log /var/log/spidernet /run/spidernet"):

@@ -78,7 +78,7 @@ def parsed(cli: t.Any, words: list[str]) -> argparse.Namespace | str:
 
 
 def hosts_missing(pattern: str, sources: t.Sequence[str] | None, context: Context) -> list[str]:
-    """Say which parts of a host pattern match nobody."""
+    """Say which parts of a host pattern match no host."""
     examples = [source for source in sources or [] if source not in MADE and not source.startswith("$")]
     manager = known.inventory(
         str(context.path(examples[0]).relative_to(CHECKOUT)) if examples else "inventory/exclusive"
@@ -209,7 +209,7 @@ def written(text: str, context: Context) -> list[str]:
 
 
 def fine(words: list[str], context: Context) -> list[str]:
-    """Say nothing: the program is somebody else's."""
+    """Say nothing: the program is not part of the collection."""
     return []
 
 

@@ -40,7 +40,7 @@ AUDITED = """\
 # Made by python3 tests/docs/options_doc.py from the tasks of the host roles: the options of their modules.
 # One template, as each costs the controller time for each host.
 """
-# The playbook site sets it where nobody else does.
+# The playbook site sets it as the default.
 BY_SITE = """\
 # The playbook site sets the second option: locked where a plan.json exists.
 fabric_plan_locked: "{{ __site_locked | default(false) }}"

@@ -84,7 +84,7 @@ def test_the_libraries_of_the_quick_start_are_those_of_the_collection():
 
 
 class Administrator:
-    """Somebody who works in a folder of their own beside copies of the examples, as the quick start says."""
+    """A user who works in a separate folder beside copies of the examples, as the quick start says."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

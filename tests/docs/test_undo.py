@@ -18,7 +18,7 @@ GIT = "git config user.name docs && git config user.email docs@example.invalid &
 
 
 class Site(Administrator):
-    """Somebody who keeps inventory and plan in git."""
+    """A user who keeps inventory and plan in git."""
 
     def again(self, text: str) -> str:
         """Run a text, also one that ran before."""

@@ -22,7 +22,7 @@ def pytest_itemcollected(item):
 
 
 def pytest_runtest_setup(item):
-    """Skip it where nobody is root."""
+    """Skip it without root."""
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root and network namespaces")
 

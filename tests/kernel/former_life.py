@@ -51,7 +51,7 @@ KEPT = {
     "networkmanager": {f"{PROFILES}/user.nmconnection": PROFILE.format("") + "[ipv4]\nmethod=auto\n"},
 }
 
-# What other programs have beside the rails, in nobody's way: one in turn.
+# What other programs have beside the rails, without a conflict: one in turn.
 BESIDE_RAILS = {
     "next hop groups of BGP": """
         nexthop add id 7 via {router} dev {side} proto bgp
@@ -111,7 +111,7 @@ class Life:
         self.policy = self.draw.choice(["prefixes", "default_route"])
         self.earlier = self.draw.random() < 0.4
         self.manager = self.draw.choice(sorted(KEPT))
-        # Most lives are in nobody's way.
+        # Most lives have no conflict.
         self.crowded = self.draw.random() < 0.5
         self.planned: set[str] = set()
         self.lines += [f"link set ens{rail}np0 up" for rail in range(1, RAILS + 1)]

@@ -6,7 +6,7 @@
 
 RAILOPS_MANAGERS names another release of tests/tools/roots.py: the check `long` takes those of trixie (Debian 13) and
 noble (Ubuntu 24.04). Nothing of them is installed on the machine, and none that the machine has is used. Each run has
-mounts and processes of its own; the network is the namespace of whoever starts it.
+mounts and processes of its own; the network is the namespace of the process that starts it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def mac(number: int) -> str:
 
 
 def wrote(files: dict[str, str], *, instead: bool = False) -> dict:
-    """Return the step that writes files of somebody else, beside what is there or instead of it."""
+    """Return the step that writes files of another tool, beside what is there or instead of it."""
     return {"do": "files", "files": files, "instead": instead}
 
 

@@ -5,7 +5,7 @@
 """A host's life between its files and its boots, with the real network managers: run by the host's own Python.
 
 Reads /mnt/steps.json and writes /mnt/results.json. It runs in a system of its own (managers.py), whose /etc it replaces
-by a copy that it may write, in the network namespace of whoever starts it. A boot is a manager's own start: it makes of
+by a copy that it may write, in the network namespace of its parent. A boot is a manager's own start: it makes of
 the files what it makes of them on any host, and nothing else sets an address.
 """
 
@@ -41,7 +41,7 @@ def prepare() -> None:
         ["mount", "--bind", "/run/etc", "/etc"],
         ["mount", "-t", "tmpfs", "tmpfs", "/var/lib"],
         ["mount", "-t", "tmpfs", "tmpfs", "/usr/lib/NetworkManager/conf.d"],
-        # As in a container: nobody waits for udev, which does not run.
+        # As in a container: no wait for udev, which does not run.
         ["mount", "-o", "remount,ro", "/sys"],
     ):
         subprocess.run(argv, check=True)
@@ -150,7 +150,7 @@ def boot(step: dict) -> dict:
             found = links()
             if step["expect"] and all(set(held) <= set(found.get(name, ())) for name, held in step["expect"].items()):
                 break
-            # Where nobody knows what will come: until the manager has seen all links and nothing happened for a while.
+            # Without expected results: until the manager has seen all links and nothing happened for a while.
             calm = calm + 1 if found == before and known(step["daemon"]) else 0
             if not step["expect"] and calm > CALM:
                 break

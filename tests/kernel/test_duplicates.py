@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Duplicate addresses on a real kernel: a stranger, a proxy, the gateway itself, and nobody; no cache changes."""
+"""Duplicate addresses on a real kernel: another host, a proxy, the gateway itself, and no answer; no cache changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fabric():
 
 
 def talk(fabric):
-    """Have everybody know everybody, so that a cache that changed would show."""
+    """Fill all caches of all hosts, so that a cache that changed would show."""
     for host in fabric.hosts:
         for other, rails in zip(fabric.hosts, fabric.wants, strict=True):
             for rail in rails:
@@ -69,7 +69,7 @@ def test_without_a_duplicate_no_answer_comes_and_no_cache_changes(fabric):
 def test_a_host_on_the_same_leaf_is_named_by_its_mac_address(fabric):
     talk(fabric)
     thief, own = fabric.hosts[1], fabric.wants[0]
-    # As a host that came up with the wrong address: nothing is announced, so nobody's cache moves before we ask.
+    # As a host that came up with the wrong address: nothing is announced, so no cache moves before the check.
     for item in own[1]["addresses"]:
         give(thief.name, "ens2np0", item["address"], item["subnet"])
     names = [fabric.core, fabric.hosts[2].name]

@@ -75,7 +75,7 @@ class Planted:
     ],
 )
 def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
-    """Nobody asks node3 here: the thing itself is found, and the kernel is asked where it leads."""
+    """No host checks node3 here: the cause itself is found, and the kernel is queried for its path."""
     if "1.64/27" in lines[-1]:  # of a prefix the first address is asked for
         lines = [lines[0].replace(f"{FAR}/32", "172.17.1.64/27"), lines[1]]
     with Planted(fabric, *lines):

@@ -57,7 +57,7 @@ def fabric():
 
 
 def _strict_leaves() -> None:
-    # A leaf answers for its own addresses alone, and sends nobody elsewhere.
+    # A leaf answers for its own addresses only, and sends no redirects.
     for key, value in (("arp_ignore", "1"), ("send_redirects", "0")):
         for name in ("all", *(f"leaf{number}" for number in range(1, RAILS + 1))):
             with open(f"/proc/sys/net/ipv4/conf/{name}/{key}", "w") as stream:

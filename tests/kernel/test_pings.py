@@ -79,7 +79,7 @@ def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
 
 @pytest.mark.parametrize("limit", [0, 90])
 def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
-    # Who knows nobody yet may lose the answer to that.
+    # A host with an empty cache may lose the first answer.
     assert {
         check["status"] for check in pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
     } == {"ok"}

@@ -142,7 +142,7 @@ def test_a_host_without_the_library_keeps_it_as_long_as_it_has_rails(site, bare)
     before = fabric.hosts[0].dump()
     assert "+route 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 metric 101" in task("--check", "--diff")
     assert not library.parent.exists()
-    # A folder that anybody can write to, with something else in it, is put right.
+    # A world-writable folder with other content is repaired.
     library.mkdir(parents=True, mode=0o777)
     (library / "pyroute2.whl").write_text("else")
     said = task("-vvvvv")

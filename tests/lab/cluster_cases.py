@@ -28,7 +28,7 @@ PODS = {
     *("pod_running", "pod_network", "pod_interface", "pod_rule", "pod_table", "pod_main_table", "pod_rdma", "pod_gid"),
     "pod_read_lat",
 }
-# A pod of somebody else that holds an address of the first rail.
+# An unmanaged pod that holds an address of the first rail.
 TENANT = {
     "apiVersion": "v1",
     "kind": "Pod",

@@ -5,7 +5,7 @@
 """Packages of Debian's development branch: which versions there are today, written down, fetched and kept.
 
 What that branch has changes from day to day. So it is asked once, what it answered is kept in the cache with the digest
-of each package, and an image is made of exactly these until somebody asks again. apt checks Debian's signatures.
+of each package, and an image is made of exactly these until the next request. apt checks Debian's signatures.
 """
 
 from __future__ import annotations

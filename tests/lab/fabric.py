@@ -46,7 +46,7 @@ def up(lab: Lab) -> None:
     if exists(lab.fabric):
         raise LabError(
             f"The network namespace {lab.fabric} is there, but no lab of that name is.",
-            f"If it is nobody's: ip netns delete {lab.fabric}",
+            f"If it is unused: ip netns delete {lab.fabric}",
         )
     run(["ip", "netns", "add", lab.fabric])
     (state.folder(lab.name) / "namespace").touch()

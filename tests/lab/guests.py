@@ -33,7 +33,7 @@ from topology import FABRIC_MTU, FIRST_RAIL_SLOT, MANAGEMENT, MANAGEMENT6, Host,
 if t.TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Without the mitigations an emulated system call is several times cheaper, and nobody attacks a lab. On a busy machine
+# Without the mitigations an emulated system call is much cheaper, and labs have no attackers. On a busy machine
 # the kernel would distrust the TSC and ask the HPET instead, emulated at each look: programs in Go ask all the time.
 KERNEL_ARGUMENTS = (
     "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=1 panic=5 mitigations=off audit=0 nowatchdog "

@@ -119,7 +119,7 @@ def network_manager(fleet: Fleet) -> str:
     for command in RELOADS[fleet.case.manager]:
         for host in fleet.hosts:
             fleet.on(host, *command)
-        fleet.same(before, f"after `{' '.join(command)}` by somebody else")
+        fleet.same(before, f"after `{' '.join(command)}` by another tool")
     fleet.reboot()
     fleet.same(before, "after the reboot")
     fleet.prove()
@@ -169,7 +169,7 @@ def site_exclusive(fleet: Fleet) -> str:
     return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site repairs"
 
 
-# Soft-RoCE delivers a header that UCX's check takes for somebody else's: without the DGID variable it waits and aborts.
+# Soft-RoCE delivers a header that UCX's check takes for another port's: without the DGID variable it waits and aborts.
 NETPIPE = [
     *("mpirun.openmpi", "--allow-run-as-root", "--host", "{hosts}", "-np", "2", "--mca", "pml", "ucx"),
     *("--mca", "oob_tcp_if_include", "mgmt0", "--mca", "plm_rsh_args", "-o StrictHostKeyChecking=no"),

@@ -50,7 +50,7 @@ def furnish(name: str, home: Path) -> None:
 
 
 def main() -> None:
-    """Furnish, say so, and wait for whoever ends."""
+    """Furnish, report it, and wait for child processes."""
     name, home = sys.argv[1], Path(sys.argv[2])
     furnish(name, home)
     signal.signal(signal.SIGCHLD, lambda *dummy: None)

@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
 def main() -> None:
     """Start all of it, say so, and keep it up."""
     folder, address = Path(sys.argv[1]), sys.argv[2]
-    # Nothing outlives the namespace that could be checked by somebody else.
+    # Nothing outlives the namespace that another process could check.
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700", "railops-lab", "/dev/shm"], check=True)
     signal.signal(signal.SIGTERM, lambda *dummy: sys.exit(0))

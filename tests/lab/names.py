@@ -87,7 +87,7 @@ class Names(threading.Thread):
         """Answer."""
         while True:
             message, asker = self._socket.recvfrom(512)
-            # Nobody learns of a false message, nor while the API is away: who asks asks again.
+            # False messages and requests without an API get no answer: the client retries.
             with contextlib.suppress(OSError, ValueError, IndexError, struct.error):
                 self._socket.sendto(answer(message, self._found), asker)
 

@@ -123,7 +123,7 @@ def install(root: Path, log: Path) -> None:
 
 @contextlib.contextmanager
 def unavailable(problem: str) -> t.Iterator[None]:
-    """Turn the failure of a step into one that is nobody's fault here."""
+    """Turn the failure of a step into a skip: it is no fault of the test."""
     try:
         yield
     except LabError as exc:

@@ -92,7 +92,7 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
 
 
-# Processes: a number alone may by now be somebody else's, a number with its start time is not.
+# Processes: a number may by now be another process's, a number with its start time is not.
 
 
 def _stat(pid: int | str) -> list[str]:

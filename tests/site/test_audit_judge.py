@@ -72,7 +72,7 @@ class World:
         return Breaks(seed, self.spaces, self.core, self.plans, "n{}r{}", aside)
 
     def forget(self) -> None:
-        """Let everybody ask for their neighbors again, as they do after half a minute."""
+        """Let all hosts resolve their neighbors again, as they do after half a minute."""
         for space in (self.core, *self.spaces.values()):
             for family in ("-4", "-6"):
                 for words in (["neigh", "flush", "all"], ["route", "flush", "cache"]):
@@ -153,7 +153,7 @@ def reported(what: Break, before: dict[Way, str], after: dict[Way, str], code: i
         right = {
             place for place in places if place[0] == what.host and (what.rail is None or place[1] in (None, what.rail))
         }
-        assert right, f"somebody else is blamed: {story}"
+        assert right, f"another host is blamed: {story}"
         return "broken"
     if what.free and not what.listed and not before and not after:
         assert code == 0, f"red, and nothing is lost: {story}\n{causes(verdict)}"

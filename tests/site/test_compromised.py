@@ -261,7 +261,7 @@ def test_a_compromised_host_reaches_nothing_but_itself(site: Site, kind: str, bo
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_poisoned_part_is_its_own_error(site: Site, kind: str) -> None:
-    """Somebody hands over what a compromised host, or a controller that believed it, has written."""
+    """Input that a compromised host, or a controller that trusted it, has written."""
     site.answer(site.fine)
     site.play("verify", "-e", "verify_traffic=none")
     part = site.folder / "verify/part"

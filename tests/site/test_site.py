@@ -103,7 +103,7 @@ def test_conflicts_of_all_hosts_are_reported_at_once_and_nothing_is_changed(flee
         fleet.ip(host, "address", "add", address, "dev", "docker0")
     fleet.ip("node2", "route", "add", "192.0.2.0/24", "dev", "mgmt0", "table", "1003")
     fleet.ip("node2", "rule", "add", "fwmark", "7", "lookup", "77", "pref", "10007")
-    # A person's second address in a rail's subnet is in nobody's way.
+    # A manual second address in a rail's subnet does not conflict.
     fleet.ip("node2", "address", "add", "172.17.1.19/27", "dev", "ens2np0")
     before = {host: fleet.dump(host) for host in HOSTS}
     for playbook, *words in (("hosts",), ("site", "--check")):
@@ -238,7 +238,7 @@ def test_a_lost_plan_renumbers_no_node(fleet, site):
 
 
 def test_one_node_leaves_and_comes_back(fleet, site, before):
-    """As docs/guides/nodes.md says it, and nobody else notices."""
+    """As in docs/guides/nodes.md; no other node changes."""
     planned = {host: fleet.dump(host) for host in HOSTS}
     fleet.ip("node1", "rule", "del", "pref", "10001")
     fleet.play("teardown", "--limit", "node3")

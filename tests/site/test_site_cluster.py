@@ -126,7 +126,7 @@ def preview(site):
 
 @pytest.fixture(scope="module")
 def done(site, preview):
-    """Bring hosts and cluster to the plan once, with an object of somebody else's between ours."""
+    """Bring hosts and cluster to the plan once, with an unmanaged object between managed ones."""
     fleet = site.fleet
     fleet.play("plan")
     fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
@@ -203,7 +203,7 @@ COMMAND = "ansible-playbook railops.rdma.cluster"
 
 @pytest.fixture(scope="module")
 def broken(site, application):
-    """Edit a pool, remove another, leave a stray with our labels and one of somebody else's, and take a resource."""
+    """Edit a pool, remove another, leave a stray with our labels and an unmanaged one, and remove a resource."""
     double = site.double
     edited = double.objects("SpiderIPPool")["fabric-rail1-v4-node1"]
     edited["spec"]["ips"] = ["172.17.0.3-172.17.0.9"]

@@ -129,7 +129,7 @@ def test_the_next_run_restarts_it_and_is_killed_before_it_has_looked(site):
     run = site.upgrade(code=None)
     assert run.code not in (0, 2), run.output
     assert "turn 1: node1: goes on where an earlier run stopped; nothing new to install" in run.output
-    assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"], "nobody else is touched"
+    assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"], "no other host is changed"
     assert (site.restarts(), site.unfinished()) == ([1, 0, 0], ["node1"])
     assert site.nodes()[0] == [True, False, False]
 

@@ -71,7 +71,7 @@ class Machine:
         return self.root / path.lstrip("/")
 
     def _downloads(self) -> t.Iterator[tuple[str, str, bool]]:
-        """Bind what was downloaded before: packages for apt, wheels for pip (which uses no cache of somebody else)."""
+        """Bind what was downloaded before: packages for apt, wheels for pip (which uses no cache of another user)."""
         debs = str(roots.archives(self.suite))
         yield debs, "/var/cache/apt/archives", True
         for number, home in ((0, "/root"), (USER, USER_HOME)):

@@ -73,7 +73,7 @@ def interpreter(version: str) -> str | None:
 
 
 def trust_checkout() -> None:
-    """Let git work for root in a checkout of somebody else's: root runs its code anyway."""
+    """Let git work for root in a checkout of another user: root runs its code anyway."""
     if CHECKOUT.stat().st_uid != os.geteuid():
         path = cache() / "gitconfig"
         path.write_text("[safe]\n\tdirectory = *\n", encoding="utf-8")
@@ -184,7 +184,7 @@ def _made(kind: str, python: str, core: str, *requirements: Path) -> Path:
 
 
 def once(home: Path, make: t.Callable[[], None]) -> None:
-    """Make a folder of the cache whole, once, whoever asks at the same time."""
+    """Make a folder of the cache once and completely, also for concurrent callers."""
     if (home / ".complete").exists():
         return
     with Locked(home.name):

@@ -29,7 +29,7 @@ import progress
 # The oldest releases whose Python and packages are new enough.
 RELEASE = Path("/etc/os-release")
 OLDEST = {"debian": (12,), "ubuntu": (24, 4)}
-# Programs of administrators are not on everybody's PATH.
+# Programs of administrators are not on each user's PATH.
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 # Whatever else a package asks for: these would manage this machine's network or its services.
 NEVER = re.compile(

@@ -30,7 +30,7 @@ import progress
 
 # What the README asks for.
 STRANGER = ("python3", "python3-venv", "make", "git", "ca-certificates")
-# Started by tests in namespaces of their own, and by nobody else: what each manages is a test's host.
+# Started by tests in separate namespaces only: what each manages is a test's host.
 MANAGERS = ("systemd", "netplan.io", "network-manager", "dbus", "procps", "lldpd")
 # Count up when a step of the making changes.
 RECIPE = 1

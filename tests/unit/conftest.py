@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module that a test file is named after, as a host would; no test makes a check that nobody can look up."""
+"""Runs the module that a test file is named after, as a host would; no test makes a check outside the list."""
 
 from __future__ import annotations
 

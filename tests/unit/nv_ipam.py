@@ -10,7 +10,7 @@ After Mellanox/nvidia-k8s-ipam at 3ce4a34, function by function:
   that the collection does not write;
 - `reconcile`: which node gets which prefix (pkg/ipam-controller/controllers/cidrpool);
 - `handed_out`: what the daemon of a node hands out (pkg/ipam-node: controllers/cidrpool, allocator);
-- `risks`: what nobody refuses, and what takes addresses away from pods, or gives them to two, all the same.
+- `risks`: what is accepted, and still takes addresses away from pods, or gives them to two.
 
 Prefixes are compared as text where the project's code does so.
 """
@@ -228,7 +228,7 @@ def _still_valid(pool: Json, entry: Allocation, before: Sequence[Allocation]) ->
 
 
 def _new(pool: Json, subnets: Iterator[Network], taken: Iterable[str]) -> Network | None:
-    """Return the next prefix that is nobody's: as text, so another spelling of it is another prefix."""
+    """Return the next free prefix: as text, so another spelling of it is another prefix."""
     static = {row["prefix"] for row in pool["spec"].get("staticAllocations", ())}
     for subnet in subnets:
         if str(subnet) not in taken and str(subnet) not in static and not _whole(pool["spec"], subnet):
@@ -308,7 +308,7 @@ def handed_out(pool: Json, entry: Allocation) -> HandedOut:
     return HandedOut(prefix, gateway, free)
 
 
-# --- what nobody refuses ----------------------------------------------------------------------------------------------
+# --- what is accepted ------------------------------------------------------------------------------------------------
 
 
 def risks(pool: Json, nodes: Mapping[str, Labels]) -> list[str]:

@@ -165,7 +165,7 @@ def check_pods_per_node(
 
     In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
     usable offset of the IPv4 subnet beside it, at most `pods_per_node`; in long IPv6 subnets all that follows. What is
-    reserved is nobody's, and a node whose address it is has another.
+    reserved is unused, and a node whose address it is has another.
     """
     wrong = []
     have = {(pool.subnet, *pool.nodes): [(one.first, one.last) for one in pool.ranges] for pool in pools_of(files)}
@@ -191,7 +191,7 @@ def check_pods_per_node(
                 pods = _without(pods, [(own, own), *(span for version, *span in kept if version == subnet.version)])
                 if have.pop((subnet, data["node"]), None) != pods:
                     wrong.append(f"{data['node']} {rail['name']}: pods of {subnet} do not have {pods}")
-    return [*wrong, *(f"{key} is nobody's" for key in have)]
+    return [*wrong, *(f"{key} has no user" for key in have)]
 
 
 def check(
@@ -255,7 +255,7 @@ def _check_pools(pools, subnets, gateways) -> list[str]:
         if any(low.last + 1 >= high.first for low, high in pairwise(pool.ranges)):
             wrong.append(f"{pool.name}: the ranges are not sorted and joined")
         if pool.gateway and pool.gateway not in gateways:
-            wrong.append(f"{pool.name}: gateway {pool.gateway} is nobody's")
+            wrong.append(f"{pool.name}: gateway {pool.gateway} has no user")
         users = {node for (node, _rail, _family), subnet in subnets.items() if subnet == pool.subnet}
         if not (users & pool.nodes if pool.nodes else users):
             wrong.append(f"{pool.name}: {pool.subnet} is no node's subnet")

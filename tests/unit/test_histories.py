@@ -166,7 +166,7 @@ def test_no_node_that_kept_its_hardware_is_renumbered(tmp_path, part):
         folder = tmp_path / str(seed)
         folder.mkdir()
         history = History(folder, seed)
-        # The very first site, in half of them where nobody keeps its plan.
+        # The very first site, in half of them without keeping its plan.
         history.thrown_away() if seed // 10 % 2 else history.site()
         for _step in range(STEPS):
             history.chance.choice(DEEDS)(history)

@@ -81,7 +81,7 @@ def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first
         result, _handed = run(roce_qos, args, lies, templar=Templar(loader=DataLoader()))
         assert (result["switch"]["trust"], result["switch"]["dscp_to_priority"]) == ("dscp", {"26": 0, "48": 6})
         assert "DSCP 26 to priority 0" in result["switch"]["text"]
-    # What an earlier run set where nobody declares it, the host alone knows.
+    # What an earlier run set without a declaration, only the host knows.
     assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0] == lies
 
 

@@ -192,7 +192,7 @@ def test_skipped_checks_are_reported(said, groups, left):
     assert groups is None or found == groups
     assert set(reported) == {"rdma_role", "roce_role", "gpudirect_role", *left}
     assert set(reported) <= set(IDS)
-    # A verdict says what nobody can see without RDMA traffic.
+    # A verdict lists what cannot be seen without RDMA traffic.
     assert ("filters for UDP" in reported.get("traffic_rdma", "")) == ("traffic_rdma" in left)
 
 

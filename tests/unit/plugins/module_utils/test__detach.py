@@ -35,7 +35,7 @@ def test_what_the_module_had_open_closes_nothing_of_the_process(tmp_path):
     mine = tmp_path / "mine"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     try:
-        # The module ends although its process goes on: nobody waits for its output.
+        # The module ends although its process continues: no reader waits for its output.
         argv = [sys.executable, "-c", PROGRAM, str(tmp_path)]
         subprocess.run(argv, check=True, timeout=300, env=environment, capture_output=True)
         end = time.monotonic() + 120

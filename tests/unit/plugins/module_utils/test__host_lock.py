@@ -21,14 +21,14 @@ THEIRS = "bob@ctl2, process 7"
 
 
 class Clock:
-    """A clock that moves when somebody sleeps; meanwhile others may come again."""
+    """A clock that moves during a sleep; meanwhile other holders may renew."""
 
     def __init__(self, path: str) -> None:
         self.now = time.time()
         self.slept = 0.0
         self.path = path
         self.comes_again = False
-        self.jump = 0.0  # once, while somebody sleeps
+        self.jump = 0.0  # once, during a sleep
 
     def time(self) -> float:
         return self.now

@@ -40,7 +40,7 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, root):
     second = run_module()
     assert second["changed"] is False
     found = {check["id"]: check["status"] for check in second["checks"]}
-    # What netplan makes of the files of another root, nobody knows.
+    # netplan's result for files of another root is unknown.
     assert found == {"persist_file": "ok", "persist_precedence": "skipped"}
     assert tree(root) == after
 

@@ -47,7 +47,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def rdma_cm(root):
-    """Give rdma_cm its configfs: a folder for each device, as if somebody had made it."""
+    """Give rdma_cm its configfs: a folder for each device, as if another tool had made it."""
     for number in range(8):
         put(root, f"/sys/kernel/config/rdma_cm/mlx5_{number}/ports/1/default_roce_tos", "0\n")
 

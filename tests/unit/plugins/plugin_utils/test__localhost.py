@@ -126,7 +126,7 @@ PROBE = """\
 
 
 class Runs:
-    """Plays over two hosts that nobody connects to: the action works on the controller alone."""
+    """Plays over two hosts without a connection: the action works on the controller only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -293,6 +293,6 @@ def test_a_task_that_runs_once_or_elsewhere_reads_what_is_known() -> None:
 
 
 def test_what_is_not_ours_reads_what_decides_from_localhost_only() -> None:
-    """Before a module of core or of kubernetes.core nobody compares anything."""
+    """Before a module of core or of kubernetes.core no code compares anything."""
     foreign = [row for row in tasks_of_all() if not row[1].startswith("railops.rdma.") and row[1] not in INCLUDES]
     assert [(place, sorted(names & set(DECIDING))) for place, _module, names in foreign if names & set(DECIDING)] == []

@@ -67,7 +67,7 @@ def test_an_address_that_the_rail_would_lose_is_named_with_the_new_one(live, kep
 
 def test_the_controller_compares_addresses_beside_the_planned_one():
     assert decide([*OWN, ("ens1", "172.17.0.30"), ("ens7", "172.17.0.66")]) == ([], ["172.17.0.30", "172.17.0.66"])
-    # A person's own in the planned subnet is taken from nobody, also before the first run.
+    # A manual address in the planned subnet stays, also before the first run.
     assert decide([("ens1", "172.17.0.30")]) == ([], ["172.17.0.30"])
 
 

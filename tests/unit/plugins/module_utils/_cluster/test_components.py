@@ -305,7 +305,7 @@ def test_a_refused_crd_is_named_with_owner_version_and_what_it_lacks():
 def test_the_definition_of_networks_is_made_where_there_is_none():
     name = "network-attachment-definitions.k8s.cni.cncf.io"
     assert sort([crd(name)], {}, ["spiderpool"], Release()).apply == [name], (
-        "Spiderpool writes them, whoever brings Multus"
+        "Spiderpool writes them, also with another Multus"
     )
     assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], Release()).problems == []
 

@@ -22,7 +22,7 @@ OURS, THEIRS = "ann@ctl1, process 7", "bob@ctl2, process 9"
 
 
 class Api:
-    """Namespaces and one lease; a clock that moves when somebody sleeps, and what happens then."""
+    """Namespaces and one lease; a clock that moves during a sleep, and what happens then."""
 
     def __init__(self) -> None:
         self.namespaces = {"kube-system"}

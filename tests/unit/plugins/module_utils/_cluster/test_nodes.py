@@ -104,7 +104,7 @@ def test_a_node_is_cordoned_with_a_note_and_made_as_it_was():
         {"drained": nodes["drained"], "closed": Node(cordoned=True, note="cordoned"), "open": Node()}, "end"
     )
     assert ended["drained"] == {"metadata": {"annotations": {NOTE: None}}, "spec": {"unschedulable": None}}
-    assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "whoever cordoned it before has a reason to"
+    assert ended["closed"] == {"metadata": {"annotations": {NOTE: None}}}, "a node that was cordoned before stays so"
     assert "open" not in ended
     other = drain_changes({"open": Node()}, "begin", "reboot")["open"]["metadata"]["annotations"]
     assert other == {"railops.io/reboot-drain": "schedulable"}, "one kind does not end another's"

@@ -163,7 +163,7 @@ def test_a_user_s_file_beside_ours_is_listed_when_ours_is_removed(tmp_path):
         assert said == [
             f"/{BESIDE} belongs to a managed file that is removed: from the next boot on no manager reads it."
         ]
-        # Nobody reads the checks of a teardown.
+        # The checks of a teardown are not used.
         assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == said
     assert list(files(tmp_path)) == [BESIDE]
 

@@ -52,7 +52,7 @@ def test_a_fleet_tests_every_pair_and_another_seed_others():
         ({AB: False, AC: False}, [B, C], True, True, "skipped", "no neighbor answers"),
         ({AB: False, AC: False}, ALL, False, True, "ok", ""),
         ({AB: True, AC: False}, ALL, False, False, "deviation", "a reaches b, and isolated"),
-        # Whoever answers is reached, also where nothing else does.
+        # An answering host is reached, also if no other answers.
         ({AB: True}, [], False, True, "deviation", "a reaches b, and isolated"),
         ({AB: False}, [], False, True, "skipped", "no neighbor answers"),
     ],

@@ -108,7 +108,7 @@ def test_random_faults_are_found_and_no_other_host_is_accused(seed):
     reported = {(host, rail) for one in found for host in (*one.hosts, *one.others) for rail in one.rails}
     if not fleet.paths:
         assert fleet.faults <= reported, f"not reported: {fleet.faults - reported}"
-        # Where nobody of its leaf is sound it may as well be the way to the other leaves, and is said so.
+        # If no host of its leaf is healthy, the fault may be the path to the other leaves, and the result says so.
         bad = fleet.faults | weak
         alone = {
             (host, rail)

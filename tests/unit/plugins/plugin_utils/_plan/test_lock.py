@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is promised of plan.json: all of 1.x reads it, and nobody computes with a lock that it does not know whole.
+"""What is promised of plan.json: all of 1.x reads it, and refuses a lock with unknown parameters.
 
 tests/unit/data/locks has a lock of each feature, and the addresses that each gives. They are read by every later
 version: never replace one, and add one with each new key.

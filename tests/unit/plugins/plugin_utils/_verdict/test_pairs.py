@@ -76,7 +76,7 @@ def test_a_verdict_without_pairs_is_returned_as_it_is():
 @pytest.mark.parametrize(
     "checks",
     [
-        pytest.param({"node1": [bad("ping_neighbor", "rail2", "node2")]}, id="nobody has another one"),
+        pytest.param({"node1": [bad("ping_neighbor", "rail2", "node2")]}, id="no host has another one"),
         pytest.param({**CUT, "node1": [*CUT["node1"], bad("network_rules")]}, id="both have one"),
         pytest.param({**CUT, "node2": [bad("network_link", "rail1")]}, id="it is on another rail"),
         pytest.param({**CUT, "node1": [bad("traffic_read_lat", "rail2", "node2", "node3")]}, id="one end is sound"),
@@ -129,7 +129,7 @@ def test_loss_at_a_hosts_own_gateway_shows_whose_the_loss_between_two_is():
         "node2": [policed, bad("ping_neighbor", "rail2", "node3")],
     }
     assert faults(verdict(**lossy)) == {("node1", "ping_neighbor"): "node2"}
-    # A leaf that polices everybody shows nothing.
+    # A leaf that polices all hosts shows nothing.
     assert faults(verdict(**{**lossy, "node1": [policed, *lossy["node1"]]})) == {}
 
 
