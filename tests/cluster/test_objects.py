@@ -26,7 +26,7 @@ from conftest import REAL, SPIDERPOOL, Live
 from fabric_objects import config, fabric_of, pool
 from kubernetes.config import incluster_config
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, preflight, rate_limit, run
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import client, rate_limit, run
 
 Json = dict[str, t.Any]
 Run = t.Callable[..., dict[str, t.Any]]
@@ -235,13 +235,13 @@ class TestPoolsInUse:
     def test_an_address_given_out_between_looking_and_deleting_is_seen(
         self, objects: Run, live: Live, fabric: str, one: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        check = preflight.Preflight.check
+        check = run.ApplyRun.check
 
         def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
             check(self, plan)
             live.allocate(one["metadata"]["name"], ["172.17.0.3"])
 
-        monkeypatch.setattr(preflight.Preflight, "check", allocate_meanwhile)
+        monkeypatch.setattr(run.ApplyRun, "check", allocate_meanwhile)
         result = ok(objects(state="absent", prune=True, fabric=fabric))
         assert result["kept"][0]["name"] == one["metadata"]["name"]
         assert len(live.versions(fabric)) == 1
