@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster's admission answers to an object: the webhook of the API double, and a judge of what is planned.
+"""What the cluster's admission answers to an object: the webhook of the API double, and an oracle for plans.
 
 `Admission` holds a set of objects and answers create and update as the webhooks do; `check` puts a whole set through
 it. `mutate` has what the server makes of an object, `pools` and `multus` the rules by kind, `schema` the fields.

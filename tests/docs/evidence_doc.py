@@ -15,7 +15,7 @@ import typing as t
 from pathlib import Path
 
 import yaml
-from made import CHECKOUT, main
+from generated import CHECKOUT, main
 
 DOCUMENT = CHECKOUT / "docs/project/test-evidence.md"
 SOURCE = Path(__file__).with_name("evidence.yml")

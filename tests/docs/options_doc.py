@@ -22,7 +22,7 @@ import typing as t
 from pathlib import Path
 
 import yaml
-from made import CHECKOUT, main
+from generated import CHECKOUT, main
 
 ROLES = CHECKOUT / "roles"
 PLANNED, PLANNER = "fabric", "ippool_plan"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Random things that happen to a host or its port at the leaf; packets show which of them break a rail (judge.py)."""
+"""Random things that happen to a host or its port at the leaf; packets show which of them break a rail (oracle.py)."""
 
 from __future__ import annotations
 

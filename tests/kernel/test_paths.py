@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The proof of paths against a judge that sends the packets: no false green, no false red, the right cause.
+"""The proof of paths against a oracle that sends the packets: no false green, no false red, the right cause.
 
 RAILOPS_PATH_CASES cases (20), the same on each push; RAILOPS_PATH_SEED draws others.
 """
@@ -18,8 +18,8 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import OF_PATHS, Break, Breaks
-from ansible_collections.railops.rdma.tests.kernel.judge import End, Judge, Way, ways_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Way, ways_of
 
 RAILS, HOSTS, TOS = 3, 3, 0x68
 # A planted default route on a rail is no reason to stop here.
@@ -98,7 +98,7 @@ def test_random_deviations_are_found_where_the_model_finds_them(fabric, seed):
     spaces = {f"node{host.number}": host.name for host in fabric.hosts}
     plans = dict(zip(spaces, WANTS, strict=True))
     breaks = Breaks(first, spaces, fabric.core, plans, "h{}r{}", ("eth0", "198.51.100.254"))
-    judge = Judge(spaces, fabric.core, rounds=1, tos=TOS)
+    oracle = Oracle(spaces, fabric.core, rounds=1, tos=TOS)
     plain = [host.dump() for host in fabric.hosts]
     for number in range(HOSTS):
         assert wrong_of(audit(fabric, number)) == {}
@@ -114,7 +114,7 @@ def test_random_deviations_are_found_where_the_model_finds_them(fabric, seed):
                 done.append(what)
         story = f"seed {first}, case {case}: {'; '.join(map(str, done))}"
         lost: dict[tuple[str, int], list[str]] = {}
-        for way, came in judge.lost(ways(number, breaks.macs, done)).items():
+        for way, came in oracle.lost(ways(number, breaks.macs, done)).items():
             place = (way.source.rail, 6 if ":" in way.source.address else 4)
             lost.setdefault(place, []).append(f"{way.target.address} {way.how}: {came}")
         found = wrong_of(audit(fabric, number))

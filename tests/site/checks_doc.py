@@ -18,7 +18,7 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests/docs"))
 
-from made import main
+from generated import main
 
 DOCUMENT = CHECKOUT / "docs/reference/checks.md"
 SOURCE = Path(__file__).with_name("checks.yml")

@@ -19,7 +19,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 
-from made import main
+from generated import main
 from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised
 
 DOCUMENT = CHECKOUT / "docs/reference/errors.md"

@@ -22,7 +22,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests/docs"))
 
-from made import main
+from generated import main
 
 sys.path.insert(0, str(CHECKOUT / "plugins"))
 

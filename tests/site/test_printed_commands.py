@@ -4,7 +4,7 @@
 
 """The commands of a verdict, run as printed, repair the planted causes: the next audit shows none of them.
 
-Commands for devices: test_left_alone.py; for the cluster: test_site_cluster.py. The tests share one fleet and run in
+Commands for devices: test_other_hardware.py; cluster: test_site_cluster.py. The tests share one fleet and run in
 their order.
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.railops.rdma.tests.unit.book import play
+from ansible_collections.railops.rdma.tests.unit.playbook_run import play
 
 CASES = yaml.safe_load(Path(__file__).with_name("data").joinpath("mistakes.yml").read_text(encoding="utf-8"))
 

@@ -13,7 +13,7 @@ from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import rail_discover
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
-from ansible_collections.railops.rdma.tests.unit.book import play
+from ansible_collections.railops.rdma.tests.unit.playbook_run import play
 
 INVENTORY = """\
 [gpu_nodes]

@@ -17,8 +17,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import rea
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, parts
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
-from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+from ansible_collections.railops.rdma.tests.unit.playbook_run import play
 
 MERGE = ("-i", "localhost,", "railops.rdma.merge")
 UP = ok("network_link", "up", "up", rail="rail1")

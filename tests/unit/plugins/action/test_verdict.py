@@ -16,8 +16,8 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
-from ansible_collections.railops.rdma.tests.unit.book import play
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
+from ansible_collections.railops.rdma.tests.unit.playbook_run import play
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 

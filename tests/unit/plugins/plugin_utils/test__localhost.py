@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 from jinja2 import Environment, nodes
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED, defaults, differing
-from ansible_collections.railops.rdma.tests.unit import book
+from ansible_collections.railops.rdma.tests.unit import playbook_run
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.test_variables_as_text import Loader
@@ -136,7 +136,7 @@ class Runs:
     def play(self, *words: str, hosts: str = "gpu_nodes", vars_: str = "{}", once: str = "", before: str = "") -> str:
         """Run the play; return what it printed."""
         put(self.folder, "play.yml", PROBE.format(hosts=hosts, vars=vars_, once=once, before=before))
-        done = book.play(self.folder, "-i", "hosts.yml", "play.yml", *words, COLUMNS="400")
+        done = playbook_run.play(self.folder, "-i", "hosts.yml", "play.yml", *words, COLUMNS="400")
         return " ".join((done.stdout + done.stderr).split())
 
 

@@ -23,7 +23,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     tag_problems,
     value_problems,
 )
-from ansible_collections.railops.rdma.tests.unit.book import play
+from ansible_collections.railops.rdma.tests.unit.playbook_run import play
 
 INVENTORY = "[gpu_nodes]\nnode1 ansible_connection=local\n"
 CHECKOUT = Path(__file__).resolve().parents[4]

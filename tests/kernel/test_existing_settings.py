@@ -13,7 +13,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit, rail_persist
-from ansible_collections.railops.rdma.tests.kernel.former_life import RAILS, Life, Lived
+from ansible_collections.railops.rdma.tests.kernel.existing_settings import RAILS, Life, Lived
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
 
 PUSH, LONG = 20, 300

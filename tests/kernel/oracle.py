@@ -72,7 +72,7 @@ def ways_of(source: End, targets: t.Iterable[End], near: t.Collection[str]) -> l
     ]
 
 
-class Judge:
+class Oracle:
     """Sends from and to the hosts of a fabric."""
 
     def __init__(self, spaces: dict[str, str], core: str, rounds: int = 6, tos: int = 0) -> None:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook audit beside a judge that sends packets, over random breaks of six hosts and their ports.
+"""The playbook audit beside a oracle that sends packets, over random breaks of six hosts and their ports.
 
-Never green where the judge sees loss, the right host and rail named, never red where nothing is broken but for what
+Never green where the oracle sees loss, the right host and rail named, never red where nothing is broken but for what
 is `listed` in tests/kernel/breaks.py. RAILOPS_AUDIT_CASES breaks, RAILOPS_AUDIT_SEED draws others.
 """
 
@@ -23,8 +23,8 @@ from topology import MANAGEMENT
 from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
-from ansible_collections.railops.rdma.tests.kernel.judge import End, Judge, Way, ways_of
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
+from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Way, ways_of
 from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
 
 NODES, RAILS = 6, 3
@@ -40,7 +40,7 @@ def configured(files: str, plan: dict) -> dict:
 
 
 class World:
-    """A fleet as planned, its namespaces and its judge."""
+    """A fleet as planned, its namespaces and its oracle."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -56,7 +56,7 @@ class World:
             for rail in plan["rails"]
             for item in rail["addresses"]
         ]
-        self.judge = Judge(self.spaces, self.core)
+        self.oracle = Oracle(self.spaces, self.core)
 
     def lost(self) -> dict[Way, str]:
         """Return what is lost of what all rails send."""
@@ -64,7 +64,7 @@ class World:
         for end in self.ends:
             others = [other for other in self.ends if other.host != end.host]
             ways += ways_of(end, others, (end.rail,))
-        return self.judge.lost(ways)
+        return self.oracle.lost(ways)
 
     def breaks(self, seed: int) -> Breaks:
         """Return what draws from a seed."""
@@ -96,7 +96,7 @@ class World:
 def world(request, tmp_path_factory):
     """Six hosts as planned, on bridges or on routed ports."""
     rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
-    with started("judge", tmp_path_factory.mktemp("judge"), NODES, RAILS) as fleet:
+    with started("oracle", tmp_path_factory.mktemp("oracle"), NODES, RAILS) as fleet:
         fleet.words = {
             "fabric_mode": request.param,
             "fabric_rails": rails,
@@ -129,7 +129,7 @@ def test_an_audit_of_a_complete_fleet_is_green_and_no_packet_is_lost(world):
 
 
 def judged(world: World, what: Break) -> str:
-    """Let it happen, and hold the audit to the judge; return what came."""
+    """Let it happen, and hold the audit to the oracle; return what came."""
     with what.losing():
         what.do()
         world.forget()
@@ -183,7 +183,7 @@ def test_hundreds_of_breaks_are_red_where_packets_are_lost_and_nowhere_else(worl
 
 
 def hold(world: World, cases: int, first: int) -> None:
-    """Let so many things happen, every kind in its turn, and hold each audit to the judge."""
+    """Let so many things happen, every kind in its turn, and hold each audit to the oracle."""
     draw = world.breaks(first)
     wrong: list[str] = []
     seen: dict[str, int] = {}
