@@ -35,7 +35,6 @@ Json = dict[str, t.Any]
 class ManagementNetwork:
     """The interfaces of the default routes and of Ansible's connection, with all their lower devices.
 
-    :param default_routes: the first default route of each interface that has one, as `ip` takes it.
     :param peer: the other end of Ansible's connection; empty without one.
     :param lower: the direct lower devices of each interface: parent, members, ports, a VF's physical function.
     :param seen: for each family the output of `ip`: links, addresses, rules.
@@ -46,7 +45,6 @@ class ManagementNetwork:
     peer: str = ""
     lower: t.Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen: t.Sequence[t.Sequence[list[Json]]] = ()
-    default_routes: t.Mapping[str, str] = field(default_factory=dict)
 
     @property
     def links(self) -> dict[str, Json]:
@@ -61,8 +59,7 @@ class ManagementNetwork:
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
         if interface in self.default:
-            way = self.default_routes.get(interface)
-            return f"the default route (`{way}`)" if way else "the default route"
+            return "the default route"
         return "Ansible's own connection" if interface in self.connection else ""
 
     def under(self, interfaces: t.Iterable[str]) -> frozenset[str]:
@@ -142,17 +139,12 @@ def decide(
     held = [(item["local"], name) for name, item in _held(seen)]
     used = {name for address, name in held if ends and address == ends[0]}
     default: set[str] = set()
-    default_routes: dict[str, str] = {}
     for _links, _addresses, rules, routes, way in seen:
         used |= _hops(way)
         while True:
             own = {address for address, name in held if name in default or (ends and address == ends[0])}
             tables = {str(rule["table"]) for rule in rules if "table" in rule and _for_us(rule, own)}
-            leads = [item for item in routes if item.get("table", "main") in tables and _leads_beyond(item)]
-            more = _hops(leads)
-            for item in leads:
-                for name in sorted(_hops([item])):
-                    default_routes.setdefault(name, _shown(item, name))
+            more = _hops(item for item in routes if item.get("table", "main") in tables and _leads_beyond(item))
             if more <= default:
                 break
             default |= more
@@ -167,7 +159,7 @@ def decide(
         return frozenset(below)
 
     return ManagementNetwork(
-        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen], default_routes
+        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen]
     )
 
 
@@ -214,14 +206,6 @@ def lists(text: str) -> list[list[Json]]:
 def _hops(routes: t.Iterable[Json]) -> set[str]:
     hops = [hop for route in routes for hop in (route, *route.get("nexthops", ()))]
     return {hop["dev"] for hop in hops if hop.get("dev", "lo") != "lo"}
-
-
-def _shown(route: Json, interface: str) -> str:
-    hop = next((hop for hop in route.get("nexthops", ()) if hop.get("dev") == interface), route)
-    gateway = hop.get("gateway") or hop.get("via", {}).get("host", "")
-    words = [("via", gateway), ("dev", interface), ("proto", route.get("protocol")), ("metric", route.get("metric"))]
-    text = " ".join([route["dst"], *(f"{word} {value}" for word, value in words if value)])
-    return f"ip{' -6' if ':' in gateway else ''} route show {text}"
 
 
 def _leads_beyond(route: Json) -> bool:

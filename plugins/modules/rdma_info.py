@@ -14,7 +14,8 @@ description:
     virtual functions, GID tables, firmware and part numbers, and their distance from every GPU.
   - Computes the distance from the PCI tree, in the terms of C(nvidia-smi topo -m), without a vendor tool, for GPUs of
     any vendor.
-  - Reads sysfs, and queries the devices themselves where pyverbs is installed. RV(info.missing) lists missing sources.
+  - Reads sysfs, and queries the devices themselves where C(ibv_devinfo) is installed. RV(info.missing) lists missing
+    sources.
   - Changes nothing. With a plan it also compares the rails with what is there.
 author:
   - railops.rdma contributors (@railops)

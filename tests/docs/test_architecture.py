@@ -43,7 +43,7 @@ PURE = (
     "module_utils/*/checks.py",
 )
 # Asking and changing the world; socket is there for the numbers of address families.
-THIN = {"ansible", "kubernetes", "pyroute2", "pyverbs", "requests", "shutil", "subprocess", "urllib"}
+THIN = {"ansible", "kubernetes", "pyroute2", "requests", "shutil", "subprocess", "urllib"}
 
 
 def imported(path: Path) -> set[tuple[str, ...]]:

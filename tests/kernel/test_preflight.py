@@ -140,12 +140,11 @@ def test_a_persons_second_address_in_the_planned_subnet_is_no_renumbering(host):
     assert ask(host, "ens1np0", "ens2np0") == []
 
 
-def test_a_second_default_route_is_shown_unchanged(host):
+def test_a_second_default_route_is_found(host):
     """By a router's advertisement or BGP on a rail, beside the management network's."""
     host.batch("link set ens2np0 up\naddress add 2001:db8:7::9/64 dev ens2np0 nodad\n")
     host.ip(
         "-6", "route", "add", "default", "via", "2001:db8:7::1", "dev", "ens2np0", "metric", "20000", "proto", "bgp"
     )
     (said,) = ask(host, "ens1np0", "ens2np0")
-    assert "rail2: ens2np0 carries the default route (`ip -6 route show default via 2001:db8:7::1 dev ens2np0" in said
-    assert "proto bgp metric 20000`)" in said
+    assert said == "rail2: ens2np0 carries the default route."

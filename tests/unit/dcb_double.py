@@ -65,7 +65,6 @@ class DcbDouble:
         self.ports = {}
         self.writes = []
         self.flaps = []
-        self.pfc_cap = 8
         self.absent = False  # its driver has no DCB
         self.keeps_dcbx = False
         self.overridden = False
@@ -133,7 +132,7 @@ class DcbDouble:
         # mlx5 keeps no share of a class without ETS.
         share = bytes(found[8 + at] if names[at] == "ets" else 100 for at in range(8))
         ets = bytes([0, 8, 0]) + share + bytes(8) + bytes(TSA[name] for name in names) + classes + bytes(24)
-        pfc = struct.pack("=BBBxH2x16Q", self.pfc_cap, port["pfc"], 0, port.get("delay", 7), *range(16))
+        pfc = struct.pack("=BBBxH2x16Q", 8, port["pfc"], 0, port.get("delay", 7), *range(16))
         apps = b"".join(attribute(1, struct.pack("=BBH", 5, prio, dscp)) for dscp, prio in port["dscp"].items())
         nested = attribute(IEEE_ETS, ets) + attribute(IEEE_PFC, pfc) + attribute(IEEE_APP_TABLE, apps)
         return attribute(ATTR_IEEE, nested) + attribute(ATTR_DCBX, bytes([port["dcbx"]]))

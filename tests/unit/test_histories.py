@@ -13,7 +13,6 @@ RAILOPS_HISTORIES says over how many: 200 by default, always the same ones.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import random
@@ -24,6 +23,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.filter.filters import lock_copy
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails
@@ -144,8 +144,7 @@ class History:
                 raise RdmaError(f"There is no plan of {name}.", "Run railops.rdma.plan. [host_plan_missing]")
             plan = json.loads(text.read_text(encoding="utf-8"))
             live = set(self.live[name].items())
-            networks = [ipaddress.ip_network(prefix) for prefix in plan["rdma_prefixes"]]
-            checks, _facts = renumbered.decide(plan["rails"], networks, live, live)
+            checks, _facts = renumbered.decide(parse_want(plan), {}, live, live)
             if checks and not allow:
                 raise RdmaError(checks[0]["cause"], checks[0]["fix"])
             made[name] = {rail["interface"]: rail["addresses"][0]["address"] for rail in plan["rails"]}

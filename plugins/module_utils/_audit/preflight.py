@@ -149,6 +149,13 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     missing = [rail for rail in want.rails if rail.asked not in names]
     coming = [rail for rail in missing if _comes(rail, request, sysfs)]
     lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
+    checks: Checks = []
+    facts: Facts = {}
+    if not boolean(request.settings.get(renumbered.NAME, {}).get("allow") or False):
+        parts = (host.addresses, mine.addresses | host.retained.addresses)
+        apart = host.out_of_service
+        live, ours = ({(row.interface, row.address) for row in part if row.interface not in apart} for part in parts)
+        checks, facts = renumbered.decide(want, names, live, ours)
     want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in coming)), missing)
     want = named(replace(want, lost=frozenset(rail.name for rail in lost)), names)
     problems = problems_of(want, host, mine)
@@ -157,8 +164,9 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
     existing = existing_routes_check(want, host, routes)
     place = {f"rails[{number}]": rail.name for number, rail in enumerate(want.rails)}
-    checks = [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
-    return [*checks, *(lost_interface_check(rail, host) for rail in lost), *leaving_checks(want, host), existing], {}
+    checks += [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
+    checks += [lost_interface_check(rail, host) for rail in lost]
+    return [*checks, *leaving_checks(want, host), existing], facts
 
 
 def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
@@ -202,7 +210,6 @@ LOOKS: tuple[Look, ...] = tuple(
             "rail_persist",
             only(of_module("rail_persist", persist_run), "persist_preflight", "persist_precedence", "persist_existing"),
         ),
-        ("rail_network", renumbered.NAME, renumbered.look),
         ("", "", look_at_drift),
     )
 )

@@ -14,7 +14,7 @@ from .._check import Check, by_role, compared
 from .._errors import InputError, Problem, RdmaError
 
 # Names of the packages in Debian 12, Ubuntu 22.04 and 24.04, and in RHEL 8 and 9 and what is built from them.
-EVERYWHERE = ("rdma-core", "infiniband-diags", "perftest", "mstflint", "python3-pyverbs", "ethtool", "pciutils")
+EVERYWHERE = ("rdma-core", "infiniband-diags", "perftest", "mstflint", "ethtool", "pciutils")
 INBOX = {
     "debian": (*EVERYWHERE, "ibverbs-providers", "ibverbs-utils", "rdmacm-utils"),
     "rhel": (*EVERYWHERE, "libibverbs", "libibverbs-utils", "librdmacm-utils"),

@@ -37,16 +37,6 @@ class Support(enum.Enum):
     ABSENT = "absent"
 
 
-LIVE_FIX = by_role("rdma_host")
-# What the mode in force reads as where the kernel reports none.
-WITHOUT_MODE = {
-    Support.LOADED: "unknown",
-    Support.NOT_LOADED: "ib_core not loaded",
-    Support.TOO_OLD: DEFAULT_MODE,
-    Support.ABSENT: "no RDMA in the kernel",
-}
-
-
 @dataclass(frozen=True)
 class Setting:
     """One place that sets the mode for the next time ib_core starts. `line` counts from 1; 0 = no lines."""
@@ -308,9 +298,9 @@ def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
     running = compared(
         "rdma_netns_current",
         plan.wanted,
-        observed.current or WITHOUT_MODE[plan.have.support],
+        observed.current or plan.have.support.value,
         current_cause or unwritten or by_hand,
-        LIVE_FIX if plan.set_live else fix,
+        by_role("rdma_host") if plan.set_live else fix,
         good=plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
     )
     next_boot = compared(

@@ -139,7 +139,6 @@ def read_dcb(interface: str) -> Values:
         # DCB does not know trust: a driver that has the map trusts the DSCP while it has an entry.
         "trust": "dscp" if entries else "pcp",
         "pfc": [priority for priority, enabled in enumerate(pfc["prio_pfc"]) if enabled],
-        "pfc_cap": pfc["pfc_cap"],
         "dscp_map": entries,
         "dcbx": dcbx,
         "ets": read_ets(interface),
@@ -189,7 +188,7 @@ def read_mlnx_qos(interface: str) -> Values:
     ets = read_ets(interface)
     dscp_map = [list(entry) for entry in sorted(found["dscp_map"].items())]
     missing = NO_DCB if ets is None and ask(["dcb", "-V"]).status else None
-    return {**found, "dscp_map": dscp_map, "ets": ets, "pfc_cap": None, "problem": missing}
+    return {**found, "dscp_map": dscp_map, "ets": ets, "problem": missing}
 
 
 def mlnx_qos_argv(interface: str, kind: str, value: t.Any) -> list[str]:

@@ -94,7 +94,7 @@ class Nic(Sysfs):
                     return {**backend.read(self.interface), "backend": name}
                 except QosError as exc:
                     problems.append(str(exc))
-        empty: Values = dict.fromkeys(("trust", "pfc", "pfc_cap", "dscp_map", "dcbx", "ets"))
+        empty: Values = dict.fromkeys(("trust", "pfc", "dscp_map", "dcbx", "ets"))
         return {**empty, "backend": None, "problem": "; ".join(problems)}
 
     def _enabled(self, folder: str) -> list[int] | None:

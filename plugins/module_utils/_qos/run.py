@@ -91,9 +91,6 @@ class QosRun:
                 raise RdmaError(problem, "Repair what it names, then run again. [qos_unreadable]", interface=name)
             if name in self.rails:
                 self.plans[name] = planning.plan_nic(self.policy, values)
-                if (limit := values.get("pfc_cap")) and len(self.policy.pfc) > limit:
-                    problem = f"{name} can pause {limit} priorities at a time, not {len(self.policy.pfc)}."
-                    raise RdmaError(problem, "Shorten pfc_priorities. [pfc_too_many]", interface=name)
             else:
                 self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:

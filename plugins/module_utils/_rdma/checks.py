@@ -154,7 +154,7 @@ def _check_active_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], 
     wanted = roce_mtu(rail["mtu"]) if rail.get("mtu") and network == "roce" else None
     active = port["active_mtu"]
     if wanted is None or active is None:
-        cause = "The plan sets no RoCE MTU." if wanted is None else "pyverbs is needed to read the active MTU."
+        cause = "The plan sets no RoCE MTU." if wanted is None else "ibv_devinfo is needed to read the active MTU."
         return skipped("rdma_active_mtu", cause, planned=wanted, rail=rail["name"])
     return compared(
         "rdma_active_mtu",

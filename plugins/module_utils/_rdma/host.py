@@ -113,8 +113,8 @@ class RdmaHost:
     def _netdevs(self, want: RdmaOptions, altnames: dict[str, tuple[str, ...]]) -> t.Iterator[Netdev]:
         answers = verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         for function in read_pci(self._files).functions.values():
-            ports = [answers[device].get("ports", {}) for device in function.rdma if device in answers]
-            port_mtu = next((port.get("active_mtu") for port_set in ports for port in port_set.values()), None)
+            ports = (port for device in function.rdma for port in answers.get(device, {}).values())
+            port_mtu = next((port.get("active_mtu") for port in ports), None)
             for name in function.netdevs:
                 home = f"/sys/class/net/{name}"
                 yield Netdev(

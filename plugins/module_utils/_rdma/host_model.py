@@ -44,7 +44,7 @@ class Netdev:
     altnames: tuple[str, ...] = ()
     infiniband: bool = False
     ipoib_mode: str | None = None
-    port_mtu: int | None = None  # of the InfiniBand port, when a library reports it
+    port_mtu: int | None = None  # of the InfiniBand port, where a driver reports it
     mac: str = ""
     driver: str = ""
 

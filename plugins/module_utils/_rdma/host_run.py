@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 from dataclasses import asdict, replace
 
@@ -14,15 +13,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import normal_address
 from .._card.port_roles import carried, standing
-from .._errors import InputError, Problem
+from .._errors import InputError
 from .._management_network import read_management_network
 from .._module import rails_spec
 from .._programs import Machine
 from .host import RdmaHost
 from .host_model import RdmaOptions, RdmaRail
 from .host_plan import plan_host, wanted_modules
-
-MODULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -82,16 +79,7 @@ def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the host to what the parameters want.
-
-    :raises InputError: for what is no name of a kernel module.
-    """
-    for index, name in enumerate(params["modules"] or ()):
-        if not MODULE_NAME.fullmatch(name):
-            problem = f"{name[:40]!r} is no name of a kernel module: letters, digits, '_' and '-'."
-            raise InputError(
-                [Problem(f"rdma_host_modules[{index}]", problem, "Give one such as mlx5_ib. [module_name]")]
-            )
+    """Bring the host to what the parameters want."""
     rails = tuple(
         RdmaRail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
         for item in params["rails"]

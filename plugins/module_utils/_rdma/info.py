@@ -16,6 +16,7 @@ from .._card.port_roles import serving
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
+    from .verbs import Mtus
 
 CLASS = "/sys/class/infiniband"
 NET = "/sys/class/net"
@@ -145,11 +146,11 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
     return parent or next((row["netdev"] for row in table if row["netdev"]), None)
 
 
-def merge_verbs(info: Info, verbs: t.Mapping[str, Info]) -> None:
+def merge_verbs(info: Info, mtus: Mtus) -> None:
     """Add what the devices say of their ports: the MTUs, which no file in sysfs has."""
     for device in info["devices"]:
         for port in device["ports"]:
-            reported = verbs.get(device["name"], {"ports": {}})["ports"].get(port["port"], {})
-            port.update({key: value for key, value in reported.items() if value is not None})
-            if reported.get("active_mtu"):
+            reported = mtus.get(device["name"], {}).get(port["port"], {})
+            port.update(reported)
+            if "active_mtu" in reported:
                 port["active_mtu_source"] = "verbs"

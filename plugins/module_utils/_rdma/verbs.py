@@ -2,45 +2,36 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads port attributes that sysfs does not have from RDMA devices, by pyverbs; an optional source."""
+"""Reads port attributes that sysfs does not have from RDMA devices, by `ibv_devinfo`; an optional source."""
 
 from __future__ import annotations
 
-import typing as t
+import re
 
-PYVERBS_ERROR: str | None = None
-try:
-    import pyverbs.device as pyverbs_device
-except ImportError as exc:
-    PYVERBS_ERROR = repr(exc)
+from .._programs import ask
 
-# enum ibv_mtu of infiniband/verbs.h; zero is what a driver leaves when it does not say.
-MTUS = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
+Mtus = dict[str, dict[int, dict[str, int]]]
+"""`active_mtu` and `max_mtu` in bytes, where a driver reports them, by device and port."""
 
 MISSING = (
-    "pyverbs is not installed: the active MTU is derived from the interface's MTU, for InfiniBand it is unknown."
-    " Install python3-pyverbs (Debian, Ubuntu, RHEL 8 and later)."
+    "ibv_devinfo is not installed: the active MTU is derived from the interface's MTU, for InfiniBand it is unknown."
+    " Install ibverbs-utils (RHEL: libibverbs-utils)."
 )
 
 
-def read() -> tuple[dict[str, dict[str, t.Any]], list[str]]:
-    """Query every device once; return the answers by device name, and the reasons of missing answers."""
-    answers: dict[str, dict[str, t.Any]] = {}
-    if PYVERBS_ERROR:
-        return answers, [MISSING]
-    problems: list[str] = []
-    for item in pyverbs_device.get_device_list():
-        name = item.name.decode() if isinstance(item.name, bytes) else str(item.name)
-        try:
-            answers[name] = _ask(name)
-        except Exception as exc:  # pyverbs raises classes of its own, which differ between releases
-            problems.append(f"pyverbs could not ask device {name}: {exc}".strip())
-    return answers, problems
-
-
-def _ask(name: str) -> dict[str, t.Any]:
-    with pyverbs_device.Context(name=name) as context:
-        count = context.query_device().phys_port_cnt
-        ports = {number: context.query_port(number) for number in range(1, count + 1)}
-    keys = ("active_mtu", "max_mtu")
-    return {"ports": {number: {key: MTUS.get(getattr(said, key)) for key in keys} for number, said in ports.items()}}
+def read() -> tuple[Mtus, list[str]]:
+    """Query every device once; return the answers, and the reasons of missing answers."""
+    done = ask(["ibv_devinfo"])
+    if done.status == 127:
+        return {}, [MISSING]
+    found: Mtus = {}
+    for block in re.split(r"^hca_id:\s*", done.out, flags=re.MULTILINE)[1:]:
+        head, *ports = re.split(r"^\s*port:\s*", block, flags=re.MULTILINE)
+        found[head.split()[0]] = {
+            int(port.split()[0]): {
+                key: int(size) for key, size in re.findall(r"^\s*((?:active|max)_mtu):\s*(\d+)", port, re.MULTILINE)
+            }
+            for port in ports
+        }
+    silent = done.status and "No IB devices found" not in done.err
+    return found, [f"ibv_devinfo does not answer for each device: {done.err.strip()}"] if silent else []

@@ -37,7 +37,7 @@ def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
         mtu = rail.mtu or port.mtu
         links[port.name] = have = replace(port, up=True, mtu=mtu)
         # problems.py has rejected stacked interfaces that must keep their MTU.
-        links.update({link.name: replace(link, mtu=mtu - link.head) for link in model.stacked_on(port, host, mtu)})
+        links.update({link.name: replace(link, mtu=mtu) for link in model.stacked_on(port, host, mtu)})
         if rail.vlan:
             have = model.link_of(rail, host) or model.Link(
                 rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True

@@ -22,8 +22,8 @@ if t.TYPE_CHECKING:
     """A network namespace (0 is the host's) and the number of a link in it."""
 
 # Whose MTU decreases with that of the link they are stacked on (net/8021q/vlan.c, drivers/net/macvlan.c,
-# ipvlan_main.c, macsec.c).
-FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"}
+# ipvlan_main.c).
+FOLLOWERS = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}
 CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 
 
@@ -43,10 +43,7 @@ def stacked_links(
     ahead = {(0, index): Link(name, 0, True, parent=name) for index, name in lowered.items()}
     while ahead:
         more = {key: (ahead[below], link) for key, below, link in above if below in ahead and key not in found}
-        ahead = {
-            key: replace(link, parent=low.parent, depth=low.depth + 1, head=low.head + link.head)
-            for key, (low, link) in more.items()
-        }
+        ahead = {key: replace(link, parent=low.parent, depth=low.depth + 1) for key, (low, link) in more.items()}
         found.update(ahead)
     return {link.name: link for link in found.values() if link.netns or link.name not in devices}
 
@@ -60,16 +57,6 @@ def other_namespaces() -> dict[int, str]:
             found.setdefault(os.stat(path).st_ino, path)
     found.pop(os.stat("/proc/thread-self/ns/net").st_ino, None)
     return found
-
-
-def whose(path: str) -> str:
-    """Return in words whose a network namespace is, by a file of it."""
-    process = path.split("/")[2]
-    if not process.isdigit():
-        return f"namespace {os.path.basename(path)}"
-    with contextlib.suppress(OSError), open(f"/proc/{process}/comm", encoding="utf-8", errors="replace") as stream:
-        process += f", {stream.read().strip()}"
-    return f"process {process}"
 
 
 def socket_in(path: str) -> Socket:

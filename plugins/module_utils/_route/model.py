@@ -46,11 +46,10 @@ class Link:
 
     `master` is the bond or bridge that has the link as a port. `parent` is the lower device (of a VLAN's interface).
     `vlan` is the ID of a VLAN's interface, `ours` whether this collection created it. An unmanaged interface that is
-    stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. MACsec
-    takes `head` bytes of the MTU. `netns` is the number of the network namespace, where that is another one. `made` is
-    the kernel's kind of a link that is no plain port (bridge). `dormant` means that another program blocks the link
-    (802.1X). Without `arp` the kernel resolves no neighbor. `mac` is the card's own address; InfiniBand has its GUID
-    there.
+    stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. `netns` is
+    the number of the network namespace, where that is another one. `made` is the kernel's kind of a link that is no
+    plain port (bridge). `dormant` means that another program blocks the link (802.1X). Without `arp` the kernel
+    resolves no neighbor. `mac` is the card's own address; InfiniBand has its GUID there.
     """
 
     name: str
@@ -67,7 +66,6 @@ class Link:
     vlan: int = field(default=0, compare=False)
     ours: bool = field(default=False, compare=False)
     depth: int = field(default=0, compare=False)
-    head: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
     dormant: bool = field(default=False, compare=False)
@@ -295,11 +293,7 @@ def links_of(rail: RailOptions, host: RouteHost) -> list[Link]:
 
 def stacked_on(port: Link, host: RouteHost, mtu: int) -> list[Link]:
     """Return the interfaces stacked on a port that would lose their MTU if the port had this one."""
-    return [
-        link
-        for link in host.snapshot.links.values()
-        if link.depth and link.parent == port.name and link.mtu > mtu - link.head
-    ]
+    return [link for link in host.snapshot.links.values() if link.depth and link.parent == port.name and link.mtu > mtu]
 
 
 KINDS: dict[str, t.Any] = {"addresses": Address, "routes": Route, "rules": Rule}

@@ -21,7 +21,7 @@ from . import decode as rt
 from . import model
 from . import netlink as nl
 from .decode import FAMILIES, Decoder, decoded, kind_of, packed, pyroute2_problem
-from .devices import FOLLOWERS, other_namespaces, socket_in, stacked_links, whose
+from .devices import FOLLOWERS, other_namespaces, socket_in, stacked_links
 from .managed_state import read_noted, read_ports, read_retained
 from .netlink import Socket
 from .route_options import RouteOptions, named
@@ -31,8 +31,6 @@ INSTALL = (
     "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
     " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
 )
-# What MACsec takes of the MTU: a header of 16 bytes, and its check value of at most 16.
-MACSEC_HEAD = 32
 
 
 class Reader(Decoder):
@@ -183,10 +181,9 @@ class Reader(Decoder):
                         continue
                     elsewhere = message.get_attr("IFLA_LINK_NETNSID")
                     there = netns if elsewhere is None else 0 if elsewhere == host else -1
-                    name = message.get_attr("IFLA_IFNAME") + (f" ({whose(path)})" if netns else "")
+                    name = message.get_attr("IFLA_IFNAME") + (f" ({path})" if netns else "")
                     mtu, up = message.get_attr("IFLA_MTU"), bool(message["flags"] & rt.IFF_UP)
-                    head = MACSEC_HEAD if made == "macsec" else 0
-                    link = model.Link(name, mtu, up, index=message["index"], netns=netns, made=made, head=head)
+                    link = model.Link(name, mtu, up, index=message["index"], netns=netns, made=made)
                     yield (netns, link.index), (there, below), link
                 if netns:
                     self._sockets.pop(netns).close()

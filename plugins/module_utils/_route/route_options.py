@@ -299,11 +299,8 @@ def management_network_problem(place: str, rail: RailOptions, interface: str, ca
 
     :param carried: what of the host's own network.
     """
-    command = carried.partition("`")[2].partition("`")[0].replace("route show", "route del")
-    second = f" (a second default route: `{command}`, and the router or daemon that sends it)" if command else ""
-    fix = f"Name the rail's own interface; take that away where it comes from{second}; "
-    return Problem(
-        f"{place}.interface",
-        f"{rail.name}: {interface} carries {carried}.",
-        f"{fix}or list this one in force if it really is a rail. [port_in_use]",
+    fix = (
+        f"Name the rail's own interface; remove a second default route (`ip route show table all dev {interface}`, then"
+        " -6), and the router or daemon that sends it; or list this one in force if it really is a rail. [port_in_use]"
     )
+    return Problem(f"{place}.interface", f"{rail.name}: {interface} carries {carried}.", fix)

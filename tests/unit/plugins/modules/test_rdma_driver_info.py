@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.unit import machines
 
-EVERYWHERE = {"rdma-core", "infiniband-diags", "perftest", "mstflint", "python3-pyverbs", "ethtool", "pciutils"}
+EVERYWHERE = {"rdma-core", "infiniband-diags", "perftest", "mstflint", "ethtool", "pciutils"}
 DEBIAN = {*EVERYWHERE, "ibverbs-providers", "ibverbs-utils", "rdmacm-utils"}
 RHEL = {*EVERYWHERE, "libibverbs", "libibverbs-utils", "librdmacm-utils"}
 TOOL = (Path(__file__).parents[2] / "fixtures/programs/package-manager").read_text(encoding="utf-8")

@@ -14,8 +14,23 @@ from ansible_collections.railops.rdma.tests.unit.management_network_cases import
 RAIL = {"name": "rail1", "interface": "ens1np0", "mtu": 1500}
 
 
-def said():
-    return {"mlx5_0": {"ports": {1: {"active_mtu": 512}}}}, ["pyverbs could not ask device mlx5_1: EIO"]
+DEVINFO = """cat <<'END'
+hca_id:	mlx5_0
+	transport:			InfiniBand (0)
+	phys_port_cnt:			1
+		port:	1
+			state:			PORT_ACTIVE (4)
+			max_mtu:		4096 (5)
+			active_mtu:		512 (2)
+			port_lid:		0
+
+hca_id:	mlx5_1
+	phys_port_cnt:			1
+		port:	1
+			active_mtu:		invalid MTU (0)
+END
+echo 'Failed to query port 1 props' >&2; exit 1
+"""
 
 
 @pytest.fixture
@@ -24,7 +39,7 @@ def tools(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     install(folder, plain("eno1"))
-    return lambda text: machines.program(folder / "lldpcli", text)
+    return lambda text, name="lldpcli": machines.program(folder / name, text)
 
 
 @pytest.fixture
@@ -34,20 +49,23 @@ def params(tmp_path, monkeypatch, tools):
     return {}
 
 
-def test_without_pyverbs_and_lldpd_it_works_and_says_what_is_missing(run_module):
+def test_without_ibv_devinfo_and_lldpd_it_works_and_says_what_is_missing(run_module):
     result = run_module()
     assert result["changed"] is False
     assert len(result["info"]["devices"]) == 18
     assert result["info"]["lldp"] is None
-    assert [text.split()[0] for text in result["info"]["missing"]] == ["pyverbs", "lldpd"]
+    assert [text.split()[0] for text in result["info"]["missing"]] == ["ibv_devinfo", "lldpd"]
     assert result["checks"] == []
 
 
-def test_with_pyverbs_the_devices_say_their_mtu(run_module, monkeypatch):
-    monkeypatch.setattr(work.verbs, "read", said)
+def test_the_devices_report_their_mtu(run_module, tools):
+    tools(DEVINFO.replace("cat", "/bin/cat"), "ibv_devinfo")
     result = run_module(rails=[RAIL], network="roce")
-    assert result["info"]["devices"][0]["ports"][0]["active_mtu"] == 512
-    assert "pyverbs could not ask device mlx5_1: EIO" in result["info"]["missing"]
+    first, second = (device["ports"][0] for device in result["info"]["devices"][:2])
+    assert (first["active_mtu"], first["max_mtu"], first["active_mtu_source"]) == (512, 4096, "verbs")
+    assert second["active_mtu_source"] == "netdev"
+    problem = "ibv_devinfo does not answer for each device: Failed to query port 1 props"
+    assert problem in result["info"]["missing"]
     bad = [check["id"] for check in result["checks"] if check["status"] == "deviation"]
     assert bad == ["rdma_active_mtu"]
 

@@ -347,11 +347,6 @@ def test_what_we_never_set_is_not_taken_back(run_module, dcb):
     assert dcb.port("ens1np0")["pfc"] == 8
 
 
-def test_more_paused_priorities_than_the_nic_has(run_module, dcb):
-    dcb.pfc_cap = 1
-    assert "pfc_priorities" in run_module(pfc_priorities=[3, 5])["fix"]
-
-
 def start(root, interface):
     """Run the lines of a unit as systemd does, up to the first that fails; return its exit status."""
     text = (root / UNIT.format(interface)).read_text().replace("/sys/", f"{root}/sys/").replace("out 60", "out 1")

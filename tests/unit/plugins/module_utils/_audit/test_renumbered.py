@@ -6,29 +6,23 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
-from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
-from ansible_collections.railops.rdma.plugins.module_utils._route.model import Address, Snapshot
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
-NETWORKS = [ipaddress.ip_network("172.17.0.0/20"), ipaddress.ip_network("fd00::/48")]
+FIRST = [{"address": "172.17.0.2", "subnet": "172.17.0.0/24"}, {"address": "fd00::2", "subnet": "fd00::/64"}]
+SECOND = [{"address": "172.17.1.2", "subnet": "172.17.1.0/24"}]
 RAILS = [
-    {
-        "name": "rail1",
-        "port": "ens1",
-        "interface": "ens1",
-        "addresses": [{"address": "172.17.0.2"}, {"address": "fd00::2"}],
-    },
-    {"name": "rail2", "port": "ens2", "interface": "ens2.5", "addresses": [{"address": "172.17.1.2"}]},
+    {"interface": "ens1", "addresses": FIRST},
+    {"interface": "ens2", "vlan": 5, "addresses": SECOND},
 ]
+WANT = parse_want({"rails": RAILS, "rdma_prefixes": ["172.17.0.0/20", "fd00::/48"]})
 OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
 
 
 def decide(live=(), ours=()):
-    checks, facts = renumbered.decide(RAILS, NETWORKS, set(live), set(ours))
+    checks, facts = renumbered.decide(WANT, {}, set(live), set(ours))
     return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.STRANGE]
 
 
@@ -71,19 +65,8 @@ def test_the_controller_compares_addresses_beside_the_planned_one():
     assert decide([("ens1", "172.17.0.30")]) == ([], ["172.17.0.30"])
 
 
-@pytest.mark.parametrize("mark", [143, "143", "railops", "0x8f"])
-def test_an_address_is_ours_by_its_number_by_a_rule_and_by_our_files(mark):
-    held = [{"local": "172.17.0.34", "protocol": mark}, {"local": "172.17.0.35"}, {"local": "172.17.0.36"}]
-    held.append({"local": "172.17.0.37", "protocol": "kernel_ra"})
-    rules = [{"priority": 10001, "src": "172.17.0.35", "protocol": mark}, {"priority": 10002, "src": "172.17.0.36"}]
-    kept = ManagementNetwork(seen=[[[], [{"ifname": "ens1", "addr_info": held}], rules]])
-    named = Snapshot({}, frozenset({Address("ens2", 4, "172.17.1.34", 27)}), frozenset(), frozenset(), {})
-    found = {("ens1", "172.17.0.34"), ("ens1", "172.17.0.35"), ("ens2", "172.17.1.34")}
-    assert renumbered.proved(kept, named) == found
-
-
 def test_the_remedy_is_part_of_it():
-    checks, _facts = renumbered.decide(RAILS, NETWORKS, {("ens1", "172.17.0.34")}, {("ens1", "172.17.0.34")})
+    checks, _facts = renumbered.decide(WANT, {}, {("ens1", "172.17.0.34")}, {("ens1", "172.17.0.34")})
     assert "172.17.0.34" in checks[0]["cause"]
     assert "172.17.0.2" in checks[0]["cause"]
     assert "fabric_allow_renumber=true" in checks[0]["fix"]

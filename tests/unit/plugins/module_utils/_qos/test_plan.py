@@ -21,7 +21,6 @@ FRESH = {
     "problem": None,
     "trust": "pcp",
     "pfc": [],
-    "pfc_cap": 8,
     "dscp_map": [],
     "dcbx": "firmware",
     "ecn_np": None,

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._card.vpd import parse_vpd
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import CHECKS, check_rails
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import merge_verbs, read_info, roce_mtu
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info, roce_mtu
 from ansible_collections.railops.rdma.tests.unit import machines
 
 
@@ -99,23 +99,6 @@ def test_vital_product_data_that_is_cut_short_is_no_crash():
 @pytest.mark.parametrize(("mtu", "expected"), [(9000, 4096), (4200, 4096), (4191, 2048), (1500, 1024), (300, None)])
 def test_what_an_interface_mtu_allows(mtu, expected):
     assert roce_mtu(mtu) == expected
-
-
-def test_the_mtus_that_a_device_says_stand_above_what_the_interface_allows(host):
-    info = read_info(host("one-switch-each"))
-    said = {"active_mtu": 1024, "max_mtu": 4096}
-    merge_verbs(info, {"mlx5_0": {"ports": {1: said}}})
-    port = info["devices"][0]["ports"][0]
-    assert (port["active_mtu"], port["max_mtu"], port["active_mtu_source"]) == (1024, 4096, "verbs")
-    assert info["devices"][1]["ports"][0]["active_mtu_source"] == "netdev"
-
-
-def test_what_a_driver_does_not_say_is_left_to_sysfs(host):
-    info = read_info(host("one-switch-each"))
-    before = dict(info["devices"][0]["ports"][0])
-    merge_verbs(info, {"mlx5_0": {"ports": {1: {"active_mtu": None, "max_mtu": 4096}}}})
-    assert info["devices"][0]["ports"][0] == {**before, "max_mtu": 4096}
-    assert before["active_mtu_source"] == "netdev"
 
 
 def test_rails_that_are_as_planned_pass(host):
