@@ -62,22 +62,12 @@ class Machine(HostFiles):
         """Return the path of a program, or None."""
         return self._module.get_bin_path(name) if self._module else None
 
-    def run(self, argv: t.Sequence[str], text: str | None = None, **environ: str) -> ProgramResult:
-        """Run a program by its name or path, and wait for its end; the status of one that is not there is 127.
-
-        :param argv: the program and its arguments.
-        :param text: what it reads; it has a minute then.
-        :param environ: variables of its environment beside the module's, where it reads nothing.
-        """
+    def run(self, argv: t.Sequence[str]) -> ProgramResult:
+        """Run a program by its name or path, and wait for its end; the status of one that is not there is 127."""
         tool = self.tool(argv[0])
         if not tool or not self._module:
             return ProgramResult(127, "", "")
-        if text is not None:
-            # run_command fails the module where a program has ended before it has read all of it.
-            return ask([tool, *argv[1:]], text, seconds=60)
-        return ProgramResult(
-            *self._module.run_command([tool, *argv[1:]], environ_update={"LC_ALL": "C.UTF-8", **environ})
-        )
+        return ProgramResult(*self._module.run_command([tool, *argv[1:]], environ_update={"LC_ALL": "C.UTF-8"}))
 
     def links(self) -> list[dict[str, t.Any]]:
         """Return what `ip` says of the interfaces; nothing where the host has none.

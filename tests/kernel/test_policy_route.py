@@ -314,7 +314,7 @@ def test_an_upper_device_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     assert result["diff"] == predicted["diff"]
     assert "link a0 mtu 9000 up" in result["diff"]["before"]
     assert "link a0 mtu 4200 up" in result["diff"]["after"]
-    assert f"link net1 (namespace {host.name}-pod) mtu 8000 up" in result["diff"]["before"]
+    assert f"link net1 (/run/netns/{host.name}-pod) mtu 8000 up" in result["diff"]["before"]
     assert pod() == 4200
     wait_for(lambda: (host.dump(), pod()), (before, 8000))
     assert host.apply(want)["changed"]

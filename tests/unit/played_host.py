@@ -15,16 +15,16 @@ from ansible_collections.railops.rdma.plugins.module_utils._programs import Prog
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 
 
-def command(argv: list[str], text: str = "") -> ProgramResult:
+def command(argv: list[str]) -> ProgramResult:
     """Run a program."""
-    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return ProgramResult(done.returncode, done.stdout, done.stderr)
 
 
 class PlayedHost(PersistHost):
-    """A host, and what runs its programs: that gets the argument vector and the input."""
+    """A host, and what runs its programs: that gets the argument vector."""
 
-    def __init__(self, root: str = "/", run: Callable[[list[str], str], ProgramResult] = command) -> None:
+    def __init__(self, root: str = "/", run: Callable[[list[str]], ProgramResult] = command) -> None:
         super().__init__(root)
         self._run = run
 
@@ -32,6 +32,6 @@ class PlayedHost(PersistHost):
         """Bring the files to a plan by rail_persist, and return what it returns."""
         return converge(parse_want(want), self, manager, **options)
 
-    def run(self, argv, text=None, **_environ):
+    def run(self, argv):
         tool = self.tool(argv[0])
-        return self._run([tool, *argv[1:]], text or "") if tool else ProgramResult(127, "", "")
+        return self._run([tool, *argv[1:]]) if tool else ProgramResult(127, "", "")

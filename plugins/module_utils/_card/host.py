@@ -10,6 +10,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .._files import ETHERNET, INFINIBAND
+from .._formatting import group_by
 from .model import Card, PlacedRail
 from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
 from .port_roles import carried, serving, standing, used_vf
@@ -33,10 +34,7 @@ def read_cards(
     :param prefixes: the networks of the fabric, whose addresses a card may have.
     """
     tree = read_pci(machine)
-    functions: dict[str, list[PciFunction]] = {}
-    for nic in tree.nics:
-        if nic.vendor == VENDOR_MELLANOX:
-            functions.setdefault(nic.card, []).append(nic)
+    functions = group_by((nic.card, nic) for nic in tree.nics if nic.vendor == VENDOR_MELLANOX)
     if not functions:
         return ()
     kept = management_network()

@@ -16,6 +16,8 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from .._formatting import group_by
+
 if t.TYPE_CHECKING:
     from .._files import Sysfs
 
@@ -109,7 +111,7 @@ class PciTree:
 
     def vfs(self, address: str) -> tuple[PciFunction, ...]:
         """Return the virtual functions of a physical one."""
-        return self._by_physfn.get(address, ())
+        return tuple(self._by_physfn.get(address, ()))
 
     def distance(self, one: str, other: str) -> Distance:
         """Return how far two functions are apart."""
@@ -148,12 +150,8 @@ class PciTree:
         return sorted(self.functions.values(), key=lambda item: pci_key(item.address))
 
     @functools.cached_property
-    def _by_physfn(self) -> dict[str, tuple[PciFunction, ...]]:
-        found: dict[str, list[PciFunction]] = {}
-        for item in self._ordered:
-            if item.physfn is not None:
-                found.setdefault(item.physfn, []).append(item)
-        return {address: tuple(items) for address, items in found.items()}
+    def _by_physfn(self) -> dict[str, list[PciFunction]]:
+        return group_by((item.physfn, item) for item in self._ordered if item.physfn is not None)
 
     def _same_node(self, first: PciFunction, second: PciFunction) -> bool:
         if first.numa_node != second.numa_node:

@@ -105,12 +105,6 @@ class Manager:
         """
         raise NotImplementedError
 
-    def check(self, host: Rooted, files: t.Sequence[File], write: t.Sequence[File]) -> None:
-        """Let its own tool read the files before any is written; raise RdmaError when it refuses.
-
-        :param files: all that are wanted; `write` are those that differ.
-        """
-
     def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files as this very host needs them."""
         return files

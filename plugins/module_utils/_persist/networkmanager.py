@@ -109,22 +109,6 @@ class NetworkManager(Manager):
                 text += f"routing-rule{number}={_rule(rule)}\n"
         yield File(f"{FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
-    def check(self, host: Rooted, files: t.Sequence[File], write: t.Sequence[File]) -> None:
-        """Let nmcli read each profile without the daemon, where it can (NetworkManager 1.40 and later)."""
-        for file in write if host.tool("nmcli") else ():
-            if file.path.startswith(FOLDER):
-                argv = ["nmcli", "--offline", "connection", "modify", "connection.autoconnect", "yes"]
-                done = host.run(argv, file.text)
-                # Its --help does not show it; older ones refuse the option itself.
-                if done.status and "Option '--offline' is unknown" in done.err:
-                    return
-                if done.status:
-                    raise RdmaError(
-                        f"NetworkManager refuses {file.path}, and nothing was written: {done.reported()}",
-                        "Report this profile as a bug of the collection. [nm_rejected]",
-                        profile=file.text,
-                    )
-
     def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Load written profiles into a running manager (active devices stay as they are), and unload removed ones.
 

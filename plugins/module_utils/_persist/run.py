@@ -112,8 +112,6 @@ def converge(
     refused += lacking
     if refused and not report:
         raise InputError(refused)
-    for one in MANAGERS.values() if write else ():
-        one.check(host, files, write)
     try:
         for file in [] if check_mode else write:
             host.stage(file.path, file.text, file.mode, link=file.mode == LINK)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._check import Check, compared, deviation, ok, skipped, warning
+from .._formatting import group_by
 from .counters import SOUND
 from .perftest import SLOW, TOOLS
 
@@ -29,10 +30,7 @@ def traffic_checks(tests: t.Iterable[dict[str, t.Any]], *, server: bool = False)
     :param tests: results of rdma_probe, each with `status`, and `cause` and `fix` when it failed.
     :param server: these are servers that did not start.
     """
-    groups: dict[tuple[str, str], list[dict[str, t.Any]]] = {}
-    for test in tests:
-        groups.setdefault((test["rail"], test["test"]), []).append(test)
-    for (rail, kind), members in groups.items():
+    for (rail, kind), members in group_by(((test["rail"], test["test"]), test) for test in tests).items():
         bad = [test for test in members if test["status"] != "ok"]
         peers = ", ".join(dict.fromkeys(test["peer"] or test["peer_address"] for test in members))
         planned = f"a server for {peers}" if server else f"{peers} {_PLANNED[kind]}"

@@ -207,14 +207,24 @@ class Snapshot:
     sysctls: dict[str, str]
 
 
+class Scope(t.NamedTuple):
+    """What is read of a host again: tables, those that the fabric claims, the rails' addresses.
+
+    The routes to the addresses in `paths` must stay.
+    """
+
+    tables: t.Collection[int] = ()
+    claimed: t.Collection[int] = ()
+    planned: t.Collection[str] = ()
+    paths: t.Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class RouteHost:
     """What was read of a host.
 
     `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
-    `tables` are those that were read, `claimed` those of the fabric; `planned` the addresses of the rails; `addresses`
-    are all of the host;
-    `management_network` carries the host's own network, and `paths` are the addresses whose routes must stay;
+    `addresses` are all of the host; `management_network` carries the host's own network;
     `matches` says by which route the host reaches a planned network today;
     `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
     that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
@@ -222,12 +232,9 @@ class RouteHost:
     """
 
     snapshot: Snapshot
-    tables: frozenset[int] = frozenset()
-    claimed: frozenset[int] = frozenset()
-    planned: frozenset[str] = frozenset()
+    scope: Scope = field(default_factory=Scope)
     names: dict[str, str] = field(default_factory=dict)
     addresses: frozenset[Address] = frozenset()
-    paths: tuple[str, ...] = ()
     management_network: ManagementNetwork = field(default_factory=ManagementNetwork)
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import typing as t
 
 from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
-from .._formatting import shortened
+from .._formatting import group_by, shortened
 from .checks import DORMANT
 from .desired import inside
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
@@ -54,7 +54,7 @@ MAKERS = {
 }
 
 
-Answers = dict[PathTarget, list[LookupResult]]
+Answers = t.Mapping[PathTarget, list[LookupResult]]
 
 
 class Finding(t.NamedTuple):
@@ -69,9 +69,7 @@ def checks_of(want: RouteOptions, targets: t.Sequence[PathTarget], state: PathSt
     """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
-    asked: Answers = {}
-    for one in state.asked:
-        asked.setdefault(one.target, []).append(one)
+    asked = group_by((one.target, one) for one in state.asked)
     return [
         _check(rail, item, [one for one in targets if one.source == item.address], state, asked)
         for rail in want.rails
@@ -110,10 +108,9 @@ def _check(
         return skipped("route_path", "the plan has no gateway and no neighbor to prove a way to", **where)
     if broken := rail_problem(rail, item, state):
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
-    found: dict[Finding, list[PathTarget]] = {}
-    for target in targets:
-        for finding in _findings(target, state, asked.get(target, ())):
-            found.setdefault(finding, []).append(target)
+    found = group_by(
+        (finding, target) for target in targets for finding in _findings(target, state, asked.get(target, ()))
+    )
     bad = {finding: own for finding, own in found.items() if finding.bad}
     wrong = {target for own in bad.values() for target in own}
     planned = _listed(targets, wrong)

@@ -121,7 +121,7 @@ def named_by_others(
     :param targets: what is queried anyway.
     :param local: what other users put into the table local.
     """
-    own, tables = set(host.planned), {rail.table for rail in want.rails}
+    own, tables = set(host.scope.planned), {rail.table for rail in want.rails}
     planned = {target.address for target in targets} - own
     routes = [*local, *(item for item in sorted(host.snapshot.routes) if item.table in tables)]
     named = [

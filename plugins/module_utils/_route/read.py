@@ -65,23 +65,20 @@ class Reader(Decoder):
         coming = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
-        planned = frozenset(item.address for rail in want.rails for item in rail.addresses)
+        planned = {item.address for rail in want.rails for item in rail.addresses}
         probes = [(item.subnet, item.gateway or _first(item.subnet)) for rail in want.rails for item in rail.addresses]
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = zip(probes, self._lookups([address for _prefix, address in probes]))
         own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules}
         sysctls = self._sysctls(want, coming)
-        claimed = frozenset(want.claimed("table"))
-        snapshot, addresses, tables = self._snapshot(links, own, claimed, planned, paths, sysctls)
+        scope = model.Scope(own, want.claimed("table"), planned, paths)
+        snapshot, addresses, tables = self._snapshot(links, scope, sysctls)
         above = stacked_links(want, {text: links[name] for text, name in names.items()}, self._stacked)
         host = model.RouteHost(
             snapshot=replace(snapshot, links={**links, **above}),
-            tables=frozenset(tables),
-            claimed=claimed,
-            planned=planned,
+            scope=scope._replace(tables=tables),
             names=names,
             addresses=frozenset(addresses),
-            paths=paths,
             management_network=kept,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all={
@@ -101,24 +98,16 @@ class Reader(Decoder):
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
         _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
-        snapshot, _addresses, _tables = self._snapshot(
-            links, host.tables, host.claimed, host.planned, host.paths, sysctls
-        )
+        snapshot, _addresses, _tables = self._snapshot(links, host.scope, sysctls)
         return replace(snapshot, links={**links, **self._stacked_again(above)})
 
     def _snapshot(
-        self,
-        links: dict[str, model.Link],
-        tables: t.AbstractSet[int],
-        claimed: t.AbstractSet[int],
-        planned: t.Collection[str],
-        paths: t.Sequence[str],
-        sysctls: dict[str, str],
-    ) -> tuple[model.Snapshot, set[model.Address], t.AbstractSet[int]]:
+        self, links: dict[str, model.Link], scope: model.Scope, sysctls: dict[str, str]
+    ) -> tuple[model.Snapshot, set[model.Address], set[int]]:
         """Return what these links and tables have, all addresses of the host, and the tables that were read."""
-        addresses, rules = self._addresses(planned), self._rules()
-        tables = (tables | {rule.table for rule in rules if rule.table in claimed}) - {model.MAIN_TABLE}
-        ways = {route for route in self._lookups(paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
+        addresses, rules = self._addresses(scope.planned), self._rules()
+        tables = {*scope.tables, *(rule.table for rule in rules if rule.table in scope.claimed)} - {model.MAIN_TABLE}
+        ways = {route for route in self._lookups(scope.paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
         routes = frozenset(self._routes(links, tables) | ways)
         ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
         return model.Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables

@@ -28,7 +28,7 @@ from .._detach import detach
 from .._errors import RdmaError
 from .._programs import NO_ANSWER, ask
 from .kernel import Kernel
-from .model import RouteHost, Snapshot, as_data, from_data
+from .model import RouteHost, Scope, Snapshot, as_data, from_data
 from .transaction import take_back, undone
 
 STATE_FOLDER = "/run/railops-rdma"
@@ -84,9 +84,7 @@ def _state(folder: str) -> dict[str, t.Any]:
 def _kept(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
-    tables, claimed, planned = (frozenset(state[key]) for key in ("tables", "claimed", "planned"))
-    host = RouteHost(before, tables, claimed, planned, paths=tuple(state["paths"]), coming=frozenset(after.links))
-    return host, before, after
+    return RouteHost(before, Scope(*state["scope"]), coming=frozenset(after.links)), before, after
 
 
 def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str:
@@ -102,10 +100,7 @@ def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str
         "deadline": time.monotonic() + seconds,
         "before": as_data(before),
         "after": as_data(after),
-        "tables": sorted(host.tables),
-        "claimed": sorted(host.claimed),
-        "planned": sorted(host.planned),
-        "paths": host.paths,
+        "scope": [sorted(part) for part in host.scope],
     }
     try:
         os.makedirs(folder, mode=0o700)

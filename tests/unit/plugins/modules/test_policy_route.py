@@ -121,4 +121,4 @@ def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch,
 
 def test_an_unknown_token_is_a_failure(kernel, refused):
     refused("no change with the token", confirm="0123456789abcdef")
-    refused("not a token", confirm="../../etc")
+    refused("no change with the token", confirm="../../etc")

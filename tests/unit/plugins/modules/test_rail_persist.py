@@ -128,17 +128,6 @@ def test_a_read_only_folder_is_an_error_with_its_path(refused, root):
     refused("/etc/systemd")
 
 
-def test_an_old_nmcli_that_cannot_check_offline_is_no_reason_to_stop(run_module, refused, root):
-    nmcli = 'cat > /dev/null; echo "Error: {}" >&2; exit {}'
-    machines.program(root / "usr/bin/nmcli", nmcli.format("Option '--offline' is unknown, try 'nmcli -help'.", 2))
-    assert run_module(manager="networkmanager")["changed"] is True
-    machines.program(root / "usr/bin/nmcli", nmcli.format("ipv4.method: property is invalid", 1))
-    before = tree(root)
-    more = {"manager": "networkmanager", "rails": [{**RAIL, "mtu": 4000}]}
-    refused("nothing was written: Error: ipv4.method", **more)
-    assert tree(root) == before
-
-
 @pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
 def test_no_network_manager_is_asked_to_apply(run_module, root, manager):
     machines.put(root, "called")

@@ -179,7 +179,7 @@ def judged(tmp_path, monkeypatch):
     def judge(files, links, manager="networkd", **more):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
-        host = PlayedHost(str(tmp_path), lambda argv, text: ProgramResult(0, json.dumps(links), ""))
+        host = PlayedHost(str(tmp_path), lambda argv: ProgramResult(0, json.dumps(links), ""))
         want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
         names = {item.name: item.interface for item in want.rails}
         ours = persist.files_of(want, names, manager)
