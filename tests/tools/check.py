@@ -51,7 +51,9 @@ def environ(version: str | None = None) -> dict[str, str]:
         "ANSIBLE_COLLECTIONS_PATH": tree,
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        # Compiled tests and plugins stay for the next check, beside the checkout.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(env.cache() / "bytecode"),
         "RAILOPS_PYROUTE2_OLD": str(env.old_pyroute2()),
         "RAILOPS_KUBERNETES_OLD": str(env.old_kubernetes()),
     }
