@@ -92,36 +92,37 @@ PLAY = """
 """
 
 
+@pytest.fixture(scope="module")
+def tree(environment, tmp_path_factory):
+    """Give a folder of collections in which the role nic_link_type is a stub."""
+    made = tmp_path_factory.mktemp("tree")
+    home = made / "ansible_collections/railops/rdma"
+    (home / "roles/nic_link_type/tasks").mkdir(parents=True)
+    (home / "roles/nic_link_type/tasks/main.yml").write_text(STUB)
+    kubernetes = Path(environment["ANSIBLE_COLLECTIONS_PATH"]) / "ansible_collections/kubernetes"
+    (made / "ansible_collections/kubernetes").symlink_to(kubernetes)
+    for entry in CHECKOUT.iterdir():
+        if entry.name not in ("roles", ".git"):
+            (home / entry.name).symlink_to(entry)
+    for role in (CHECKOUT / "roles").iterdir():
+        if role.name != "nic_link_type":
+            (home / "roles" / role.name).symlink_to(role)
+    return made
+
+
 @pytest.fixture
-def site(tmp_path, environment, double):
-    return Site(tmp_path, environment, double)
+def site(tmp_path, environment, double, tree):
+    return Site(tmp_path, {**environment, "ANSIBLE_COLLECTIONS_PATH": str(tree)}, double)
 
 
 class Site:
-    """A node with a pod, a collection whose nic_link_type is a stub, and a play."""
+    """A node with a pod, and a play."""
 
     def __init__(self, root, environment, double):
         self.root = root
         self.double = double
         self.boots = root / "boots"
         self.boots.write_text("boot\n")
-        tree = root / "tree/ansible_collections"
-        shutil.copytree(
-            Path(environment["ANSIBLE_COLLECTIONS_PATH"]) / "ansible_collections",
-            tree,
-            symlinks=True,
-            ignore=lambda folder, names: ["rdma"] if folder.endswith("railops") else [],
-        )
-        home = tree / "railops/rdma"
-        (home / "roles").mkdir(parents=True)
-        for entry in CHECKOUT.iterdir():
-            if entry.name not in ("roles", ".git"):
-                (home / entry.name).symlink_to(entry)
-        for role in (CHECKOUT / "roles").iterdir():
-            if role.name != "nic_link_type":
-                (home / "roles" / role.name).symlink_to(role)
-        (home / "roles/nic_link_type/tasks").mkdir(parents=True)
-        (home / "roles/nic_link_type/tasks/main.yml").write_text(STUB)
         (root / "plugins").mkdir()
         (root / "plugins/shutdown").touch(0o755)
         (root / "plugins/pretend.py").write_text(CONNECTION % str(self.boots))
@@ -132,11 +133,7 @@ class Site:
             (root / "workers").write_text('/bin/sh -c "$1"\n')
         double.kubeconfig(root / "kubeconfig")
         double.put("v1", "Pod", POD, "default", spec={"nodeName": NODE, "containers": []}, status={"phase": "Running"})
-        self.environment = {
-            **environment,
-            "ANSIBLE_COLLECTIONS_PATH": str(root / "tree"),
-            "ANSIBLE_CONNECTION_PLUGINS": str(root / "plugins"),
-        }
+        self.environment = {**environment, "ANSIBLE_CONNECTION_PLUGINS": str(root / "plugins")}
 
     def play(self, before, after, *options, code=0, **more):
         """Run the play, which ends with this code; return what it said."""
@@ -194,38 +191,27 @@ class Site:
         return bool(node["spec"].get("unschedulable")), mark
 
 
-def test_drained_rebooted_once_verified_and_uncordoned(site):
+def test_previewed_then_drained_rebooted_once_verified_and_uncordoned(site):
+    preview = site.play(WAITS, DONE, "--check")
+    for line in ("drain: cordon the node and move its pods", f"reboot: nic_link_type: {PATH}", "uncordon:"):
+        assert line in preview
+    assert "although one is needed" in site.play(WAITS, DONE, rdma_host_reboot=False)
+    assert (site.reboots, site.writes()) == (0, [])
     site.play(WAITS, DONE)
     assert (site.reboots, site.node) == (1, (False, False))
     assert POD not in site.double.objects("Pod")
 
 
-def test_nothing_to_do_touches_neither_host_nor_cluster(site):
-    site.play(DONE, DONE)
-    assert site.reboots == 0
-    assert site.writes() == []
-
-
-def test_check_mode_prints_the_preview_and_touches_nothing(site):
-    done = site.play(WAITS, DONE, "--check")
-    for line in ("drain: cordon the node and move its pods", f"reboot: nic_link_type: {PATH}", "uncordon:"):
-        assert line in done
-    assert site.reboots == 0
-    assert site.writes() == []
-
-
-def test_a_reboot_that_did_not_help_fails_stays_cordoned_and_is_not_repeated(site):
+def test_a_failed_reboot_leaves_the_node_cordoned_until_a_run_finds_nothing_pending(site):
     assert "power cycle" in site.play(WAITS, STUCK, code=2)
     assert (site.reboots, site.node) == (1, (True, True))
     again = site.play(STUCK, STUCK)
-    assert site.reboots == 1, again
-    assert site.node == (True, True)
-
-
-def test_the_run_that_finds_all_in_force_uncordons_what_a_failed_one_left(site):
-    site.play(WAITS, STUCK, code=2)
+    assert (site.reboots, site.node) == (1, (True, True)), again
     site.play(DONE, DONE)
-    assert (site.node, site.reboots) == ((False, False), 1)
+    assert (site.reboots, site.node) == (1, (False, False))
+    site.double.requests.clear()
+    site.play(DONE, DONE)
+    assert (site.reboots, site.writes()) == (1, [])
 
 
 def test_a_node_that_another_user_cordoned_stays_so(site):
@@ -234,11 +220,6 @@ def test_a_node_that_another_user_cordoned_stays_so(site):
     site.play(WAITS, DONE)
     assert (site.node, site.reboots) == ((True, False), 1)
     assert POD not in site.double.objects("Pod"), "it is emptied all the same"
-
-
-def test_a_host_that_is_no_node_yet_is_rebooted_without_a_drain(site):
-    site.play(WAITS, DONE, rdma_host_node_name="not-joined")
-    assert site.reboots == 1
 
 
 def test_new_hardware_under_a_name_that_the_cluster_still_has_is_rebooted_without_a_drain(site):
@@ -276,9 +257,3 @@ def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     )
     assert (site.reboots, site.node) == (1, (False, False))
     assert (resumed.read_text(), mark.exists()) == ("reboot\n", False)
-
-
-def test_a_reboot_that_is_not_allowed_is_only_said(site):
-    done = site.play(WAITS, DONE, rdma_host_reboot=False)
-    assert "although one is needed" in done
-    assert (site.reboots, site.node) == (0, (False, False))
