@@ -23,7 +23,10 @@ from .pod_state import newest, ready, trouble
 
 PLUGIN = "spiderpool-rdma-shared-device-plugin"
 """The name of the shared device plugin's ConfigMap, and what its pods have for the label `app`."""
-_CLUSTER = "Run the playbook railops.rdma.cluster: it writes the configuration and restarts the plugin."
+_CONFIG = (
+    f"After a change of the plan, run the playbook railops.rdma.cluster. If the ConfigMap {PLUGIN} was edited, restore "
+    "it from `helm get manifest`, and restart the plugin."
+)
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,12 @@ def plugin_of(config: Json | None, pods: t.Iterable[Json]) -> DevicePlugin:
 def _cause(resource: str, interface: str, node: str, have: int, plugin: DevicePlugin) -> tuple[str, str]:
     """Return cause and fix as far as the cluster knows."""
     if plugin.names is None:
-        return "the device plugin has no configuration that can be read", _CLUSTER
+        return "the device plugin has no configuration that can be read", _CONFIG
     if resource not in plugin.names:
-        return f"the device plugin's configuration does not name {resource}", _CLUSTER
+        return f"the device plugin's configuration does not name {resource}", _CONFIG
     if (selected := plugin.names[resource]) and interface and interface not in selected:
         names = ", ".join(sorted(selected))
-        return f"its selector names {names}, and the rail's interface on this node is {interface}", _CLUSTER
+        return f"its selector names {names}, and the rail's interface on this node is {interface}", _CONFIG
     pod = plugin.pods.get(node)
     look = "kubectl get pods -A -o wide -l app=spiderpool-rdma-shared-device-plugin"
     if pod is None:

@@ -42,7 +42,7 @@ HOSTS: dict[str, Row] = {
 """The tags of the playbook hosts."""
 FABRIC: dict[str, Row] = {
     "plan": Row("none", ("plan_inventory",)),
-    "cluster": Row("none", ("node_", "object_state", "pool_prefix")),
+    "cluster": Row("none", ("object_state", "pool_prefix")),
 }
 """Playbooks that are run for all nodes at once."""
 BY_HAND = {

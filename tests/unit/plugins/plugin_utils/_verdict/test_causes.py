@@ -119,8 +119,9 @@ def test_a_host_chooses_no_command():
         )
     for fix in (by_role("rdma_host,reboot"), by_role("rail_network id"), "Run the playbook railops.rdma.teardown."):
         assert repair_of({**bad("network_rules"), "fix": fix}).command(["node1"]) == ""
-    for follower in ("rdma_mtu", "route_path"):
-        assert not repair_of({**bad(follower), "fix": by_role("rail_network")}).playbook
+    cluster = "Run the playbook railops.rdma.cluster."
+    for name, fix in (("rdma_mtu", ROLE), ("route_path", ROLE), ("node_resources", cluster)):
+        assert not repair_of({**bad(name), "fix": fix}).playbook
 
 
 NAMES = st.lists(
