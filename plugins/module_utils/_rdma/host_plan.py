@@ -133,7 +133,8 @@ def _modules(plan: RdmaPlan) -> dict[str, str]:
         "(role rdma_driver); or name the modules there are in rdma_host_modules. [module_missing]",
     )
     plan.problems += [problem] if missing else []
-    cause = f"not loaded: {', '.join(absent)}" if absent else f"{MODULES_FILE} does not list them for the next boot"
+    unlisted = f"{MODULES_FILE} does not list the RDMA modules for the next boot"
+    cause = f"not loaded: {', '.join(absent)}" if absent else unlisted
     found = " ".join(name for name in modules if name in there)
     fix = problem.fix if missing else by_role("rdma_host")
     good = not absent and have.files.get(MODULES_FILE) == files.get(MODULES_FILE)
