@@ -24,13 +24,13 @@ FILES, SYSCTLS = "/etc/systemd/network", "/etc/sysctl.d/90-railops-rails.conf"
 
 
 class Cause(t.NamedTuple):
-    """What a shell runs, and the check that shows it. `{}`: fields of the rail and of its address.
+    """What a shell runs, and the checks that show it, the first cause first. `{}`: fields of rail and address.
 
     :param tags: those of the command; None where no command repairs it.
     :param undo: what repairs it then. With `{port}` both run at the leaf.
     """
 
-    check: str
+    checks: str
     script: str
     tags: str | None = " --tags rail_network"
     undo: str = ""
@@ -60,9 +60,11 @@ CAUSES = {
     "address with other length": Cause(
         "network_addresses", "ip address del {address}/27 dev {interface}; ip address add {address}/32 dev {interface}"
     ),
-    "complete rail": Cause("network_addresses", FLUSH),
+    "complete rail": Cause("network_addresses network_rules", FLUSH),
     "link": Cause("network_link", "ip link set {interface} down"),
-    "link without IPv6": Cause("network_addresses", "echo 1 > /proc/sys/net/ipv6/conf/{interface}/disable_ipv6"),
+    "link without IPv6": Cause(
+        "network_addresses network_sysctls", "echo 1 > /proc/sys/net/ipv6/conf/{interface}/disable_ipv6"
+    ),
     "MTU": Cause("network_mtu", "ip link set {interface} mtu 1500"),
     "rp_filter": Cause("network_sysctls", "echo 1 > /proc/sys/net/ipv4/conf/{interface}/rp_filter"),
     "arp_ignore": Cause("network_sysctls", "echo 0 > /proc/sys/net/ipv4/conf/{interface}/arp_ignore"),
@@ -86,8 +88,9 @@ CAUSES = {
     "MTU of the leaf": Cause("ping_gateway_mtu", "ip link set {port} mtu 1500", None, "ip link set {port} mtu 9216"),
     "nothing configured": Cause("network_addresses", "", ""),
 }
-# Of the host, not of a rail.
-OF_HOSTS = ["exclusion rule", "file of sysctl", "nothing configured"]
+# Their checks are of the host: they explain others of its rails, or follow from them.
+OF_HOSTS = ["exclusion rule", "file of sysctl", "nothing configured", "link without IPv6"]
+OF_HOSTS += [name for name, cause in CAUSES.items() if cause.checks in ("network_sysctls", "network_stale")]
 OF_RAILS = [name for name in CAUSES if name not in OF_HOSTS]
 
 
@@ -153,13 +156,13 @@ def repaired(fleet: Fleet, planted: Planted, *others: tuple[str, str]) -> list[s
     cards = [card for card in verdict["causes"] if card["status"] == "deviation"]
     for (host, rail), name in planted.items():
         cause, rails = CAUSES[name], [f"rail{rail + 1}"]
-        card = next(one for one in cards if one["check"] == cause.check and host in one["hosts"])
+        card = next(one for one in cards if one["check"] == cause.checks.split()[0] and host in one["hosts"])
         assert name in OF_HOSTS or {*card["rails"]} >= {*rails} or not card["rails"], (name, card)
         if cause.tags is None:
             assert "command" not in card, (name, card)
         else:
             assert f"railops.rdma.hosts{cause.tags} --limit" in f"{card.get('command')} --limit", (name, card)
-    expected = {(CAUSES[name].check, host) for (host, _rail), name in planted.items()}
+    expected = {(check, host) for (host, _rail), name in planted.items() for check in CAUSES[name].checks.split()}
     found = {(card["check"], host) for card in cards for host in card["hosts"] or [card["sentence"].partition(":")[0]]}
     assert found == {*expected, *others}, [card["sentence"] for card in cards]
     red = {host for host, entry in verdict["hosts"].items() if entry["status"] != "pass"}
