@@ -17,7 +17,7 @@ found(document.querySelectorAll(".row").length && performance.now()))))"""
 
 
 def opens() -> t.Iterator[dict[str, Pair]]:
-    """Open the page of 10,000 nodes with a verdict, until its table is drawn."""
+    """Open the page of 10,000 nodes with a verdict, until its table is rendered."""
     from browser import Browser
     from test_pictures import fleet
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long a changed host waits for its confirmation in a large batch, and whether any is taken back.
+"""How long a changed host waits for its confirmation in a large batch, and whether any is rolled back.
 
 Hosts are namespaces, Ansible has its default number of forks, and no gateway answers. The baseline are two tasks, one
 that changes all hosts of the batch and one that confirms, which is what most playbooks do.

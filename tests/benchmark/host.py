@@ -23,7 +23,7 @@ from pathlib import Path
 from ran import Pair, playbook, run
 
 RAILS = 8
-FOREIGN = 10_000
+ROUTES = 10_000
 HOSTS = 10
 PORT = 2222
 
@@ -88,19 +88,19 @@ def first_apply() -> t.Iterator[dict[str, Pair]]:
             times = []
 
 
-def foreign() -> t.Iterator[dict[str, Pair]]:
-    """A host that is as planned, without other people's routes and with them: the fastest of some rounds."""
+def existing_routes() -> t.Iterator[dict[str, Pair]]:
+    """A host that is as planned, without existing routes and with them: the fastest of several rounds."""
     from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
 
     params = want_of(0, RAILS)
-    routes = [f"route add 10.{n // 256}.{n % 256}.0/24 via 198.51.100.254\n" for n in range(FOREIGN)]
+    routes = [f"route add 10.{n // 256}.{n % 256}.0/24 via 198.51.100.254\n" for n in range(ROUTES)]
     with Fabric("bf", 2, RAILS) as fabric:
         crowded, alone = fabric.hosts
         crowded.batch("".join(routes))
         for host in fabric.hosts:
             inside(host.name, work, params)
         while True:
-            yield {"foreign": tuple(min(inside(host.name, work, params, 15)) for host in (crowded, alone))}
+            yield {"existing": tuple(min(inside(host.name, work, params, 15)) for host in (crowded, alone))}
 
 
 @contextlib.contextmanager

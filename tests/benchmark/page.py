@@ -17,7 +17,7 @@ Row = dict[str, t.Any]
 GROUPS: dict[str, Row] = yaml.safe_load(Path(__file__).with_name("rows.yml").read_text(encoding="utf-8"))
 HEAD = """# Performance
 
-`make bench` wrote this page in one round: do not edit it. Its rows, their bars and the reason for each stand in
+`make bench` wrote this page in one round: do not edit it. Its rows, their bars and the reason for each are in
 `tests/benchmark/rows.yml`. A row is the median of {pairs} pairs, ours and its baseline by turns. The baselines are what
 people do today: Jinja loops with `ipsubnet`, the guides' `ip` calls, `kubernetes.core.k8s` with a list.
 Machines differ: read the ratios.
