@@ -124,7 +124,7 @@ class ActionModule(FabricAction):
         if not any("output" in job for job in jobs):
             # Nothing was measured, so nothing can be narrowed: the next run begins with this step.
             why = str(jobs[0].get("msg", "")) if jobs else "none was started"
-            fix = "Fix that and run the playbook again: it goes on with this step. [accept_no_output]"
+            fix = "Fix that and run the playbook again: it continues with this step. [accept_no_output]"
             raise Refusal(f"No pods ran the program: {why} {fix}")
         came = iter(jobs)
         for entry in step.entries:

@@ -246,7 +246,7 @@ def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     """A step of a job, as slurmd names it; another scheduler empties the host and gets it back."""
     resumed, mark = site.root / "resumed", site.root / "notes/emptied"
     job = site.start("slurmstepd", "slurmstepd: [4711.batch]")
-    assert "node1 is at work: job 4711 of Slurm" in " ".join(site.play(WAITS, DONE, code=2).split())
+    assert "node1 has running work: job 4711 of Slurm" in " ".join(site.play(WAITS, DONE, code=2).split())
     assert (site.reboots, site.node) == (0, (False, False))
     site.play(
         WAITS,

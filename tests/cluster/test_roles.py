@@ -80,7 +80,7 @@ def test_an_api_that_helm_does_not_reach_is_named(playbook: Playbook, double: Ap
         ("main", 1, "helm cannot read the release spiderpool: Error: "),
         ("main", 2, "helm cannot read it from the cluster's API. helm"),
         ("uninstall", 1, "helm cannot read the release spiderpool: Error: "),
-        ("uninstall", 2, "helm did not take the release spiderpool away: Error: "),
+        ("uninstall", 2, "helm cannot uninstall the release spiderpool: Error: "),
     ):
         lost = tmp_path / f"helm-{tasks}{number}"
         lost.write_text(LOST_HELM.format(count=f"{lost}.count", number=number, helm=tools.helm()))

@@ -83,7 +83,7 @@ def test_a_name_that_cannot_be_given_takes_files_and_change_back(site):
     said = play(folder, good=False)
     (folder / "mounts").write_text("")
     assert "/etc/sysctl.d/90-railops-rails.conf cannot be written" in said
-    assert "The running network is as it was before, too." in said
+    assert "The running network was rolled back." in said
     assert host.dump() == before
     assert "confirmed" in host.timer()
     # What lies beside its place is taken by the next run, and not what has a name.

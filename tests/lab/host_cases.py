@@ -39,7 +39,7 @@ def upgrade(fleet: Fleet) -> str:
     _declare_driver(fleet, mirror.NEW)
     code, said = fleet.ended(fleet.book("railops.rdma.upgrade"))
     worse = "node1 is worse than before its upgrade and no further node is touched: rail3 "
-    if code != PLAY_FAILED or worse not in said or "it goes on with node1" not in said:
+    if code != PLAY_FAILED or worse not in said or "it continues with node1" not in said:
         raise CaseError(f"the upgrade of a node that gets worse ended with {code}: {messages(said)[-1:]}")
     stopped = _versions_and_boots(fleet)
     if stopped["node1"] != (mirror.NEW, first["node1"][1] + 1) or stopped["node2"] != first["node2"]:

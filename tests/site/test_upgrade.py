@@ -106,7 +106,7 @@ def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
     run = site.upgrade(code=2)
     said = "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: "
     assert f"{said}rail3 network_link: ens3np0: down; " in run.output
-    assert "it goes on with node2" in run.output
+    assert "it continues with node2" in run.output
     assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]
     assert site.unfinished() == ["node2"]
     assert site.nodes() == ([False, True, False], [{}, {"railops.io/upgrade-drain": "schedulable"}, {}])

@@ -149,5 +149,5 @@ def sentence(host: str, rows: t.Sequence[t.Mapping[str, t.Any]], *, drain: bool 
     return (
         f"{host} is worse than before its upgrade{', stays cordoned,' if drain else ''} and no further node is touched:"
         f" {shown}{more}. {fix}{' ' if fix else ''}Fix it or name the old versions again, then run the playbook"
-        f" upgrade: it goes on with {host}. [upgrade_regression]"
+        f" upgrade: it continues with {host}. [upgrade_regression]"
     )

@@ -142,6 +142,6 @@ def test_one_sentence_says_what_where_and_what_to_do():
     assert "rail10" not in said
     assert "and 1 more" in said
     assert said.endswith(
-        "Plug it in. Fix it or name the old versions again, then run the playbook upgrade: it goes on with node2."
+        "Plug it in. Fix it or name the old versions again, then run the playbook upgrade: it continues with node2."
         " [upgrade_regression]"
     )
