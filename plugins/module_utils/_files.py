@@ -14,6 +14,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ._errors import RdmaError
+from ._formatting import group_by
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -23,6 +24,7 @@ if t.TYPE_CHECKING:
 REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 PCI = re.compile(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)")
 ETHERNET, INFINIBAND = 1, 32  # ARPHRD_ETHER, ARPHRD_INFINIBAND
+TCP_LISTEN = "0A"  # the state in /proc/net/tcp
 # The ends of folders that systemd or a network manager reads, and that one file of ours may be the only one in.
 MADE = (".wants", ".network.d")
 
@@ -85,6 +87,12 @@ class Sysfs:
             names = re.findall(r"^(?:\S*/)?([^/\s:]+)\.ko(?:\.\w+)?(?::|\s*$)", text, re.MULTILINE)
             found.update(dict.fromkeys((name.replace("-", "_") for name in names), file == "modules.builtin"))
         return found
+
+    def listening(self) -> dict[int, list[str]]:
+        """Return the TCP ports with a listener in this network namespace, each with the inodes of its sockets."""
+        texts = [self.text(f"/proc/self/net/{name}") or "" for name in ("tcp", "tcp6")]
+        rows = [row.split() for text in texts for row in text.splitlines()[1:]]
+        return group_by((int(row[1].rpartition(":")[2], 16), row[9]) for row in rows if row[3] == TCP_LISTEN)
 
     @property
     def boot_id(self) -> str:

@@ -150,7 +150,7 @@ def decide(
             default |= more
     found = ManagementNetwork(lower={name: frozenset(names) for name, names in lower.items()})
 
-    def whole(names: set[str]) -> frozenset[str]:
+    def stack(names: set[str]) -> frozenset[str]:
         below = set(found.under(names))
         above = set(below)
         while above:
@@ -159,7 +159,7 @@ def decide(
         return frozenset(below)
 
     return ManagementNetwork(
-        whole(default), whole(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen]
+        stack(default), stack(used), ends[1] if ends else "", found.lower, [row[:3] for row in seen]
     )
 
 

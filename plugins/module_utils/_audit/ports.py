@@ -12,20 +12,8 @@ from .._check import Check, deviation, warning
 from .._files import HostFiles
 
 AGENT = "spiderpoolAgent."
-LISTENING = "0A"
 OWN = "spiderpool-"
 """How the names of Spiderpool's processes begin."""
-
-
-def listening(files: HostFiles) -> dict[int, list[str]]:
-    """Return the sockets of each TCP port that a program listens on, by the inode's number."""
-    found: dict[int, list[str]] = {}
-    for name in ("tcp", "tcp6"):
-        for line in (files.text(f"/proc/net/{name}") or "").splitlines()[1:]:
-            words = line.split()
-            if len(words) > 9 and words[3] == LISTENING:
-                found.setdefault(int(words[1].rpartition(":")[2], 16), []).append(words[9])
-    return found
 
 
 def holders(files: HostFiles, sockets: t.Collection[str]) -> dict[str, str]:
@@ -46,7 +34,7 @@ def port_checks(ports: t.Mapping[str, t.Any], files: HostFiles) -> list[Check]:
 
     :param ports: by the Helm value that changes each.
     """
-    open_ports = listening(files)
+    open_ports = files.listening()
     taken = {option: int(port) for option, port in ports.items() if int(port) in open_ports}
     by = holders(files, {inode for port in taken.values() for inode in open_ports[port]})
     checks = []

@@ -16,7 +16,7 @@ from .._files import Sysfs
 from .._listen import PACKET_OUTGOING, PACKETS, Sockets
 from .._programs import ask
 from .lldp import ARGV, ETHERTYPE, Neighbor, best, parse_frame, parse_lldp
-from .plan import Cable, judge
+from .plan import Cable, cable_checks
 
 if t.TYPE_CHECKING:
     from .._check import Check
@@ -69,7 +69,7 @@ def look(
                 unseen=unable.get(name) or unseen,
             )
         )
-    checks = judge(made, options.get("leaves") or (), options.get("zone"))
+    checks = cable_checks(made, options.get("leaves") or (), options.get("zone"))
     return checks, {"lldp": {cable.rail: cable.seen for cable in made if cable.seen}}
 
 

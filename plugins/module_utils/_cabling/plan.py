@@ -81,7 +81,9 @@ def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
     return [str(seen[key]) for key in ("port", "description") if seen.get(key)]
 
 
-def judge(cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None = None) -> list[Check]:
+def cable_checks(
+    cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None = None
+) -> list[Check]:
     """Return `cable_leaf` of each rail, and `cable_port` where the plan has its port.
 
     :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
@@ -92,12 +94,12 @@ def judge(cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zo
         zone = next((row["zone"] for row in leaves if (row["rail"], row["leaf"]) in own), None)
     found = []
     for cable in cables:
-        leaf = _judge_leaf(cable, cables, leaves, zone)
-        found += [leaf, *([_judge_port(cable, cables, leaf)] if cable.port else [])]
+        leaf = _leaf_check(cable, cables, leaves, zone)
+        found += [leaf, *([_port_check(cable, cables, leaf)] if cable.port else [])]
     return found
 
 
-def _judge_leaf(
+def _leaf_check(
     cable: Cable, cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None
 ) -> Check:
     if not cable.leaf:
@@ -148,7 +150,7 @@ def _leaf_cause(
     return f"{where}, which the plan has for no rail.", f"{move} Or name it in the plan, if it is meant so."
 
 
-def _judge_port(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
+def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
     if not cable.seen:
         return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
     if cable.leaf and leaf["status"] != "ok":

@@ -122,7 +122,9 @@ class PciTree:
                 break
             common += 1
         if common == 0:
-            return Distance.NODE if self._same_node(first, second) else Distance.SYS
+            # -1 is the kernel's "unknown": the same node only where there is but one.
+            known = first.numa_node >= 0 or self.numa_nodes <= 1
+            return Distance.NODE if known and first.numa_node == second.numa_node else Distance.SYS
         if common == 1:
             return Distance.PHB
         # Below the last shared bridge each has at most the switch's own downstream port and itself.
@@ -152,12 +154,6 @@ class PciTree:
     @functools.cached_property
     def _by_physfn(self) -> dict[str, list[PciFunction]]:
         return group_by((item.physfn, item) for item in self._ordered if item.physfn is not None)
-
-    def _same_node(self, first: PciFunction, second: PciFunction) -> bool:
-        if first.numa_node != second.numa_node:
-            return False
-        # -1 is the kernel's "unknown": the same node only where there is but one.
-        return first.numa_node >= 0 or self.numa_nodes <= 1
 
 
 def pci_key(address: str) -> tuple[int, ...]:

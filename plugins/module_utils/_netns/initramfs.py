@@ -13,10 +13,10 @@ import re
 import typing as t
 
 from .._errors import RdmaError
-from .plan import Image
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
+    from .plan import Image
 
 # What Debian and Ubuntu, the RHEL family, and SUSE call them.
 IMAGE_NAMES = re.compile(r"initrd\.img-(.+)|initramfs-(.+)\.img|initrd-(.+)")
@@ -40,21 +40,18 @@ def images(files: Machine, owned: str, *, older_than: int | None, still_holding:
         listing = _listing(files, path)
         stale = not still_holding or listing is None or owned.lstrip("/") in listing
         if stale and (listing is None or IB_CORE.search(listing)):
-            yield Image(path, kernel)
+            yield path, kernel
 
 
 def rebuild(files: Machine, image: Image) -> None:
     """Rebuild one image, by the distribution's own tool."""
-    tool = _builder(files) or ""
-    if tool.endswith("update-initramfs"):
-        argv = [tool, "-u", "-k", image.kernel]
-    else:
-        argv = [tool, "-f", files.path(image.path), image.kernel]
+    tool, (path, kernel) = _builder(files) or "", image
+    argv = [tool, *(("-u", "-k") if tool.endswith("update-initramfs") else ("-f", files.path(path))), kernel]
     done = files.run(argv)
     if done.status:
         raise RdmaError(
             f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
-            f"Fix what it says and run again: until {image.path} is built again, a boot brings the old RDMA mode. "
+            f"Fix what it says and run again: until {path} is built again, a boot brings the old RDMA mode. "
             "[initramfs_failed]",
             argv=argv,
             rc=done.status,

@@ -37,6 +37,10 @@ class Support(enum.Enum):
     ABSENT = "absent"
 
 
+Image = tuple[str, str]
+"""The path of an initramfs to rebuild, and its kernel."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """One place that sets the mode for the next time ib_core starts. `line` counts from 1; 0 = no lines."""
@@ -44,14 +48,6 @@ class Setting:
     path: str
     line: int
     mode: str
-
-
-@dataclass(frozen=True)
-class Image:
-    """An initramfs to rebuild, and its kernel."""
-
-    path: str
-    kernel: str
 
 
 @dataclass(frozen=True)

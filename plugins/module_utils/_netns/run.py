@@ -34,7 +34,7 @@ def _result(plan: NetnsPlan, seen: NetnsState) -> dict[str, t.Any]:
         "support": plan.have.support.value,
         "live": plan.live,
         "namespaces": plan.have.namespaces,
-        "initramfs": [image.path for image in plan.images],
+        "initramfs": [path for path, _kernel in plan.images],
         "conflicts": [asdict(item) for item in plan.conflicts],
         "reboot_required": bool(plan.reboot_reasons),
         "reboot_reasons": plan.reboot_reasons,

@@ -27,7 +27,6 @@ FILES = Sysfs()
 STATE_FOLDER = "/run/railops-rdma-probe"
 TOKEN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}")
 LISTEN_SECONDS = 15.0
-LISTENING = "0A"  # TCP_LISTEN in /proc/net/tcp
 
 
 def _start_time(pid: int) -> str | None:
@@ -35,13 +34,6 @@ def _start_time(pid: int) -> str | None:
     fields = (FILES.text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
     # A zombie is gone: field 3 is the state, field 22 the start time (proc(5)).
     return fields[19] if fields and fields[0] != "Z" else None
-
-
-def _listening() -> set[int]:
-    """Return the listening TCP ports of this network namespace."""
-    texts = [FILES.text(f"/proc/self/net/{name}") or "" for name in ("tcp", "tcp6")]
-    rows = [row.split() for text in texts for row in text.splitlines()[1:]]
-    return {int(cells[1].rpartition(":")[2], 16) for cells in rows if cells[3] == LISTENING}
 
 
 class Servers:
@@ -80,7 +72,7 @@ class Servers:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         started: dict[int, subprocess.Popen[bytes]] = {}
         running: list[dict[str, t.Any]] = []
-        failed = dict.fromkeys(set(commands) & _listening(), "the TCP port is taken: Address already in use")
+        failed = dict.fromkeys(commands & FILES.listening().keys(), "the TCP port is taken: Address already in use")
         for port, command in commands.items():
             if port in failed:
                 continue
@@ -103,7 +95,7 @@ class Servers:
         waiting, failed = dict(started), {}
         deadline = time.monotonic() + LISTEN_SECONDS + len(started)
         while waiting and time.monotonic() < deadline:
-            for port in waiting.keys() & _listening():
+            for port in waiting.keys() & FILES.listening().keys():
                 del waiting[port]
             for port, process in list(waiting.items()):
                 if process.poll() is not None:

@@ -25,6 +25,7 @@ UNITS = "/etc/systemd/system"
 NOTE = "Written by the module railops.rdma.roce_qos: change the inventory instead."
 RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
 
+# Without Restart=: systemd before 244 (RHEL 8 has 239) refuses to load a oneshot unit that has it.
 UNIT_TEXT = """\
 # {note}
 [Unit]
@@ -46,15 +47,8 @@ WantedBy={device}
 
 def escape(text: str) -> str:
     """Return text as systemd writes it in a unit's name (systemd.unit(5), "String escaping")."""
-    found = []
-    for place, char in enumerate(text):
-        if char == "/":
-            found.append("-")
-        elif (char.isascii() and char.isalnum()) or char in ":_" or (char == "." and place):
-            found.append(char)
-        else:
-            found.extend(f"\\x{byte:02x}" for byte in char.encode())
-    return "".join(found)
+    found = re.sub(r"^\.|[^A-Za-z0-9:_./]", lambda char: "".join(f"\\x{byte:02x}" for byte in char[0].encode()), text)
+    return found.replace("/", "-")
 
 
 def device_of(interface: str) -> str:

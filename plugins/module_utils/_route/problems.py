@@ -33,7 +33,7 @@ INSTEAD = {
 def problems_of(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> list[Problem]:
     """Return all conflicts between a host and the plan."""
     found = [*link_problems(want, host), *_moved_ports(want, host)]
-    found += [*address_problems(want, host, mine), *_foreign_problems(want, host, mine)]
+    found += [*address_problems(want, host, mine), *_existing_problems(want, host, mine)]
     return [*found, *_lost_routes(want, host, mine)]
 
 
@@ -197,7 +197,7 @@ def _match_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) 
             yield Problem("rdma_prefixes", text, "Take that route away, or plan another supernet. [prefix_routed]")
 
 
-def _foreign_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
+def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find unmanaged entries where only this collection's entries may be."""
     if not want.present:
         # Our entries can be removed beside unmanaged ones.

@@ -128,7 +128,7 @@ PORTS = {
 
 def test_who_listens_on_a_host_port_of_spiderpool_is_named_with_the_option(monkeypatch, tmp_path):
     """Its own processes may, and a connection from such a port is no listener."""
-    machines.put(tmp_path, "proc/net/tcp", LISTENERS)
+    machines.put(tmp_path, "proc/self/net/tcp", LISTENERS)
     for pid, comm, inode in (("77", "beehive", 4711), ("78", "spiderpool-agen", 4713)):
         machines.put(tmp_path, f"proc/{pid}/comm", f"{comm}\n")
         (tmp_path / f"proc/{pid}/fd").mkdir()

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import neighbor, parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, judge, named
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, cable_checks, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
@@ -36,7 +36,7 @@ def cable(number, switch=None, port="swp7", *, planned=None, is_switch=True):
 
 
 def judged(*cables, leaves=LEAVES, **more):
-    checks = judge(cables, leaves, **more)
+    checks = cable_checks(cables, leaves, **more)
     assert [(check["rail"], check["id"]) for check in checks if check["id"] == "cable_leaf"] == [
         (item.rail, "cable_leaf") for item in cables
     ]
@@ -84,7 +84,7 @@ def test_nothing_is_green_by_silence():
     assert [check["status"] for check in (*leaf, *port)] == ["skipped"] * 3
     assert leaf[0]["cause"] == "Not seen: the leaf sends no LLDP."
     assert leaf[1]["cause"] == "Not seen: nic swp7 is no switch by its own word (the NIC's own firmware?)."
-    (unplanned,) = judge([Cable("rail1", "ens1np0", seen=neighbor(switch="tor9"))], [])
+    (unplanned,) = cable_checks([Cable("rail1", "ens1np0", seen=neighbor(switch="tor9"))], [])
     assert (unplanned["status"], unplanned["cause"]) == ("skipped", "The plan names no leaf.")
 
 
@@ -107,7 +107,7 @@ def test_ports():
 def hearing(*heard, port=""):
     """Return the checks of one cable whose port hears several neighbors, planned on leaf1."""
     text = json.dumps({"lldp": [{"interface": [lldpd_row(*item) for item in heard]}]})
-    return judge([Cable("rail1", "ens1np0", "leaf1", port, parse_lldp(text).get("ens1np0"))], [])
+    return cable_checks([Cable("rail1", "ens1np0", "leaf1", port, parse_lldp(text).get("ens1np0"))], [])
 
 
 def lldpd_row(name, port, *, switch=True):
