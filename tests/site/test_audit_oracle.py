@@ -28,8 +28,8 @@ from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Wa
 from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
 
 NODES, RAILS = 6, 3
-# A push plays five of them, from the seed that its commit chooses: together these play all kinds.
-PUSHED, LONG, SEEDS = 5, 300, (0, 1, 2, 3, 4, 5, 6)
+# A push plays three of them, from the seed that its commit chooses: together these play all kinds.
+PUSHED, LONG, SEEDS = 3, 300, range(11)
 HOST_PLAN = ("rails", "rdma_prefixes", "policy", "network", "sysctls")
 
 
@@ -170,7 +170,7 @@ def causes(verdict: dict) -> list[str]:
 
 
 @PUSH
-def test_five_breaks_are_red_where_packets_are_lost_and_nowhere_else(world):
+def test_three_breaks_are_red_where_packets_are_lost_and_nowhere_else(world):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     seed = SEEDS[int(commit.stdout or "0", 16) % len(SEEDS)]
     hold(world, int(os.environ.get("RAILOPS_AUDIT_CASES") or PUSHED), int(os.environ.get("RAILOPS_AUDIT_SEED") or seed))
