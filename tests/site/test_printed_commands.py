@@ -10,6 +10,7 @@ their order.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import subprocess
@@ -102,15 +103,14 @@ def singles() -> t.Iterator[Planted]:
         yield {(host, (first + number) % RAILS): name for number, (host, name) in enumerate(hosts)}
 
 
-def pairs() -> t.Iterator[Planted]:
-    """Yield rounds of four pairs, each on two rails of one host."""
-    for first in range(0, 32, len(HOSTS)):
-        names = [[OF_RAILS[(first + number + step) % len(OF_RAILS)] for step in (0, 5)] for number in range(4)]
-        hosts = zip(HOSTS, names, strict=True)
-        yield {(host, (first + rail) % RAILS): name for host, both in hosts for rail, name in enumerate(both)}
+def together() -> t.Iterator[Planted]:
+    """Yield rounds of three causes on each host, one per rail: three pairs of causes on a host."""
+    cells = list(itertools.product(HOSTS, range(RAILS)))
+    for turn in range(3):
+        yield {cell: OF_RAILS[(5 * number + 4 * turn) % len(OF_RAILS)] for number, cell in enumerate(cells)}
 
 
-ROUNDS = [*singles(), *pairs()]
+ROUNDS = [*singles(), *together()]
 
 
 @pytest.fixture(scope="module")
