@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import typing as t
@@ -82,29 +81,24 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return surveyed(cluster, params, release)
 
 
-Source = tuple[str, t.Callable[[t.Iterable[Json]], networks.Found], t.Callable[[], list[Json]]]
-"""Objects that list networks of the cluster: their name, their reader and their query."""
-
-
-def network_sources(cluster: Cluster, config: str) -> t.Iterator[Source]:
-    """Yield the objects that list networks of the cluster.
+def network_sources(cluster: Cluster, config: str) -> t.Iterator[tuple[str, networks.Found]]:
+    """Yield the names of objects that list networks of the cluster, and their networks, read only when they are used.
 
     :param config: the name of Cilium's ConfigMap.
     """
 
-    def maps(name: str, *spaces: str) -> list[Json]:
-        return [found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space))]
+    def maps(name: str, spaces: t.Iterable[str]) -> t.Iterator[Json]:
+        return (found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space)))
 
-    def cilium() -> list[Json]:
-        sets = (row["metadata"] for row in cluster.listed("apps/v1", "DaemonSet"))
-        return maps(config, *sorted({row["namespace"] for row in sets if row["name"] in CILIUM}))
+    def cilium() -> t.Iterator[Json]:
+        sets = (row["metadata"] for row in cluster.each("apps/v1", "DaemonSet"))
+        yield from maps(config, dict.fromkeys(row["namespace"] for row in sets if row["name"] in CILIUM))
 
-    kubeadm = functools.partial(maps, "kubeadm-config", "kube-system")
-    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm, kubeadm
-    yield "Cilium's ConfigMap", networks.of_cilium, cilium
-    yield "nodes", networks.of_nodes, functools.partial(cluster.listed, "v1", "Node")
+    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm(maps("kubeadm-config", ["kube-system"]))
+    yield "Cilium's ConfigMap", networks.of_cilium(cilium())
+    yield "nodes", networks.of_nodes(cluster.each("v1", "Node"))
     for version, kind in networks.POOLS:
-        yield f"{kind} ({version})", networks.of_pools, functools.partial(cluster.listed, version, kind)
+        yield f"{kind} ({version})", networks.of_pools(cluster.each(version, kind))
 
 
 def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -118,9 +112,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
         return NOTHING
     found: list[tuple[str, list[networks.Network]]] = []
     notes: list[str] = []
-    for name, read, objects in network_sources(cluster, params["cilium_config"]):
+    for name, rows in network_sources(cluster, params["cilium_config"]):
         try:
-            found += read(objects())
+            found += rows
         except Forbidden:
             notes.append(name)
     supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]

@@ -92,7 +92,7 @@ class Lease:
         return found, (found or {}).get("spec") or {}
 
     def _write(self, found: Json | None) -> None:
-        now = _now()
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": int(SECONDS), "renewTime": now}
         place = {"name": self._ref.name, "namespace": self._ref.namespace}
         if found is None:
@@ -137,10 +137,6 @@ def live_runs() -> list[str]:
             if b"ansible" in stream.read():
                 found.append(path.split("/")[2])
     return [",".join(found)] if found else []
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def acquire(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:

@@ -56,14 +56,10 @@ class Node:
     @classmethod
     def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
         """Return what matters of a node object, with its note of one of PURPOSES."""
-        meta = live["metadata"]
+        meta, ours = live["metadata"], (label, ZONE_LABEL, OUT_LABEL)
         rows = (meta.get("labels") or {}).items()
         return cls(
-            {
-                name: value
-                for name, value in rows
-                if name in (label, ZONE_LABEL, OUT_LABEL) or name.startswith(LEAF_LABEL)
-            },
+            {name: value for name, value in rows if name in ours or name.startswith(LEAF_LABEL)},
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(note_of(purpose), ""),

@@ -118,10 +118,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
         for name, change in changes.items():
             cluster.patch(Ref.to(*NODE, name), {"metadata": {"labels": change}})
     lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
-    shown = [
-        "".join(f"{name} taint {OUT_TAINT['key']}\n" for name in taints if (name in wanted) is side)
-        for side in (False, True)
-    ]
+    shown = {False: "", True: ""}
+    for name in taints:
+        shown[name in wanted] += f"{name} taint {OUT_TAINT['key']}\n"
     result = {
         "changed": bool(changes or taints),
         "labeled": {name: value for name, label, value in lines if label == want.label},
@@ -134,8 +133,8 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {
             "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines)
-            + shown[0],
-            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines) + shown[1],
+            + shown[False],
+            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines) + shown[True],
         },
     }
     if absent:

@@ -45,29 +45,25 @@ class ApplyOutcome:
     stopped: RdmaError | None = None
 
 
+@dataclass
 class ApplyRun:
     """One run over one cluster.
 
     :param report: takes one line of progress now and then.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        wanted: dict[Ref, Json],
-        options: ApplyOptions,
-        report: t.Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self._cluster = cluster
-        self._wanted = wanted
-        self._options = options
-        self._report = report
-        self.outcome = ApplyOutcome()
-        self._absent_namespaces: set[str] = set()
-        self._missing: set[tuple[str, str]] = set()
-        self._lock = threading.Lock()
+    _cluster: Cluster
+    _wanted: dict[Ref, Json]
+    _options: ApplyOptions
+    _report: t.Callable[[str], None] = lambda line: None
+    outcome: ApplyOutcome = field(default_factory=ApplyOutcome)
+    _absent_namespaces: set[str] = field(default_factory=set)
+    _missing: set[tuple[str, str]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
         # The pod of each address that Multus gave out: all pods are asked for, once and only if it matters.
-        self._holders = functools.lru_cache(maxsize=None)(lambda: attached(cluster.each("v1", "Pod")))
+        self._holders = functools.lru_cache(maxsize=None)(lambda: attached(self._cluster.each("v1", "Pod")))
 
     # Looking
 

@@ -36,7 +36,7 @@ def dns_names(service: str, namespace: str) -> list[str]:
 
 
 def make(service: str, namespace: str) -> dict[str, str]:
-    """Return PEM texts by the keys of a TLS Secret: a self-signed certificate that can sign no other."""
+    """Return the data of a TLS Secret: a self-signed certificate that can sign no other."""
     now = datetime.datetime.now(datetime.timezone.utc)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{service}.{namespace}.svc"[:64])])
@@ -50,21 +50,23 @@ def make(service: str, namespace: str) -> dict[str, str]:
         (names, False),
     ):
         made = made.add_extension(extension, critical=critical)
-    text = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+    public = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return {"ca.crt": text, "tls.crt": text, "tls.key": private.decode()}
+    texts = (public, public, private)
+    return {name: base64.b64encode(text).decode() for name, text in zip(KEYS, texts)}
 
 
 def fault(have: dict[str, str], service: str, namespace: str) -> str:
-    """Return why a certificate must be renewed, or nothing."""
+    """Return why the certificate in the data of a Secret must be renewed, or nothing."""
     if missing := [key for key in KEYS if not have.get(key)]:
         return f"{', '.join(missing)} missing"
     try:
-        server = x509.load_pem_x509_certificate(have["tls.crt"].encode())
-        authority = x509.load_pem_x509_certificate(have["ca.crt"].encode())
-        key = serialization.load_pem_private_key(have["tls.key"].encode(), None)
+        root, public, private = (base64.b64decode(have[key]) for key in KEYS)
+        server = x509.load_pem_x509_certificate(public)
+        authority = x509.load_pem_x509_certificate(root)
+        key = serialization.load_pem_private_key(private, None)
         found = server.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         names = found.value.get_values_for_type(x509.DNSName)
         server.verify_directly_issued_by(authority)
@@ -95,14 +97,3 @@ def make_ssh_key() -> tuple[bytes, bytes]:
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
     return private, key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-
-
-def decoded(data: dict[str, str]) -> dict[str, str]:
-    """Return the texts in the data of a Secret; what cannot be read is left out."""
-    found = {}
-    for key, text in data.items():
-        try:
-            found[key] = base64.b64decode(text).decode()
-        except ValueError:
-            continue
-    return found

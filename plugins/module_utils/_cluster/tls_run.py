@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import base64
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -25,11 +24,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     params = module.params
     with Cluster(params) as cluster:
         found = cluster.one("v1", "Secret", params["name"], params["namespace"])
-        texts = tls.decoded((found or {}).get("data") or {})
-        reason = tls.fault(texts, params["service"], params["namespace"])
-        if reason:
-            texts = tls.make(params["service"], params["namespace"])
-        data = {key: base64.b64encode(texts[key].encode()).decode() for key in tls.KEYS}
+        data = (found or {}).get("data") or {}
+        if reason := tls.fault(data, params["service"], params["namespace"]):
+            data = tls.make(params["service"], params["namespace"])
         if reason and not module.check_mode:
             body = {
                 "apiVersion": "v1",

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from .._cluster import api_errors
 from .._cluster.client import Cluster
-from .._cluster.model import Json, Ref
+from .._cluster.model import Json
 from .._errors import RdmaError
 
 # Bytes of a log that are read.
@@ -26,11 +24,6 @@ class PodCluster(Cluster):
             return {node["metadata"]["name"]: node for node in self.listed("v1", "Node")}
         except RdmaError:
             return {}
-
-    def remove(self, body: Json) -> None:
-        """Delete an object and what belongs to it, if it is there."""
-        with contextlib.suppress(api_errors.NotFound):
-            self.delete(Ref.of(body))
 
     def log(
         self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False, limit: int = LOG_BYTES

@@ -10,7 +10,7 @@ import contextlib
 import time
 import typing as t
 
-from .._cluster.model import Json
+from .._cluster.model import Json, Ref
 from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
 from .._cluster.tls import make_ssh_key
 from .._errors import RdmaError, with_id
@@ -48,7 +48,7 @@ class Collective:
         finally:
             # The error that counts is the one on its way up; Kubernetes removes the Job when its time is over.
             with contextlib.suppress(RdmaError):
-                self._cluster.remove(self._made)
+                self._cluster.delete(Ref.of(self._made))
 
     def _refuse_nodes(self, spec: Json) -> None:
         """Refuse nodes that take no pods: it takes one on each."""

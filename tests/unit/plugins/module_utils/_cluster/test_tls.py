@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import tls
@@ -20,11 +18,6 @@ def made():
 
 def test_what_was_made_is_good(made):
     assert tls.fault(made, "spiderpool-controller", "spiderpool") == ""
-
-
-def test_it_survives_a_secret(made):
-    data = {key: base64.b64encode(text.encode()).decode() for key, text in made.items()}
-    assert tls.decoded(data) == made
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ class Played:
     def create(self, body):
         self.made.append(body)
 
-    def remove(self, body):
-        self.gone.append((body["kind"], body["metadata"]["name"]))
+    def delete(self, ref):
+        self.gone.append((ref.kind, ref.name))
 
     def one(self, *_which):
         return {"metadata": {"uid": "u-1"}, "status": self.job}
