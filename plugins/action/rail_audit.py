@@ -54,12 +54,19 @@ class ActionModule(ModuleAction):
         refuse_other_node(run.get("node"), self._host, have["node"])
         self._node = {"host": self._host, "node": have["node"]}
         mode = {"mode": have["rdma_mode"]} if "rdma_mode" in have else {}
+        plan = read_plan(folder)
+        zone = plan["nodes"][have["node"]]["zone"]
+        cables = have.get("cables")
+        cabling = {"cables": cables, "leaves": leaves_of(folder), "zone": zone} if cables is not None else {}
+        slots = next((one["max_nodes"] for one in plan["frozen"].get("zones", ()) if one["name"] == zone), 0)
+        # The plan itself sets the neighbor tables.
+        planned = any("/gc_thresh" in key for key in have.get("sysctls", ()))
         settings = {
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {**mode, **self._settings.get("rdma_netns", {})},
-            "cabling": {**self._cabling(have, folder), **self._settings.get("cabling", {})},
-            "neighbors": {"count": self._neighbors(have, folder)},
+            "cabling": {**cabling, **self._settings.get("cabling", {})},
+            "neighbors": {"count": 0 if planned else most_neighbors(plan["frozen"]["mode"], slots, len(have["rails"]))},
             "preflight": {**run, **self._node},
         }
         options = {**super().options(have, folder, args), "settings": settings}
@@ -67,22 +74,6 @@ class ActionModule(ModuleAction):
         if "paths" in args.get("checks", ["paths"]):
             options["addresses"] = drawn_addresses(folder, self._host, self._settings.get("ping", {}).get("seed", 0))
         return options
-
-    @staticmethod
-    def _neighbors(have: HostPlan, folder: str) -> int:
-        """Return how many neighbors the host may have of each family; 0 where the plan itself sets its tables."""
-        plan = read_plan(folder)
-        zone = plan["nodes"][have["node"]]["zone"]
-        slots = next((one["max_nodes"] for one in plan["frozen"].get("zones", ()) if one["name"] == zone), 0)
-        planned = any("/gc_thresh" in key for key in have.get("sysctls", ()))
-        return 0 if planned else most_neighbors(plan["frozen"]["mode"], slots, len(have["rails"]))
-
-    @staticmethod
-    def _cabling(have: HostPlan, folder: str) -> dict[str, t.Any]:
-        if "cables" not in have:
-            return {}
-        zone = read_plan(folder)["nodes"][have["node"]]["zone"]
-        return {"cables": have["cables"], "leaves": leaves_of(folder), "zone": zone}
 
     def _gathered(self, subset: list[str], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Return what core's facts say of a host, as data.

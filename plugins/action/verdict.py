@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, Problem
 from ..module_utils._fabric.lock import LOCK
-from ..module_utils._fabric.shapes import HostPlan, PlanFile, Verdict, planned_rails
+from ..module_utils._fabric.shapes import PlanFile, Verdict, planned_rails
 from ..module_utils._formatting import natural, shortened
 from ..module_utils._validation import line
 from ..modules.verdict import DOCUMENTATION
@@ -144,7 +144,9 @@ class ActionModule(FabricAction):
         left_out: list[str] = []
         for host in hosts:
             try:
-                expected[host] = self._placed(args["plan_dir"], host, plan)["node"]
+                piece = read_host_plan(args["plan_dir"], host)
+                expected[host], self._places[host] = piece["node"], place_of(piece, plan)
+                self._rails = self._rails or [rail["name"] for rail in planned_rails(piece)]
             except AnsibleActionFail as exc:
                 left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
@@ -157,25 +159,17 @@ class ActionModule(FabricAction):
                 f" {shortened(left_out, 5, '; ')} {fix}",
                 result={"unplanned": len(left_out)},
             )
-        if args["planned"]:
-            self._refuse_edited(args["plan_dir"], expected)
-        return expected
-
-    def _refuse_edited(self, plan_dir: str, hosts: t.Iterable[str]) -> None:
-        """Refuse host plans whose addresses are not those of their slots."""
-        path = os.path.join(plan_dir, LOCK)
-        if wrong := edited(parse_lock(read_text(path), path), (read_host_plan(plan_dir, host) for host in hosts)):
+        folder = args["plan_dir"]
+        path = os.path.join(folder, LOCK)
+        # The addresses of a host plan are those of its slot.
+        if args["planned"] and (
+            wrong := edited(parse_lock(read_text(path), path), (read_host_plan(folder, host) for host in expected))
+        ):
             raise Refusal(
                 f"The plan was changed manually, and nothing was changed: {shortened(wrong, 5)}. "
-                f"Run the playbook railops.rdma.plan: it writes {plan_dir} from the inventory. [plan_digest_mismatch]"
+                f"Run the playbook railops.rdma.plan: it writes {folder} from the inventory. [plan_digest_mismatch]"
             )
-
-    def _placed(self, plan_dir: str, host: str, plan: PlanFile) -> HostPlan:
-        """Return the host plan, and record the host's place in the topology and its rails."""
-        piece = read_host_plan(plan_dir, host)
-        self._places[host] = place_of(piece, plan)
-        self._rails = self._rails or [rail["name"] for rail in planned_rails(piece)]
-        return piece
+        return expected
 
 
 def _read(patterns: t.Iterable[str], digest: str | None) -> list[VerdictPart]:

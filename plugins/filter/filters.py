@@ -334,16 +334,6 @@ class FilterModule:
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
         """Return them by their names."""
-        return {
-            "cluster_access": cluster_access,
-            "dry_run": dry_run,
-            "lock_copy": lock_copy,
-            "own_device": own_device,
-            "reboot_plan": reboot_plan,
-            "release_parts": release_parts,
-            "run_hosts": run_hosts,
-            "service_hosts": service_hosts,
-            "setting_problems": setting_problems,
-            "sriov_losing": sriov_losing,
-            "unknown_tags": tag_problems,
-        }
+        hosts = (dry_run, own_device, reboot_plan, run_hosts, service_hosts, setting_problems)
+        cluster = (cluster_access, lock_copy, release_parts, sriov_losing)
+        return {**{one.__name__: one for one in (*hosts, *cluster)}, "unknown_tags": tag_problems}

@@ -180,17 +180,6 @@ class Cause(t.TypedDict):
     """Whether either end may be at fault."""
 
 
-class Coverage(t.TypedDict):
-    """How many checks were planned and run."""
-
-    planned: int
-    run: int
-    by_option: int
-    """Skipped because an option says so."""
-    skipped: int
-    """Skipped for another reason."""
-
-
 class Skipped(t.TypedDict):
     """The checks that did not run for one reason."""
 
@@ -211,7 +200,8 @@ class Verdict(t.TypedDict):
     cluster: Section
     causes: t.NotRequired[list[Cause]]
     """What explains the deviations and warnings, the first cause first."""
-    coverage: t.NotRequired[Coverage]
+    coverage: t.NotRequired[dict[str, int]]
+    """How many checks were planned and run, and skipped: by_option because an option says so, skipped otherwise."""
     skipped: t.NotRequired[list[Skipped]]
     parts: t.NotRequired[list[str]]
     """The folders that it was merged from."""

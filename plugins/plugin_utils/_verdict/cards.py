@@ -49,11 +49,7 @@ def cards_of(found: t.Iterable[Found], leaves: Leaves, total: int | None = None)
         leaf = leaves.get((item.check["id"], item.places[0], item.check["rail"]), "")
         key = (item.check["status"], item.check["id"], phrase.key, item.repair, fix, ends, leaf)
         groups.setdefault(key, []).append((item, phrase))
-    cards = []
-    for key, rows in groups.items():
-        follows = [one for item, _phrase in rows for one in followers.get(id(item), ())]
-        cards.append(_card(rows, follows, key[-1], total))
-    return sorted(cards, key=_order)
+    return sorted((_card(rows, followers, key[-1], total) for key, rows in groups.items()), key=_order)
 
 
 def _order(card: Cause) -> tuple[t.Any, ...]:
@@ -93,8 +89,11 @@ def _where(rows: t.Sequence[Found], leaf: str) -> str:
     return f"{leaf} ({text})" if leaf else text
 
 
-def _card(rows: t.Sequence[tuple[Found, Phrase]], follows: t.Sequence[Found], leaf: str, total: int | None) -> Cause:
+def _card(
+    rows: t.Sequence[tuple[Found, Phrase]], followers: t.Mapping[int, t.Sequence[Found]], leaf: str, total: int | None
+) -> Cause:
     items = [item for item, _phrase in rows]
+    follows = [one for item in items for one in followers.get(id(item), ())]
     first, phrase = rows[0]
     texts = dict.fromkeys(phrase.one for _item, phrase in rows)
     hosts = [host for host in dict.fromkeys(host for item in items for host in item.places) if host not in SECTIONS]

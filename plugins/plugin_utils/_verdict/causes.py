@@ -97,11 +97,6 @@ class Found:
         self.repair = repair_of(self.check)
 
     @property
-    def status(self) -> str:
-        """DEVIATION or WARNING."""
-        return self.check["status"]
-
-    @property
     def others(self) -> list[str]:
         """The other ends of a test."""
         return [end for end in (self.host, *self.check.get("peers", ())) if (end,) != self.places]
@@ -155,7 +150,7 @@ def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:
     empty = {
         (item.check["id"], item.check["rail"])
         for item in found
-        if item.status == DEVIATION and item.check["observed"] == [] and item.check["planned"]
+        if item.check["status"] == DEVIATION and item.check["observed"] == [] and item.check["planned"]
     }
     parts = ("network_addresses", "network_rules", "network_routes")
     return bool(rails) and all((part, rail) in empty for part in parts for rail in rails)

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, NOT_CHECKED, SKIPPED, WARNING
-from ...module_utils._fabric.shapes import Coverage, Skipped, Verdict
+from ...module_utils._fabric.shapes import Verdict
 from .._report.equal import SECTIONS
 from .cards import Leaves, cards_of
 from .causes import Found, found_in
@@ -52,7 +52,7 @@ def leaves_of(verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str,
     for item in found:
         cell = item.places[0], item.check["rail"]
         at = leaf_of.get(cell) if len(item.places) == 1 else None
-        if at and item.root is None and item.status == DEVIATION:
+        if at and item.root is None and item.check["status"] == DEVIATION:
             bad.setdefault(item.check["id"], {}).setdefault(at, []).append(cell)
     explained: dict[tuple[str, str, str | None], str] = {}
     for name, by_leaf in bad.items():
@@ -73,14 +73,6 @@ def place_of(piece: t.Mapping[str, t.Any], plan: t.Mapping[str, t.Any]) -> HostP
     return HostPlace(str((plan["nodes"].get(piece["node"]) or {}).get("zone") or ""), leaves)
 
 
-def coverage_of(verdict: Verdict) -> Coverage:
-    """Return how many checks were planned and run."""
-    counts = counted(verdict)
-    by_option = sum(check["observed"] == NOT_CHECKED for _host, check in deviations(verdict, SKIPPED))
-    planned, left = sum(counts.values()), counts[SKIPPED]
-    return {"planned": planned, "run": planned - left, "by_option": by_option, "skipped": left - by_option}
-
-
 def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int | None = None) -> Verdict:
     """Return a verdict whose deviations have the end at fault and the cause, with its causes and its coverage.
 
@@ -89,14 +81,16 @@ def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int 
     """
     verdict = with_attribution(verdict)
     found = found_in(verdict)
-    left: list[Skipped] = [
-        {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
-        for reason, (ids, hosts) in untested(verdict).items()
-    ]
+    counts = counted(verdict)
+    planned, left = sum(counts.values()), counts[SKIPPED]
+    by_option = sum(check["observed"] == NOT_CHECKED for _host, check in deviations(verdict, SKIPPED))
     more = {
         "causes": cards_of(found, leaves_of(verdict, found, places), total),
-        "coverage": coverage_of(verdict),
-        "skipped": left,
+        "coverage": {"planned": planned, "run": planned - left, "by_option": by_option, "skipped": left - by_option},
+        "skipped": [
+            {"reason": reason, "checks": sorted(ids), "hosts": len(hosts)}
+            for reason, (ids, hosts) in untested(verdict).items()
+        ],
     }
     rows = {id(item.check): item for item in found}
     sections = {name: _repaired(t.cast("t.Any", verdict)[name], rows) for name in SECTIONS}

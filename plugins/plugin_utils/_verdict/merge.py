@@ -175,9 +175,14 @@ def merge(
             hosts[row["host"]] = lost_entry(SKIPPED, row["node"], "", rails)
         if row["host"] in hosts:
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
-    sections = _sections(plan, cluster, of_nodes.left(), required)
-    statuses = [entry["status"] for entry in hosts.values() if entry["status"] != SKIPPED]
-    statuses += [section["status"] for section in sections.values() if section["status"] != SKIPPED]
+    sections = {
+        "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
+        "cluster": added(cluster or unseen_section("the cluster was not checked"), of_nodes.left()),
+    }
+    for name, section in sections.items():
+        sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
+    sections["cluster"] = added(sections["cluster"], required.nowhere())
+    statuses = [one["status"] for one in (*hosts.values(), *sections.values()) if one["status"] != SKIPPED]
     made = {
         "schema": SCHEMA,
         "plan_digest": digest,
@@ -222,21 +227,6 @@ def _host_entries(
     for name, entry in hosts.items():
         entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
     return hosts
-
-
-def _sections(
-    plan: t.Mapping[str, t.Any] | None,
-    cluster: t.Mapping[str, t.Any] | None,
-    of_nodes: t.Sequence[Check],
-    required: Required,
-) -> dict[str, dict[str, t.Any]]:
-    found = {
-        "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
-        "cluster": added(cluster or unseen_section("the cluster was not checked"), of_nodes),
-    }
-    for name, section in found.items():
-        found[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
-    return {**found, "cluster": added(found["cluster"], required.nowhere())}
 
 
 def out_checks(row: OutRow) -> list[Check]:

@@ -72,12 +72,6 @@ def _sysctls(check: Checked) -> Phrase | None:
     return Phrase(f"{noun} {shortened(rows, 2)}", "kernel settings differ") if rows else None
 
 
-def _file(check: Checked) -> Phrase | None:
-    return Phrase(
-        f"file {check['planned']} for the next boot is {check['observed']}", "files for the next boot are wrong"
-    )
-
-
 def _stale(check: Checked) -> Phrase | None:
     rows = check["observed"] if isinstance(check["observed"], list) else [check["observed"]]
     verb = "is" if len(rows) == 1 else "are"
@@ -117,7 +111,9 @@ PHRASES: dict[str, t.Callable[[Checked], Phrase | None]] = {
     "network_sysctls": _sysctls,
     "network_stale": _stale,
     "object_state": _object,
-    "persist_file": _file,
+    "persist_file": lambda check: Phrase(
+        f"file {check['planned']} for the next boot is {check['observed']}", "files for the next boot are wrong"
+    ),
     "persist_stale": _stale,
     "ping_gateway": _no_answer("the gateway"),
     "ping_gateway_mtu": _no_answer("the gateway", " packets of full size"),

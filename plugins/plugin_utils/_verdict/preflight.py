@@ -21,29 +21,11 @@ from .intake import Answer
 
 DECLARATION, BROKEN, RAIL, BUSY = "declaration", "broken", "rail", "busy"
 """Stops the run; leaves the host out; leaves one rail of it out; puts the host off to a later run."""
-KINDS = {
-    "host_in_use": BUSY,
-    "interface_lost": RAIL,
-    **dict.fromkeys(
-        (
-            "address_renumbered",
-            "gateway_is_own",
-            "gateway_outside",
-            "host_plan_schema",
-            "host_plan_stale",
-            "localhost_differs",
-            "interface_not_found",
-            "plan_missing",
-            "node_drain",
-            "node_name_differs",
-            "rail_duplicate",
-            "retired",
-            "role_options",
-            "ssh_over_fabric",
-        ),
-        DECLARATION,
-    ),
-}
+DECLARED = """
+address_renumbered gateway_is_own gateway_outside host_plan_schema host_plan_stale interface_not_found localhost_differs
+node_drain node_name_differs plan_missing rail_duplicate retired role_options ssh_over_fabric
+"""
+KINDS = {"host_in_use": BUSY, "interface_lost": RAIL, **dict.fromkeys(DECLARED.split(), DECLARATION)}
 """The kind of a problem, by the ID of its error, or of its check where that has none. All others: a broken host."""
 FEWEST = 3
 """Hosts that share a declaration and a problem: one or two may be broken by chance."""
@@ -103,8 +85,6 @@ ALTNAMES = Trouble(
     "Set rdma_host_naming to name (one reboot), or declare each host's own names in fabric_interfaces. "
     "[altname_in_cluster]",
 )
-
-
 _REASONS = (
     ("Could not resolve", "Its name is not known to the controller.", "Set its ansible_host."),
     ("Host key verification failed", "Its SSH host key is not known.", "Add it to known_hosts (ssh-keyscan)."),
@@ -248,13 +228,9 @@ def sort(
     made.stop += _out_of_service(found, having, places)
     number, total = len(broken) + len(lost), len(found) + len(lost)
     if number > (limit := allowed(most, total)):
-        trouble = Trouble(
-            "too_many_broken",
-            None,
-            f"{number} of {count(total, 'host')} are broken, and site_max_excluded allows {limit}.",
-            "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]",
-        )
-        made.stop += [trouble.sentence, *sentences_by_hosts(left_out)]
+        problem = f"{number} of {count(total, 'host')} are broken, and site_max_excluded allows {limit}."
+        fix = "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]"
+        made.stop += [Trouble("too_many_broken", None, problem, fix).sentence, *sentences_by_hosts(left_out)]
     made.excluded = {host: " ".join(trouble.sentence for trouble in troubles) for host, troubles in broken.items()}
     made.deferred = {host: text for host, text in made.deferred.items() if host not in broken}
     made.missing = sentences_by_hosts([*left_out, *lacking])

@@ -22,27 +22,22 @@ IMPACTS = ("none", "rail_restart", "drain", "reboot", "physical")
 RUNBOOK = "docs/reference/checks.md#{}"
 
 
-class Row(t.NamedTuple):
-    """The impact of a playbook's run with its tags, and the prefixes of the check IDs that it repairs."""
-
-    impact: str
-    checks: tuple[str, ...]
-
-
+Row = tuple[str, tuple[str, ...]]
+"""The impact of a playbook's run with its tags, and the prefixes of the check IDs that it repairs."""
 HOSTS: dict[str, Row] = {
-    "rail_network": Row("none", ("network_", "persist_")),
-    "gpudirect": Row("none", ("gpudirect_",)),
-    "rdma_host": Row("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
-    "lossless_roce": Row("rail_restart", ("roce_",)),
-    "nic_link_type": Row("reboot", ("nic_link_type", "rdma_link_layer")),
-    "rdma_driver": Row("reboot", ("driver_",)),
-    "rdma_host,reboot": Row("reboot", ("rdma_name", "rdma_netns_")),
-    "reboot": Row("reboot", ("nic_link_type",)),
+    "rail_network": ("none", ("network_", "persist_")),
+    "gpudirect": ("none", ("gpudirect_",)),
+    "rdma_host": ("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
+    "lossless_roce": ("rail_restart", ("roce_",)),
+    "nic_link_type": ("reboot", ("nic_link_type", "rdma_link_layer")),
+    "rdma_driver": ("reboot", ("driver_",)),
+    "rdma_host,reboot": ("reboot", ("rdma_name", "rdma_netns_")),
+    "reboot": ("reboot", ("nic_link_type",)),
 }
 """The tags of the playbook hosts."""
 FABRIC: dict[str, Row] = {
-    "plan": Row("none", ("plan_inventory",)),
-    "cluster": Row("none", ("object_state", "pool_prefix")),
+    "plan": ("none", ("plan_inventory",)),
+    "cluster": ("none", ("object_state", "pool_prefix")),
 }
 """Playbooks that are run for all nodes at once."""
 BY_HAND = {
@@ -91,9 +86,9 @@ def repair_of(check: t.Mapping[str, t.Any]) -> Repair:
     """Return what repairs a deviation, as far as its check's ID allows what its fix says."""
     name = str(check["id"])
     for playbook, tags in _FIX.findall(str(check.get("fix") or "")):
-        row = HOSTS.get(tags) if playbook == "hosts" else FABRIC.get(playbook)
-        if row and name.startswith(row.checks):
-            return Repair(playbook, tags, row.impact)
+        impact, checks = (HOSTS.get(tags) if playbook == "hosts" else FABRIC.get(playbook)) or ("", ())
+        if name.startswith(checks):
+            return Repair(playbook, tags, impact)
     by_hand = {} if check.get("observed") == "ARP off" else BY_HAND
     return Repair("", "", next((impact for start, impact in by_hand.items() if name.startswith(start)), "none"))
 

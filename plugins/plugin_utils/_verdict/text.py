@@ -121,18 +121,8 @@ def _listed(title: str, verdict: Verdict, status: str) -> list[str]:
     return [f"## {title}", "", *_table(heading, rows), *more]
 
 
-class Painter:
-    """Colors text, or leaves it as it is."""
-
-    def __init__(self, color: bool) -> None:
-        self._color = color
-
-    def __call__(self, text: str, name: str) -> str:
-        return f"\033[{_COLORS[name]}m{text}\033[0m" if self._color else text
-
-    def sign(self, status: str) -> str:
-        """Return the one-character picture of a rail's or host's status."""
-        return self(*_SIGNS[status])
+Paint = t.Callable[[str, str], str]
+"""Colors a text, or leaves it as it is."""
 
 
 def _labels(rails: t.Sequence[str], width: int) -> list[str]:
@@ -144,14 +134,14 @@ def _labels(rails: t.Sequence[str], width: int) -> list[str]:
     return [f"{name:<{max(map(len, short)) + 1}}" for name in short]
 
 
-def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], paint: Painter) -> t.Iterator[str]:
+def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], paint: Paint) -> t.Iterator[str]:
     """Yield the hosts by rails, of a large fleet those that do not pass.
 
     Hosts without a result are one row per reason.
     """
     fine = [name for name, entry in hosts.items() if entry["status"] == "pass" and "affected" not in entry["counts"]]
     if len(fine) == len(hosts) > _ROWS:
-        yield f"  {paint.sign('ok')} {len(hosts):,} x {len(rails)} rails as planned"
+        yield f"  {paint(*_SIGNS['ok'])} {len(hosts):,} x {len(rails)} rails as planned"
         return
     silent_hosts = {name: entry for name, entry in hosts.items() if entry["status"] in _LOST}
     lost = group_by(((entry["status"], plain(entry.get("error"))), name) for name, entry in silent_hosts.items())
@@ -173,10 +163,12 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
     labels = _labels(rails, width)
     yield f"  {'':<{width}}  all  {''.join(labels)}".rstrip()
     for name, (own_sign, *cells) in rows[:_ROWS]:
-        signs = "".join(paint.sign(cell) + " " * (len(label) - 1) for cell, label in zip(cells, labels, strict=True))
-        yield f"  {name:<{width}}  {paint.sign(own_sign)}    {signs}".rstrip()
+        signs = "".join(
+            paint(*_SIGNS[cell]) + " " * (len(label) - 1) for cell, label in zip(cells, labels, strict=True)
+        )
+        yield f"  {name:<{width}}  {paint(*_SIGNS[own_sign])}    {signs}".rstrip()
     for (status, error), silent in lost.items():
-        sign = paint.sign("error" if status == "error" else "unreachable")
+        sign = paint(*_SIGNS["error" if status == "error" else "unreachable"])
         yield f"  {named(silent):<{width}}  {sign}    {error}"[: 2 * _WIDTH]
     if len(rows) > _ROWS:
         yield f"  ... and {len(rows) - _ROWS:,} more rows: see verdict.md"
@@ -192,7 +184,10 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
     :param color: whether it has colors.
     :param report: the path of the page, for the last line.
     """
-    paint = Painter(color)
+
+    def paint(text: str, name: str) -> str:
+        return f"\033[{_COLORS[name]}m{text}\033[0m" if color else text
+
     causes = verdict.get("causes") or []
     when = f", checked {utc(verdict['time'])}" if verdict.get("time") else ""
     status = paint(verdict["status"].upper(), _STATUS_COLORS[verdict["status"]])
@@ -200,7 +195,7 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
     lines += [f"  {part}" for part in wrap(coverage(verdict), 100)]
     lines.append("")
     for card in causes[:_CARDS]:
-        lines.append(f"  {paint.sign(card['status'])} {paint(plain(card['sentence']), 'bold')}")
+        lines.append(f"  {paint(*_SIGNS[card['status']])} {paint(plain(card['sentence']), 'bold')}")
         lines += [f"      {part}" for line in _card(card) for part in wrap(plain(line), 100)]
     lines += [f"  ... and {len(causes) - _CARDS:,} more causes: see verdict.md"] if len(causes) > _CARDS else []
     lines += [""] if causes else []
@@ -209,8 +204,8 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
         section = section_of(verdict, name)
         if section["status"] != SKIPPED:
             sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
-            lines.append(f"  {name:<7}  {paint.sign(sign)}  {plain(section.get('error') or section['status'])}")
-    lines += ["  " + "  ".join(f"{paint.sign(status)} {status}" for status in _SIGNS if status != "error"), ""]
+            lines.append(f"  {name:<7}  {paint(*_SIGNS[sign])}  {plain(section.get('error') or section['status'])}")
+    lines += ["  " + "  ".join(f"{paint(*_SIGNS[status])} {status}" for status in _SIGNS if status != "error"), ""]
     if commands := to_do(verdict):
         lines.append(f"  {paint('Do this:', 'bold')}")
         for impact in dict.fromkeys(impact for impact, _command in commands):

@@ -11,7 +11,6 @@ are done is not noted anywhere: they have the wanted versions.
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED
 from ...module_utils._errors import RdmaError
@@ -24,8 +23,7 @@ SCHEMA = 1
 _MOST = 3
 
 
-@dataclass(frozen=True)
-class HostUpgrade:
+class HostUpgrade(t.NamedTuple):
     """The state of one host before the run.
 
     :param zone: its zone; `slot` is its place there.

