@@ -171,8 +171,7 @@ class Node(t.NamedTuple):
     """Whether a taint keeps new pods off the node meanwhile."""
 
 
-@dataclass(frozen=True)
-class Retired:
+class Retired(t.NamedTuple):
     """A slot that no node gets until you release it."""
 
     name: str
@@ -278,8 +277,7 @@ class Fabric:
         return tuple(f"{self.resource_prefix}/{rail.resource}" for rail in self.rails)
 
 
-@dataclass(frozen=True)
-class SlotOverride:
+class SlotOverride(t.NamedTuple):
     """A node's subnet that a reserved range cuts into: absolute addresses instead of the block's offsets."""
 
     host: int | None

@@ -29,14 +29,12 @@ def rdma_prefixes(fabric: Fabric, blocks: t.Sequence[Block]) -> tuple[Prefix, ..
 
 def join_prefixes(prefixes: t.Iterable[Prefix]) -> tuple[Prefix, ...]:
     """Join networks to the fewest that cover exactly the same addresses."""
-    given: dict[int, list[t.Any]] = {4: [], 6: []}
-    for prefix in prefixes:
-        kind = ipaddress.IPv4Network if prefix.family == 4 else ipaddress.IPv6Network
-        given[prefix.family].append(kind((prefix.network, prefix.length)))
+    kinds: dict[int, t.Any] = {4: ipaddress.IPv4Network, 6: ipaddress.IPv6Network}
+    given = group_by((one.family, kinds[one.family]((one.network, one.length))) for one in prefixes)
     return tuple(
         Prefix(family, int(net.network_address), net.prefixlen)
-        for family, nets in given.items()
-        for net in ipaddress.collapse_addresses(nets)
+        for family in sorted(given)
+        for net in ipaddress.collapse_addresses(given[family])
     )
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._formatting import natural, shortened
@@ -27,8 +27,7 @@ CHANGES = {
 """What happens to nodes, with the word for it; `moved` only where fabric_allow_renumber is set."""
 
 
-@dataclass(frozen=True)
-class Allocation:
+class Allocation(t.NamedTuple):
     """The slots of nodes, and the changes since the lock file."""
 
     nodes: tuple[Node, ...]

@@ -16,7 +16,7 @@ import typing as t
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan, out_text
-from ...module_utils._formatting import natural, shortened
+from ...module_utils._formatting import count, natural, shortened
 from ...module_utils._intervals import size
 from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
 from .._fabric.totals import pool_count, rdma_prefixes
@@ -142,7 +142,7 @@ def diff_of(
         f"file {path} {_brief(change.written[path])}" for path in large if path in change.written and path in have
     ]
     come = [path for path in large if path not in have]
-    new += [f"{_count(len(come), 'new file')}: {shortened(come, 4)}"] if come else []
+    new += [f"{count(len(come), 'new file')}: {shortened(come, 4)}"] if come else []
     texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
     before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     texts.insert(0, ("the present plan", "the new plan", before_text, after_text))
@@ -230,14 +230,14 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
 def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
     fabric = plan.fabric
     lines = [
-        f"Fabric {fabric.name}: {_count(len(plan.nodes), 'node')}, {_count(len(fabric.rails), 'rail')}, "
+        f"Fabric {fabric.name}: {count(len(plan.nodes), 'node')}, {count(len(fabric.rails), 'rail')}, "
         f"{f'{fabric.mode}, ' if plan.blocks else ''}{fabric.reached}."
     ]
     if plan.blocks:
         lines.append(f"Networks {', '.join(result['prefixes'][:8])}{' ...' if len(result['prefixes']) > 8 else ''}.")
         pods = fabric.attached.pods
         lines.extend(_shape(block, pods) for block in plan.blocks if block.zone == 0 and block.rail == 0)
-        lines.extend([f"{_count(result['pools'], 'pool')}."] if pods else [])
+        lines.extend([f"{count(result['pools'], 'pool')}."] if pods else [])
     else:
         lines.append("No addresses: InfiniBand by LID only.")
     for zone in result["zones"]:
@@ -260,19 +260,17 @@ def _shape(block: Block, attached: bool) -> str:
     pods = size(block.pod_offsets)
     if not attached:
         if not block.per_node:
-            return f"{subnet} on the first rail: {_count(block.slots, 'node')}."
+            return f"{subnet} on the first rail: {count(block.slots, 'node')}."
         return f"{subnet} and so on, {'a link' if block.subnet_size == 2 else 'one'} per node and rail."
     if not block.per_node:
-        return f"{subnet} on the first rail: {_count(block.slots, 'node')}, {_count(pods, 'pod address', 'es')}."
+        return (
+            f"{subnet} on the first rail: {count(block.slots, 'node')}, {count(pods, 'pod address', 'pod addresses')}."
+        )
     if block.subnet_size == 2:
         return f"{subnet} and so on, a link each: no pods."
     left = "network, broadcast, gateway and node" if block.gateway_offset is not None else "network, broadcast and node"
     why = f" (of {block.subnet_size}, less {left})" if block.family == 4 else ""
-    return f"{subnet} and so on, one per node and rail: {_count(pods, 'pod address', 'es')} each{why}."
-
-
-def _count(number: int, noun: str, plural: str = "s") -> str:
-    return f"{number} {noun}{plural if number != 1 else ''}"
+    return f"{subnet} and so on, one per node and rail: {count(pods, 'pod address', 'pod addresses')} each{why}."
 
 
 def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: bool) -> str:

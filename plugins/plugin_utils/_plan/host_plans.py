@@ -21,37 +21,25 @@ from .blocks import named_blocks
 from .lock import Lock, freeze
 from .topology import leaves_of
 
-IPV4_SYSCTLS = (
-    ("arp_announce", "2"),
-    ("arp_ignore", "1"),
-    ("ignore_routes_with_linkdown", "1"),
-    ("rp_filter", "2"),
-)
+IPV4_SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "ignore_routes_with_linkdown": "1", "rp_filter": "2"}
 """Answer ARP only for the rail's own address, announce only that, and leave a dead rail's routes out.
 
 The kernel takes the maximum of `all` and the interface: 2 means loose whatever `all` is, so it agrees with
 Spiderpool's agent, which sets `all` to 0, and with distributions that set 1.
 """
 
-IPV6_SYSCTLS = (
-    ("accept_ra", "0"),
-    ("disable_ipv6", "0"),
-    ("ignore_routes_with_linkdown", "1"),
-    ("keep_addr_on_down", "1"),
-)
+IPV6_SYSCTLS = {"accept_ra": "0", "disable_ipv6": "0", "ignore_routes_with_linkdown": "1", "keep_addr_on_down": "1"}
 """Addresses are planned, not advertised, and survive a link that goes down."""
 
 
 def sysctls(fabric: Fabric, interfaces: t.Sequence[str]) -> dict[str, str]:
     """Return the per-interface settings of a host in slash notation (interface names may hold dots)."""
-    families = fabric.families
-    found: dict[str, str] = {}
-    for interface in interfaces:
-        if 4 in families:
-            found.update((f"net/ipv4/conf/{interface}/{key}", value) for key, value in IPV4_SYSCTLS)
-        if 6 in families:
-            found.update((f"net/ipv6/conf/{interface}/{key}", value) for key, value in IPV6_SYSCTLS)
-    return found
+    return {
+        f"net/ipv{family}/conf/{interface}/{key}": value
+        for interface in interfaces
+        for family in fabric.families
+        for key, value in (IPV4_SYSCTLS if family == 4 else IPV6_SYSCTLS).items()
+    }
 
 
 def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:

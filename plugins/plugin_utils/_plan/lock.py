@@ -16,19 +16,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.lock import CHANGED, FORMAT, MERGED, NEWER, RESTORE, lock_digest, parsed_lock
+from ...module_utils._fabric.shapes import PlanNode
 from ...module_utils._formatting import natural
-from ...module_utils._validation import LABEL
+from ...module_utils._validation import LABEL, InvalidData, validate
 from .._fabric.model import Fabric, Node, Retired, range_text
 from .._fabric.options import DEFAULTS
-from .check import SUBDOMAIN, Checker, shown
+from .check import SUBDOMAIN, Checker
 from .input import BASES, fabric_of
 
 UNFINISHED = "unfinished"
+_NODE = {"zone": re.compile(f"({LABEL.pattern})?"), "slot": int, "retired": bool}
+_SHAPE = {"nodes": {SUBDOMAIN: _NODE}, "frozen": {}}
 FROZEN = ("mode", "zones", "rails", "subnet_offset", "gateway", "pods_per_node", "reserved")
 BY_MODE = {
     "exclusive": (*FROZEN, "node_prefix"),
@@ -119,10 +123,11 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     :raises InputError: truncated, of another format, tampered with, or two nodes on one slot.
     """
     data = parsed_lock(text, place)
-    nodes = _parse_nodes(data.get("nodes"), place)
-    frozen = data.get("frozen")
-    if not isinstance(frozen, dict):
-        raise InputError([Problem(f"{place}: frozen", f"{shown(frozen)} is not an object.", RESTORE)])
+    try:
+        validate(data, _SHAPE, "the file")
+    except InvalidData as exc:
+        raise InputError([Problem(place, f"It is damaged: {exc}.", RESTORE)]) from None
+    nodes, frozen = _parse_nodes(data["nodes"], place), data["frozen"]
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
         return Lock(thaw(frozen[UNFINISHED], place), nodes)
     if data.get("digest") != lock_digest(data) and not accept:
@@ -130,25 +135,16 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     return Lock(thaw(frozen, place), nodes)
 
 
-def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
-    if not isinstance(nodes, dict):
-        raise InputError([Problem(f"{place}: nodes", f"{shown(nodes)} is not an object.", RESTORE)])
+def _parse_nodes(nodes: t.Mapping[str, PlanNode], place: str) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     taken: dict[tuple[str, int], str] = {}
     check = Checker()
     for name, entry in nodes.items():
-        where = f"{place}: nodes.{name}"
-        if not _is_entry(entry):
-            check.add(where, f"{shown(entry)} is not {{zone, slot, retired}}.", RESTORE)
-            continue
         zone = entry["zone"]
-        if not SUBDOMAIN.fullmatch(name) or not isinstance(zone, str) or (zone and not LABEL.fullmatch(zone)):
-            check.add(where, "Its name or its zone is not a DNS-1123 name.", RESTORE)
-            continue
         other = taken.setdefault((zone, entry["slot"]), name)
         if other != name:
             check.add(
-                where,
+                f"{place}: nodes.{name}",
                 f"{name} and {other} both have slot {entry['slot']}" + (f" of zone {zone}." if zone else "."),
                 "A merge brought two nodes to one slot: take the younger one out of plan.json's nodes and run again "
                 "with fabric_accept_lock=true; it gets a free slot. [slot_merged]",
@@ -156,14 +152,6 @@ def _parse_nodes(nodes: object, place: str) -> dict[str, Entry]:
         entries[name] = Entry(zone, entry["slot"], entry["retired"])
     check.raise_any()
     return entries
-
-
-def _is_entry(entry: object) -> bool:
-    """Whether an entry of the lock is {zone, slot, retired}; a boolean is no slot."""
-    if not isinstance(entry, dict) or set(entry) != {"zone", "slot", "retired"}:
-        return False
-    slot = entry["slot"]
-    return isinstance(slot, int) and not isinstance(slot, bool) and slot >= 0 and isinstance(entry["retired"], bool)
 
 
 def entries_of(fabric: Fabric, nodes: t.Iterable[Node], retired: t.Iterable[Retired]) -> dict[str, Entry]:

@@ -164,12 +164,7 @@ def _interfaces(check: Checker, fabric: Fabric, usual: Interfaces, host: str, gi
             problem = f"{shown(value)} is neither an interface name (at most 15 characters) nor a PCI address."
             check.add(where, problem, "Give one such as ens1np0 or 0000:1a:00.0. [interface_format]")
     for values, what in ((names, "Interface"), (addresses, "PCI address")):
-        for index, value in enumerate(values):
-            if value and value in values[:index]:
-                first = fabric.rails[values.index(value)].name
-                where = f"hosts.{host}.{variable}.{fabric.rails[index].name}"
-                problem = f"{what} {value!r} is already taken by rail {first!r} of this host."
-                check.add(where, problem, "Give each rail its own. [value_in_use]")
+        check.unique(lambda index: f"hosts.{host}.{variable}.{fabric.rails[index].name}", values, what)
     return tuple(names), tuple(addresses)
 
 

@@ -154,9 +154,7 @@ class PlanStore:
     def _clear_staging(self) -> None:
         """Remove what a killed run left: files of ours in folders of ours, and no link is followed."""
         top = os.path.join(self.folder, STAGING)
-        if os.path.islink(top):
-            os.unlink(top)
-        elif os.path.exists(top):
+        if os.path.lexists(top):
             shutil.rmtree(top)
 
     @contextlib.contextmanager

@@ -16,6 +16,7 @@ import re
 import typing as t
 
 from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, short_name
+from ...module_utils._formatting import group_by
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.names import Body, leaf_label, manifest
 from .._report.equal import joined
@@ -78,13 +79,9 @@ def topology_labels(plan: FabricPlan) -> t.Iterator[tuple[dict[str, str], list[s
 
 def hostlist(names: t.Iterable[str]) -> str:
     """Write names as Slurm does: `node[1-4,7],login1`. Numbers at the end are joined, with their leading zeros."""
-    groups: dict[str, list[str]] = {}
-    single = []
-    for name in names:
-        if match := _NUMBERED.fullmatch(name):
-            groups.setdefault(match[1], []).append(match[2])
-        else:
-            single.append(name)
+    found = [(name, _NUMBERED.fullmatch(name)) for name in names]
+    groups = group_by((match[1], match[2]) for _name, match in found if match)
+    single = [name for name, match in found if not match]
     return ",".join([*(text for head, numbers in groups.items() for text in joined(head, "", numbers)), *single])
 
 

@@ -311,9 +311,9 @@ def test_a_retired_slot_in_a_removed_zone_has_to_be_released():
     ("part", "change", "place", "text"),
     [
         pytest.param(("frozen",), {"subnet_offset": 3}, "plan.json: digest", "changed manually or merged", id="frozen"),
-        pytest.param(("nodes", "node2"), {"slot": "x"}, "plan.json: nodes.node2", "is not {zone, slot, ", id="slot"),
-        pytest.param((), {"nodes": []}, "plan.json: nodes", "no", id="nodes-a-list"),
-        pytest.param((), {"frozen": None}, "plan.json: frozen", "None", id="no-frozen"),
+        pytest.param(("nodes", "node2"), {"slot": "x"}, "plan.json", "of node2 is 'x'", id="slot"),
+        pytest.param((), {"nodes": []}, "plan.json", "nodes of the file is a list", id="nodes-a-list"),
+        pytest.param((), {"frozen": None}, "plan.json", "frozen of the file is nothing", id="no-frozen"),
     ],
 )
 def test_a_lock_that_cannot_be_trusted_is_refused(part, change, place, text):
