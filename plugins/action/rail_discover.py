@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import typing as t
-from dataclasses import asdict
 
 from ..modules.rail_discover import DOCUMENTATION
 from ..plugin_utils._arguments import arguments, documented
@@ -60,9 +59,9 @@ class ActionModule(FabricAction):
             "changed": bool(differing),
             "files": list(texts),
             "network": proposal.network,
-            "rails": [{**asdict(rail), "switches": list(rail.switches)} for rail in proposal.rails],
+            "rails": [{**rail._asdict(), "switches": list(rail.switches)} for rail in proposal.rails],
             "interfaces": proposal.interfaces,
-            "findings": [asdict(finding) for finding in proposal.findings],
+            "findings": [finding._asdict() for finding in proposal.findings],
         }
         if self._task.diff:
             result["diff"] = [

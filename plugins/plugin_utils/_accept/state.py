@@ -159,20 +159,10 @@ class AcceptState:
         have = files.read_json(os.path.join(verify_dir, FILE))
         if have.get("schema") != SCHEMA:
             return cls("", AcceptFleet({}, ()))
-        fleet, step = have["fleet"], have["step"]
-        places = {host: (zone, tuple(leaves)) for host, (zone, leaves) in fleet["places"].items()}
-        have["fleet"] = AcceptFleet(
-            places,
-            tuple(fleet["rails"]),
-            fleet["trouble"],
-            frozenset(fleet["gpus"]),
-            {host: tuple(rails) for host, rails in fleet["out"].items()},
-        )
-        if step:
-            entries = [
-                StepGroup(tuple(hosts), tuple(tuple(unit) for unit in units)) for hosts, units in step["entries"]
-            ]
-            have["step"] = AcceptStep(step["stage"], step["kind"], tuple(entries))
+        fleet = _tuples(have["fleet"])
+        have["fleet"] = AcceptFleet(**{**fleet, "gpus": frozenset(fleet["gpus"])})
+        if step := _tuples(have["step"]):
+            have["step"] = AcceptStep(**{**step, "entries": tuple(StepGroup(*entry) for entry in step["entries"])})
         return cls(**{one.name: have[one.name] for one in fields(cls)})
 
     def write(self, verify_dir: str) -> None:
@@ -207,6 +197,13 @@ class AcceptState:
     def narrowing(self, report: AcceptReport) -> bool:
         """Return whether a step narrows down what failed, and is not one of its stage's own runs."""
         return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
+
+
+def _tuples(value: t.Any) -> t.Any:
+    """Return what JSON holds with tuples for its lists."""
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _asked(settings: AcceptSettings) -> Json:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import typing as t
 from collections import Counter
-from dataclasses import dataclass
 
 from ...module_utils._cabling.lldp import heard_on, named_by_mac
 from ...module_utils._card.pci import pci_key
@@ -28,8 +27,7 @@ INFO |= {"lldp": (None, {INTERFACE: (None, {"is_switch": bool, "others": (None, 
 """The keys of rdma_info's result that a proposal uses."""
 
 
-@dataclass(frozen=True)
-class Nic:
+class Nic(t.NamedTuple):
     """One port of a host that could be a rail."""
 
     device: str
@@ -49,8 +47,7 @@ class Nic:
         return self.interface or self.pci or self.device
 
 
-@dataclass(frozen=True)
-class HostFinding:
+class HostFinding(t.NamedTuple):
     """One way in which a host differs from the others, or needs a look."""
 
     host: str
@@ -60,8 +57,7 @@ class HostFinding:
     fix: str
 
 
-@dataclass(frozen=True)
-class ProposedRail:
+class ProposedRail(t.NamedTuple):
     """A rail as most hosts have it."""
 
     name: str
@@ -71,8 +67,7 @@ class ProposedRail:
     switches: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(t.NamedTuple):
     """Proposed inventory values, and the hosts to check."""
 
     network: str
@@ -162,7 +157,8 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     have = {host: nics for host, (nics, _others) in ports.items()}
     count = _most(len(nics) for nics in have.values()) or 0
     profile = _profile(have, count)
-    rail_names = _rail_names(count, names)
+    rail_names = [*(names or ())][:count]
+    rail_names += [f"rail{number:0{len(str(count))}d}" for number in range(len(rail_names) + 1, count + 1)]
     placed: dict[str, tuple[Nic | None, ...]] = {}
     for host in hosts:
         placed[host], more = _place(host, *ports[host], profile, rail_names)
@@ -170,14 +166,9 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     rails = tuple(_rails(rail_names, placed))
     network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
     findings += _port_findings(placed, rail_names, network)
+    fix = "Nothing: it is no rail, and nothing of this collection touches it."
     findings += [
-        HostFinding(
-            host,
-            None,
-            "left alone",
-            f"{device['name']} ({device.get('pci')}) {device['serves']}.",
-            "Nothing: it is no rail, and nothing of this collection touches it.",
-        )
+        HostFinding(host, None, "left alone", f"{device['name']} ({device.get('pci')}) {device['serves']}.", fix)
         for host in hosts
         for device in valid[host]["devices"]
         if device.get("serves")
@@ -195,13 +186,6 @@ def _most(values: t.Iterable[t.Any]) -> t.Any:
     """Return the most frequent value; among equals the greatest, so that the answer does not depend on the order."""
     counts = Counter(value for value in values if value is not None)
     return max(counts, key=lambda value: (counts[value], value)) if counts else None
-
-
-def _rail_names(count: int, names: t.Sequence[str] | None) -> list[str]:
-    width = 2 if count > 9 else 1
-    default = [f"rail{number:0{width}d}" for number in range(1, count + 1)]
-    given = list(names or [])[:count]
-    return given + default[len(given) :]
 
 
 def _profile(have: t.Mapping[str, t.Sequence[Nic]], count: int) -> t.Sequence[Nic]:
@@ -234,27 +218,14 @@ def _place(
             placed[index] = spare
             text = f"{spare.name} is there, but no GPU is next to it."
             findings.append(HostFinding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
-    findings += [
-        HostFinding(
-            host,
-            rails[index],
-            "missing NIC",
-            f"It has no NIC where others have {profile[index].name} ({profile[index].pci or 'no PCI address'}).",
-            "Look whether the card is seated and its driver loaded: lspci -d 15b3:, dmesg.",
-        )
-        for index, nic in enumerate(placed)
-        if nic is None
-    ]
-    findings += [
-        HostFinding(
-            host,
-            None,
-            "one NIC more",
-            f"It has {nic.name} ({nic.pci or 'no PCI address'}) beside the rails.",
-            "Nothing, if it is meant for storage or management; rails are not made of it.",
-        )
-        for nic in left
-    ]
+        elif placed[index] is None:
+            text = f"It has no NIC where others have {wanted.name} ({wanted.pci or 'no PCI address'})."
+            fix = "Look whether the card is seated and its driver loaded: lspci -d 15b3:, dmesg."
+            findings.append(HostFinding(host, rails[index], "missing NIC", text, fix))
+    for nic in left:
+        text = f"It has {nic.name} ({nic.pci or 'no PCI address'}) beside the rails."
+        fix = "Nothing, if it is meant for storage or management; rails are not made of it."
+        findings.append(HostFinding(host, None, "one NIC more", text, fix))
     return tuple(placed), findings
 
 

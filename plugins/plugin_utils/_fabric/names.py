@@ -92,13 +92,14 @@ def manifest(
     return {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec}
 
 
+def profile_of(fabric: Fabric, interfaces: tuple[str, ...]) -> str:
+    """Return the name profile of a node: its interfaces decide, nothing else, so it never changes under anyone."""
+    return DECLARED if interfaces == tuple(rail.interface for rail in fabric.rails) else profile_name(interfaces)
+
+
 def profiles(plan: FabricPlan) -> t.Mapping[str, tuple[Node, ...]]:
     """Return the nodes of each name profile, the declared one first; with no nodes at all the declared one alone."""
-    # The interfaces of a node decide its profile, and nothing else: it never changes under a pod.
-    found = {
-        DECLARED if interfaces == interfaces_of(plan.fabric, ()) else profile_name(interfaces): nodes
-        for interfaces, nodes in plan.by_interfaces.items()
-    }
+    found = {profile_of(plan.fabric, interfaces): nodes for interfaces, nodes in plan.by_interfaces.items()}
     if not found:
         return {DECLARED: ()}
     return {name: found[name] for name in sorted(found, key=lambda name: (name != DECLARED, name))}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import typing as t
-from dataclasses import dataclass
 
 from ...module_utils._check import SKIPPED
 from ...module_utils._fabric.shapes import Section, Verdict
@@ -31,10 +30,6 @@ SECTIONS = ("plan", "cluster")
 NUMBERED = re.compile(r"(.*?)(\d*)(\D*)", re.DOTALL)
 
 
-def _json(value: t.Any) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
-
-
 def folded(names: t.Iterable[str], limit: int = 8) -> str:
     """Return names in one line, numbers as ranges: `gpu-[033-064,070], login1`."""
     parts = [NUMBERED.fullmatch(name).groups() for name in dict.fromkeys(names)]  # type: ignore[union-attr]
@@ -42,8 +37,7 @@ def folded(names: t.Iterable[str], limit: int = 8) -> str:
     return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(t.NamedTuple):
     """Hosts whose diffs are equal, apart from their names and addresses."""
 
     hosts: tuple[str, ...]
@@ -96,7 +90,9 @@ def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
         return tuple({key: side[key] for key in keys if key in side} for side in (planned, observed))  # type: ignore[return-value]
     if isinstance(planned, (list, tuple)) and isinstance(observed, (list, tuple)):
         # By their JSON: both may be long, and not every item can be in a set.
-        here, there = ({_json(item): item for item in side} for side in (planned, observed))
+        here, there = (
+            {json.dumps(item, sort_keys=True, default=str): item for item in side} for side in (planned, observed)
+        )
         left = [item for key, item in here.items() if key not in there]
         right = [item for key, item in there.items() if key not in here]
         return (left, right) if left or right else (planned, observed)
