@@ -89,7 +89,7 @@ class ActionModule(FabricAction):
 
     def _check_keys(self, raw: dict[str, t.Any]) -> None:
         if unknown := sorted(set(raw) - set(DEFAULTS)):
-            fix = "Take it out; ansible-doc lists them. [unknown_parameter]"
+            fix = "Remove it; ansible-doc lists them. [unknown_parameter]"
             raise InputError(Problem(key, "It is no parameter of ippool_plan.", fix) for key in unknown)
         for key in BOOLEANS:
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):

@@ -42,7 +42,7 @@ def refuse_other_node(given: t.Any, host: str, node: str) -> None:
     if given not in (None, "", node):
         fail(
             f"rdma_host_node_name of {host} is {excerpt(str(given))}, and the plan calls its node {node}.",
-            f"Take it out and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan "
+            f"Remove it and set fabric_node_name of {host} to the name that `kubectl get nodes` shows; plan "
             "again. [node_name_differs]",
         )
 

@@ -70,5 +70,5 @@ def missing() -> list[str]:
     found = {key for key in never if key not in ELSEWHERE and key.partition(".")[0] not in ELSEWHERE}
     needless = {row for row in ELSEWHERE if row not in never and not any(key.startswith(f"{row}.") for key in never)}
     return sorted(f"{key}: no unit test returns it" for key in found) + sorted(
-        f"{row}: unit tests return it; take it out of ELSEWHERE in tests/tools/returned.py" for row in needless
+        f"{row}: unit tests return it; remove it from ELSEWHERE in tests/tools/returned.py" for row in needless
     )

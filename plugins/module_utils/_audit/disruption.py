@@ -86,7 +86,7 @@ def look_at_work(request: Request) -> tuple[Checks, Facts]:
     if work and disturbed:
         cause = f"{'; '.join(work[:5])}: at work, and would be disturbed: {disturbed[0]}."
         fix = (
-            "Let the work end, set rdma_host_drain_command to what makes its scheduler empty the host for a reboot, "
+            "Wait until the work ends, set rdma_host_drain_command to a command that drains the host in its scheduler, "
             "or rdma_host_busy to allow."
         )
         checks.append(deviation("host_in_use", "no work", work, cause, fix))

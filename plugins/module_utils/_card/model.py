@@ -171,7 +171,7 @@ def _of_addresses(
             text = f"card {card.name} {card.role}: it is never changed by this module."
             problems.append(
                 Problem(
-                    where, text, "Take it out of the list; change it from the console if it must be. [card_protected]"
+                    where, text, "Remove it from the list; change it from the console if it must be. [card_protected]"
                 )
             )
         yield card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]

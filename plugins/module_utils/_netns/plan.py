@@ -261,7 +261,7 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
         number = NUMBERS[have.arguments[-1].mode]
         text = f"The kernel command line says {PARAMETER}={number}, which overrides modprobe.d."
         fix = (
-            f"Take it out of the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and "
+            f"Remove it from the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and "
             "reboot. [netns_cmdline]"
         )
     elif have.builtin:

@@ -56,7 +56,7 @@ class NetworkManager(Manager):
     owned = ((FOLDER, re.compile(r"^railops-.+\.nmconnection$")),)
     folders = (*PROFILES, "/etc/NetworkManager", *CONF[:2])
     yields = f"Give it a connection.autoconnect-priority below {PRIORITY}, or autoconnect=false"
-    keeps = "Give it to another interface, or take it out of the profile"
+    keeps = "Give it to another interface, or remove it from the profile"
     detects_duplicates = False
 
     def manages(self, host: Rooted) -> bool:

@@ -256,7 +256,7 @@ class PrecedenceCheck:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
             keeps = MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
-                keeps = f"It is in the entry {name!r}, with which ours merges: take it out there"
+                keeps = f"It is in the entry {name!r}, with which ours merges: remove it there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
             self.checks.append(deviation("persist_existing", [], files, text, fix, **where))
 

@@ -170,7 +170,7 @@ def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTro
     node = pod_state.wanted_node(pod)
     return pod_state.PodTrouble(
         f"pod {name} was placed on {node}, which is down",
-        f"Bring {node} back, or take it out of the cluster (kubectl delete node {node}), and delete the pod: "
+        f"Bring {node} back, or remove it from the cluster (kubectl delete node {node}), and delete the pod: "
         f"kubectl -n {namespace} delete pod {name} --force.",
     )
 

@@ -123,7 +123,7 @@ class QosRun:
             raise RdmaError(
                 f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
-                "Take it out of the fabric's interfaces, or set force to true. [qos_protected]",
+                "Remove it from the fabric's interfaces, or set force to true. [qos_protected]",
                 interfaces=taken,
             )
 
@@ -176,10 +176,10 @@ class QosRun:
                     self._read_back(name, self.nics[name], plan)
         except RdmaError as exc:
             if left := [name for name in started if not self._take_back(name)]:
-                note = f"{', '.join(left)} could not be taken back; the record of what was there stays."
+                note = f"{', '.join(left)} could not be restored; the record of what was there stays."
             else:
                 self.files.put(SETTINGS, record)
-                note = "What this run had set before is taken back, on all interfaces."
+                note = "What this run had set before is rolled back, on all interfaces."
             raise RdmaError(f"{exc.problem} {note}", exc.fix, **exc.facts) from exc
 
     def _take_back(self, name: str) -> bool:

@@ -85,7 +85,7 @@ class RdmaHost:
                 if done.status:
                     raise RdmaError(
                         f"The alternative name {name} of {interface} cannot be changed: {done.err.strip()}.",
-                        "See with ip link show whether another interface has it; kernels before 5.5 have none. "
+                        "Check with ip link show whether another interface has it; kernels before 5.5 have none. "
                         "[altname_refused]",
                         interface=interface,
                     )

@@ -162,7 +162,7 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
         observed, fix = device.name, by_role("rdma_host")
         if not device.name:
             observed, cause = f"no interface at {pci}", f"there is no network interface at {pci}"
-            fix = "See with lspci that the card is there, and that its driver and link type are right."
+            fix = "Check with lspci that the card is there, and that its driver and link type are right."
         elif rail.interface == device.name or (want.naming == "altname" and rail.interface in device.altnames):
             observed, cause = rail.interface, ""
         elif want.naming == "altname":
@@ -243,7 +243,7 @@ def _obstacles(
             rail.name,
             f'a rule in {path} says NAME="{ruled}" for {device.name}, which counts before any .link file: it would not '
             f"be {rail.interface}",
-            f"Take that rule out of {path}, or call the rail {ruled} (fabric_interfaces), or set rdma_host_naming: "
+            f"Remove that rule from {path}, or call the rail {ruled} (fabric_interfaces), or set rdma_host_naming: "
             "none. [name_by_rule]",
         )
 

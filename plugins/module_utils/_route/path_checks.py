@@ -164,7 +164,7 @@ def _holders(address: str, host: RouteHost) -> dict[str, bool]:
 
 def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupResult]) -> t.Iterator[Finding]:
     if here := list(_holders(target.address, state.host)):
-        fix = f"Take it away (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
+        fix = f"Remove it (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
     flows: dict[Finding, set[str]] = {}

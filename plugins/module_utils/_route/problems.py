@@ -101,7 +101,7 @@ def _rail_problems(
     if link.master and not forced:
         text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
         fix = (
-            f"Take it out of {link.master}, name the rail's own interface, or list this one in force if it is "
+            f"Remove it from {link.master}, name the rail's own interface, or list this one in force if it is "
             "meant so. [rail_is_a_port]"
         )
         yield Problem("interface", text, fix)
@@ -110,7 +110,7 @@ def _rail_problems(
     if rail.vlan and own and (own.vlan, own.parent) != (rail.vlan, link.name):
         is_now = f"VLAN {own.vlan} of {own.parent}" if own.vlan else "no VLAN's interface"
         text = f"{own.name} is {is_now}, and the plan has VLAN {rail.vlan} of {link.name}."
-        yield Problem("vlan", text, f"Take it away on the host: `ip link delete {own.name}`. [rail_other_vlan]")
+        yield Problem("vlan", text, f"Remove it on the host: `ip link delete {own.name}`. [rail_other_vlan]")
 
 
 def _mtu_problems(
@@ -170,7 +170,7 @@ def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership)
         owned = item in mine.addresses
         if (item.family, item.address) in planned and not rails and not owned:
             command = f"ip address del {item}"
-            fix = f"Take it away there (`{command}`), or plan another. [address_on_other_interface]"
+            fix = f"Remove it there (`{command}`), or plan another. [address_on_other_interface]"
             yield Problem("rails", f"the planned address {item.address} is held by {item.interface}.", fix)
         elif not rails and not owned and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)

@@ -231,7 +231,7 @@ def undo(token: str, seconds: int) -> str:
     try:
         host, before, after = _kept(_state(f"{timers_folder()}/{token}"))
     except (OSError, ValueError, KeyError) as exc:
-        fix = "Take the rails away with state: absent (rail_network_state), or run again. [rollback_state_missing]"
+        fix = "Remove the rails with state: absent (rail_network_state), or run again. [rollback_state_missing]"
         raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)

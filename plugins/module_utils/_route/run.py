@@ -86,7 +86,7 @@ def still_waiting(timer: RollbackTimer) -> RdmaError:
     """Return the error for a change that is neither confirmed nor rolled back yet."""
     if timer.seconds_left > -OVERDUE_SECONDS:
         text = f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation."
-        fix = f"Confirm it (confirm: {timer.token}), or wait until it is taken back, and run again. [confirm_pending]"
+        fix = f"Confirm it (confirm: {timer.token}), or wait until it is rolled back, and run again. [confirm_pending]"
         return RdmaError(text, fix, token=timer.token)
     return RdmaError(
         "An earlier change of this host's network was never confirmed, and its timer does not run (was it killed?).",

@@ -49,7 +49,7 @@ def _while_armed(phases: tuple[Phase, ...], armed: t.Callable[[], bool]) -> t.It
     for phase in (*phases, ()):
         if not armed():
             raise RdmaError(
-                "The change took longer than the rollback timer waits, and is taken back.",
+                "The change took longer than the rollback timer waits, and is rolled back.",
                 "Find out what held this host up (`dmesg`, its load), or give a longer confirm_timeout"
                 " (rail_network_confirm_timeout), and run again. [rollback_too_late]",
             )
@@ -121,7 +121,7 @@ def undone(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -
 @contextlib.contextmanager
 def _signals_raise() -> t.Iterator[None]:
     def stop(number: int, _frame: t.Any) -> None:
-        text = f"The change was interrupted by {signal.Signals(number).name} and taken back."
+        text = f"The change was interrupted by {signal.Signals(number).name} and rolled back."
         raise RdmaError(text, "Run the task again. [change_interrupted]")
 
     old = {}

@@ -146,11 +146,11 @@ class _Allocator:
             self.candidates.pop(name, None)
         self.order = [name for name in self.order if name in self.candidates]
         self.warnings += [
-            f"fabric_retire names {name}, which has no slot: take it out of the list."
+            f"fabric_retire names {name}, which has no slot: remove it from the list."
             for name in sorted(wanted - retired - released, key=natural)
         ]
         self.warnings += [
-            f"{name} is retired but still in the inventory: take it out when it is torn down."
+            f"{name} is retired but still in the inventory: remove it when it is torn down."
             for name in sorted(wanted & set(self.candidates), key=natural)
         ]
         retired |= {name for name, entry in self.locked.items() if entry.retired and name not in self.candidates}
@@ -158,14 +158,14 @@ class _Allocator:
             place = f"fabric_release[{self.options.release.index(name)}]"
             if name in self.candidates:
                 problem = f"{name} is in the inventory."
-                self.check.add(place, problem, "Take it out of the list, or out of the group. [retired_node_present]")
+                self.check.add(place, problem, "Remove it from the list, or from the group. [retired_node_present]")
             elif name in self.locked and name not in retired:
                 self.check.add(
                     place, f"{name} is not retired.", "Name it in fabric_retire first. [release_not_retired]"
                 )
             else:
                 # In the run that releases it, too: a warning that came later would make another report.
-                self.warnings.append(f"fabric_release names {name}, which holds no slot: take it out of the list.")
+                self.warnings.append(f"fabric_release names {name}, which holds no slot: remove it from the list.")
         return retired - released
 
     def _vanished(self, retired: set[str]) -> None:
@@ -235,7 +235,7 @@ class _Allocator:
                 if slot == one.slot:
                     continue
                 if not self.options.allow_renumber:
-                    fix = f"Set it to {slot} or take it out; fabric_allow_renumber=true moves the node. [slot_differs]"
+                    fix = f"Set it to {slot} or remove it; fabric_allow_renumber=true moves the node. [slot_differs]"
                     self.check.add(place, f"{one.slot} is not the slot that {name} has in plan.json: {slot}.", fix)
                     continue
                 # All who move leave theirs first: two may want each other's slots.

@@ -180,7 +180,7 @@ class Checker:
         for key in given:
             if key not in names:
                 close = difflib.get_close_matches(str(key), names, 1)
-                fix = f"Write {close[0]!r}." if close else f"Take it out; known are: {', '.join(names)}."
+                fix = f"Write {close[0]!r}." if close else f"Remove it; known are: {', '.join(names)}."
                 self.add(f"{place}.{key}", f"{shown(key)} is not a known key.", f"{fix} [key_unknown]")
         return {key: item for key, item in given.items() if key in names and item is not None}
 

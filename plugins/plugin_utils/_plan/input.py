@@ -191,7 +191,7 @@ def _attachment(check: Checker, given: dict[str, t.Any], network: str) -> str:
 def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric) -> None:
     """Check what belongs to one kind of network only, and what needs addresses."""
     if fabric.network == "infiniband" and (vlan := next((rail.vlan for rail in fabric.rails if rail.vlan), 0)):
-        check.add("fabric_vlan", f"{vlan} is set on InfiniBand.", "Take it out: VLANs are Ethernet's. [vlan_on_ib]")
+        check.add("fabric_vlan", f"{vlan} is set on InfiniBand.", "Remove it: VLANs are Ethernet's. [vlan_on_ib]")
     for index, zone in enumerate(fabric.zones):
         if len(zone.leaves) not in (0, 1, len(fabric.rails)):
             problem = f"There are {len(zone.leaves)} leaves for {len(fabric.rails)} rails."
@@ -214,7 +214,7 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
         check.add("fabric_supernets", f"It is empty, and attachment {fabric.attachment} needs addresses.", fix)
     if fabric.inject:
         problem = "Injection needs pools, and LID only has none."
-        check.add("fabric_inject", problem, "Take it out, or give supernets. [injection_no_pools]")
+        check.add("fabric_inject", problem, "Remove it, or give supernets. [injection_no_pools]")
 
 
 def _check_backend(check: Checker, fabric: Fabric) -> None:
@@ -226,7 +226,7 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
             check.add(PLACE + key, problem, "Change one of the two (docs/guides/ipam-backend.md). [backend_cannot]")
     if fabric.inject and not backend.injects:
         problem = f"{backend.name} cannot inject rails into pods."
-        check.add("fabric_inject", problem, "Take it out: pods name their networks. [injection_backend]")
+        check.add("fabric_inject", problem, "Remove it: pods name their networks. [injection_backend]")
     if rail := fabric.pod_default_rail:
         place, names = "fabric_pod_default_rail", [row.name for row in fabric.rails]
         if rail not in names:
@@ -308,7 +308,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
     place = "fabric_lossless"
     given = check.mapping(place, value, OPTIONS["lossless"]["suboptions"], "{priority: 3, dscp: 26, cnp: 48}")
     if network == "infiniband":
-        check.add(place, "It is set on InfiniBand, which is lossless.", "Take it out. [lossless_on_ib]")
+        check.add(place, "It is set on InfiniBand, which is lossless.", "Remove it. [lossless_on_ib]")
     for key in ("priority", "dscp"):
         if isinstance(value, dict) and key not in given:
             check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE. [lossless_missing]")

@@ -48,9 +48,9 @@ def _check_rails(check: Checker, fabric: Fabric) -> None:
         explicit = {prefix.family for prefix in rail.subnets}
         if rail.subnets and fabric.mode == "flat":
             problem = "A flat fabric has one subnet for all rails."
-            check.add(place, problem, "Take it out and set fabric_supernets. [flat_one_subnet]")
+            check.add(place, problem, "Remove it and set fabric_supernets. [flat_one_subnet]")
         if rail.subnets and len(fabric.zones) > 1:
-            fix = "Take it out and give each zone its supernets, or plan each zone as a fabric of its own. [zone_nets]"
+            fix = "Remove it and give each zone its supernets, or plan each zone as a fabric of its own. [zone_nets]"
             check.add(place, f"{rail.subnets[0]} would be in {len(fabric.zones)} zones at once.", fix)
         for zone in fabric.zones:
             for family in sorted(set(fabric.families) - explicit - {prefix.family for prefix in zone.supernets}):

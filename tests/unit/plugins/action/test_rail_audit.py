@@ -215,7 +215,7 @@ def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
     same = {"host": "node1", "node": "node1", "machine_id": "", "boot_id": "", "kubelet": "a\\x1bb"}
     assert run(rail_audit, {"plan_dir": plan}, answer)[0]["facts"]["node"] == same
     answer["facts"] = {"node": {"host": "node2", "node": "node2"}}
-    reported = "rdma_host_node_name of node1 is 'node2'.*Take it out and set fabric_node_name"
+    reported = "rdma_host_node_name of node1 is 'node2'.*Remove it and set fabric_node_name"
     with pytest.raises(AnsibleActionFail, match=reported):
         run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node2"}}}, answer)
 

@@ -235,7 +235,7 @@ def test_guides_defect_nothing_was_read_back(refused, dcb):
 
 def test_a_refused_flow_control_is_noticed(refused, dcb):
     dcb.broken = ("ens2np0", "pfc")
-    refused("ens2np0", "taken back, on all interfaces")
+    refused("ens2np0", "rolled back, on all interfaces")
     assert dcb.port("ens1np0")["pfc"] == dcb.port("ens2np0")["pfc"] == 0
 
 
@@ -292,7 +292,7 @@ def test_a_run_that_fails_half_way_remembers_what_was_before_it(run_module, refu
     port = dcb.port("ens1np0")
     port.update(pfc=0b1000, dscp={26: 3})
     dcb.overridden, dcb.broken = True, ("ens1np0", "del")
-    refused("did not keep", "ens1np0 could not be taken back", fix="[qos_not_kept]", replace=True)
+    refused("did not keep", "ens1np0 could not be restored", fix="[qos_not_kept]", replace=True)
     assert port["dscp"] != {26: 3}
     dcb.overridden = False
     assert run_module()["changed"] is True
@@ -307,7 +307,7 @@ def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_modul
     for number in range(1, 9):
         dcb.ports[f"ens{number}np0"] = json.loads(json.dumps(before), object_hook=numbered)
     dcb.broken = ("ens8np0", "set")
-    failed = refused("ens8np0", "taken back, on all interfaces", fix="[qos_refused]", replace=True)
+    failed = refused("ens8np0", "rolled back, on all interfaces", fix="[qos_refused]", replace=True)
     assert "Input/output error" in failed["msg"]
     for number in range(1, 8):
         assert (port := dcb.port(f"ens{number}np0"))["pfc"] == before["pfc"], port

@@ -26,7 +26,7 @@ def test_a_unit_that_may_still_start_gets_no_second_timer_beside_it(monkeypatch,
 
 
 def test_a_change_whose_timer_never_started_does_not_wait_for_it(monkeypatch, tmp_path):
-    """After a kill between writing `armed` and the start of its process, `wait until it is taken back` was untrue."""
+    """After a kill between writing `armed` and the start of its process, `wait until it is rolled back` was untrue."""
     monkeypatch.setattr(rollback, "STATE_FOLDER", str(tmp_path))
     folder = Path(rollback.timers_folder()) / "abc"
     folder.mkdir(parents=True)
