@@ -95,11 +95,3 @@ def test_netplan_s_refusal_is_an_error_before_anything_is_written(tmp_path):
     done = checked("netplan", tmp_path, bad)
     assert "nothing was written" in done.stderr
     assert done.returncode == 1
-
-
-def test_networkmanager_s_refusal_is_an_error_before_anything_is_written(tmp_path):
-    path = "/etc/NetworkManager/system-connections/railops-x.nmconnection"
-    bad = path, "[connection]\nid=x\ntype=ethernet\n[ipv4]\nmethod=banana\n", 0o600
-    done = checked("networkmanager", tmp_path, bad)
-    assert "nothing was written" in done.stderr
-    assert done.returncode == 1
