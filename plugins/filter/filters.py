@@ -158,7 +158,8 @@ def run_hosts(
         for check in answer.checks
         if check["status"] == WARNING
     )
-    return {**vars(made), "warnings": seen, "hosts": hosts, "serial": sizes, "same": folded(same)}
+    unchanged = folded(host for host in same if host not in made.excluded)
+    return {**vars(made), "warnings": seen, "hosts": hosts, "serial": sizes, "same": unchanged}
 
 
 def _as_planned(result: t.Mapping[str, t.Any], unfinished: t.Collection[str]) -> bool:

@@ -31,7 +31,7 @@ DOCKER = deviation(
     "172.17.0.0/21 overlaps docker0.",
     "Correct the interface or the name. [sysctl_missing]",
 )
-THEIRS = warning("persist_existing", "x", "y", "50-cloud-init.yaml names ens1", "Look at it.", rail="rail1")
+THEIRS = warning("persist_existing", "x", "y", "50-cloud-init.yaml names ens1", "Report it as a bug.", rail="rail1")
 
 
 def stops(results, plan_dir="", **more):
@@ -47,7 +47,7 @@ def test_one_sentence_with_its_remedy_for_all_hosts_that_have_it():
     ]
     made = run_hosts(results, [], "", {}, 2)
     assert made["stop"] == []
-    assert made["warnings"] == ["node1: rail1: 50-cloud-init.yaml names ens1. Look at it. [persist_existing]"]
+    assert made["warnings"] == ["node1: rail1: 50-cloud-init.yaml names ens1. Report it as a bug. [persist_existing]"]
     assert made["hosts"] == ["node3"]
     assert made["missing"] == stops(results)[1:]
 
@@ -157,6 +157,7 @@ NODE = {"node": "gpu-1"}
 )
 def test_only_hosts_with_drift_are_played(facts, unfinished, played):
     results = {"node1": {**answer(), "facts": facts}, "node2": {**answer(), "facts": {"drift": ["nic_link_type"]}}}
+    results["node3"] = {**answer(DOCKER), "facts": {"drift": []}}
     made = run_hosts(results, [], "", {}, unfinished=unfinished, all_hosts=False)
     assert made["hosts"] == (["node1", "node2"] if played else ["node2"])
     assert made["same"] == ("" if played else "node1")
