@@ -52,8 +52,8 @@ if in_a_plain_clone():
 
 LONG = bool(os.environ.get("RAILOPS_TEST_LONG"))
 # On each push the same examples, on every machine.
-settings.register_profile("push", derandomize=True)
-settings.register_profile("long", print_blob=True)
+settings.register_profile("push", derandomize=True, deadline=None)
+settings.register_profile("long", print_blob=True, deadline=None)
 settings.load_profile("long" if LONG else "push")
 
 
