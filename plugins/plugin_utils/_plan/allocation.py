@@ -220,7 +220,7 @@ class _Allocator:
             )
         if slot >= limit:
             place = "fabric_max_nodes" if place == LOCK else place
-            problem = f"{name} has slot {slot}, and there are {limit} (0 to {limit - 1})."
+            problem = f"{name} has slot {slot}, and the last slot is {limit - 1}."
             self.check.add(place, problem, f"Raise fabric_max_nodes to {slot + 1} or more. [slots_too_few]")
 
     def _pins(self, retired: set[str]) -> None:

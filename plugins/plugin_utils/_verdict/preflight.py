@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, Check
 from ...module_utils._errors import grouped, with_id
-from ...module_utils._formatting import count, group_by
+from ...module_utils._formatting import group_by
 from ...module_utils._validation import line
 from .._report.equal import folded
 from .intake import Answer
@@ -228,7 +228,7 @@ def sort(
     made.stop += _out_of_service(found, having, places)
     number, total = len(broken) + len(lost), len(found) + len(lost)
     if number > (limit := allowed(most, total)):
-        problem = f"{number} of {count(total, 'host')} are broken, and site_max_excluded allows {limit}."
+        problem = f"Broken hosts: {number} of {total:,}. site_max_excluded allows {limit}."
         fix = "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]"
         made.stop += [Trouble("too_many_broken", None, problem, fix).sentence, *sentences_by_hosts(left_out)]
     made.excluded = {host: " ".join(trouble.sentence for trouble in troubles) for host, troubles in broken.items()}

@@ -40,7 +40,7 @@ def stops(results, plan_dir="", **more):
 
 def test_one_sentence_with_its_remedy_for_all_hosts_that_have_it():
     results = {"node2": answer(DOCKER, BRIDGE), "node1": answer(DOCKER, THEIRS), "node3": answer()}
-    assert stops(results)[0].startswith("2 of 3 hosts are broken, and site_max_excluded allows 0. ")
+    assert stops(results)[0].startswith("Broken hosts: 2 of 3. site_max_excluded allows 0. ")
     assert stops(results)[1:] == [
         "node[1-2]: 172.17.0.0/21 overlaps docker0. Correct the interface or the name. [sysctl_missing]",
         "node2: rail1: roce0 is a bridge. Name the network card's own port. [rail_is_a_port]",
