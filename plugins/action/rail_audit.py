@@ -14,7 +14,6 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import filter_loader
 
-from ..module_utils._check import NOT_CHECKED
 from ..module_utils._cluster.node_identity import HOST_KEYS
 from ..module_utils._fabric.neighbors import most_neighbors
 from ..module_utils._fabric.shapes import HostPlan
@@ -141,6 +140,7 @@ class ActionModule(ModuleAction):
         if result.get("failed") or "checks" not in result:
             error = f"rail_audit: {line(result.get('msg')) or 'no answer'}"
         where = {"plan_dir": plan_dir, "verify_dir": verify_dir}
-        made = write_result(where, self._host, {"checks": None, **result}, error, left_out, NOT_CHECKED)
+        required = args.get("checks") != []
+        made = write_result(where, self._host, {"checks": None, **result}, error, left_out, required=required)
         del made["checks"]
         return made | {key: result[key] for key in ("warnings", "deprecations", "errors") if result.get(key)}

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 
-from ...module_utils._check import skipped
+from ...module_utils._check import NOT_CHECKED, skipped
 from ...module_utils._validation import line
 from .._host_plan import read_host_plan, read_plan
 from .files import last_path, read_result, result_path, write_json
@@ -30,7 +30,8 @@ def write_result(
     results: t.Any,
     error: str | None,
     left_out: t.Mapping[str, t.Any],
-    observed: str | None = None,
+    *,
+    required: bool = False,
 ) -> dict[str, t.Any]:
     """Write a host's result, and return what the task has to say of it.
 
@@ -38,7 +39,7 @@ def write_result(
     :param results: the answers of modules.
     :param error: what hinders; None where nothing does.
     :param left_out: the reason of each check that was not made, by its id.
-    :param observed: of these.
+    :param required: whether answers without a check are refused.
     """
     node, digest, rails = None, None, []
     try:
@@ -47,8 +48,10 @@ def write_result(
         digest = read_plan(args["plan_dir"]).get("digest")
     except AnsibleActionFail as exc:
         error = error or str(exc)
-    checks, facts, _wrong = answer = answer_in(results, rails)
-    checks += [skipped(name, str(reason), observed=observed) for name, reason in left_out.items()]
+    checks, facts, wrong = answer = answer_in(results, rails)
+    if required and not (checks or error or wrong):
+        wrong.append("it has no check")
+    checks += [skipped(name, str(reason), observed=NOT_CHECKED) for name, reason in left_out.items()]
     if health := facts.get("health"):
         write_json(last_path(args["verify_dir"], host), health)
     path = result_path(args["verify_dir"], host)

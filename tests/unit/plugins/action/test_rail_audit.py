@@ -18,6 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import d
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbors
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import read_results
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import FIX
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import HOST, run
@@ -115,6 +116,7 @@ def test_counters_are_compared_with_the_last_audit(plan, tmp_path):
     [
         ({"failed": True, "msg": "no Python"}, "rail_audit: no Python"),
         ({"checks": [], "errors": ["qos: No.", "mode: No."]}, "qos: No.; mode: No."),
+        ({"checks": []}, f"The answer is refused: it has no check. {FIX}"),
     ],
 )
 def test_what_failed_is_an_error_of_the_host_and_not_of_the_run(plan, tmp_path, answer, words):
