@@ -22,7 +22,6 @@ MAC = "02:00:00:00:00:99"
 # needed: test_what_is_listed_is_red_where_nothing_is_lost.
 GATEWAY = "a gateway with two holders: whom the others' tables have is chance"
 ICMP = "a rule for ICMP alone: the pings are cut and the packets are not"
-BOUND = "a rule for IPv6 packets that leave by a port: RDMA and echo replies follow it, bound sockets do not"
 TWO_LEAVES = "one MAC address at two leaves, or two routed ports: each of them knows one holder"
 NO_ECHO = "a host that answers no echo: what cannot be proven is red"
 NOT_OURS = "a route in a table of ours that is not ours: the next run refuses the host, so the audit names it"
@@ -31,7 +30,6 @@ NO_ARP = "a host that answers no ARP: its peers may know it from its own questio
 LISTED = {
     GATEWAY: "taken_gateway",
     ICMP: "rule_for_some",
-    BOUND: "rule_for_some",
     TWO_LEAVES: "same_mac",
     NO_ECHO: "no_echo",
     NOT_OURS: "route_of_table",
@@ -294,8 +292,7 @@ class Breaks:
         pairs.append(
             (f"{words} rule add {chosen} {target} priority {priority}", f"{words} rule del priority {priority}")
         )
-        bound = six(item) and end == "away" and f"oif {place['interface']}" in chosen
-        listed = ICMP if "icmp" in keys else BOUND if bound else ""
+        listed = ICMP if "icmp" in keys else ""
         if f"to {item['gateway']}" in chosen and "not" not in keys:
             listed = TO_GATEWAY
         own = place if chosen.startswith(f"from {address}") else None
