@@ -78,16 +78,18 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
             observed = f"{have['prefix']} via {have.get('gateway') or 'no gateway'}" if have else "nothing"
             if planned == observed:
                 good += 1
+                continue
+            fix = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
+            if have:
+                cause = "nv-ipam's controller does not run, or the pool changed a moment ago"
             elif given:
-                cause = "the node is not there, lacks the fabric's label, or the pool changed a moment ago"
-                fix = "Run the playbook railops.rdma.cluster; see kubectl describe of pool and node."
-                where = {"node": row["nodeName"], "object": name}
-                checks.append(deviation("pool_prefix", planned, observed, cause, fix, **where))
+                cause, fix = "the node lacks the fabric's label, or is not in the cluster", _SITE
             else:
                 cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look "
                 cause += "into this namespace, or found the pool invalid"
-                fix = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
-                checks.append(deviation("pool_prefix", planned, observed, cause, fix, object=name))
+            where = {"node": row["nodeName"], "object": name} if given else {"object": name}
+            checks.append(deviation("pool_prefix", planned, observed, cause, fix, **where))
+            if not given:
                 break
     if good:
         checks.append(ok("pool_prefix", f"{good} prefixes of nodes", f"{good} prefixes of nodes as planned"))

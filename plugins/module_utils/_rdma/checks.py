@@ -60,7 +60,7 @@ def _check_rail(
         LAYERS[network],
         port["link_layer"],
         f"{where} runs the other link layer.",
-        by_role("nic_link_type"),
+        "Set the port's link type with the role nic_link_type (site_host_roles), or correct fabric_network.",
         rail=rail_name,
     )
     yield compared(

@@ -72,7 +72,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "ping_neighbor": ("ping_neighb", "rail_isolation", "traffic_", "pod_ping", "pod_read"),
     "ping_neighbor_mtu": ("traffic_",),
     "ping_neighbor_tcp": ("traffic_",),
-    "node_in_cluster": _PODS,
+    "node_in_cluster": ("pool_prefix", *_PODS),
     "node_sriov": _PODS,
     "node_resources": ("pod_",),
     "pod_running": ("pod_",),

@@ -29,7 +29,7 @@ HOSTS: dict[str, Row] = {
     "gpudirect": ("none", ("gpudirect_",)),
     "rdma_host": ("none", ("rdma_modules", "rdma_name", "rdma_netns_")),
     "lossless_roce": ("rail_restart", ("roce_",)),
-    "nic_link_type": ("reboot", ("nic_link_type", "rdma_link_layer")),
+    "nic_link_type": ("reboot", ("nic_link_type",)),
     "rdma_driver": ("reboot", ("driver_",)),
     "rdma_host,reboot": ("reboot", ("rdma_name", "rdma_netns_")),
     "reboot": ("reboot", ("nic_link_type",)),
@@ -52,6 +52,7 @@ BY_HAND = {
     "port_flaps": "physical",
     "port_speed": "physical",
     "rdma_ipoib_mtu": "drain",
+    "rdma_link_layer": "reboot",
     "rdma_port_state": "physical",
     "traffic_errors": "physical",
 }
