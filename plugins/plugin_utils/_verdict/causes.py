@@ -26,8 +26,8 @@ host_result card_ nic_ network_link cable_ port_speed rdma_rename rdma_name netw
 network_addresses address_ network_sysctls network_exclusion_rule network_rules network_routes
 network_existing network_echo network_neighbors network_ route_path
 driver_ rdma_modules rdma_netns_ rdma_device rdma_link_layer rdma_port_state rdma_ roce_
-plan_ cluster_api object_ pool_ ping_gateway ping_gateway_mtu ping_ rail_ port_ pcie_ traffic_
-node_in_cluster node_ pod_running pod_network pod_ accept_ persist_ fleet_
+plan_ cluster_api node_in_cluster object_ pool_ ping_gateway ping_gateway_mtu ping_ rail_ port_ pcie_ traffic_
+node_ pod_running pod_network pod_ accept_ persist_ fleet_
 """
 ORDER = NAMES.split()
 _WIRE = ("ping_", "rail_isolation", "traffic_")

@@ -103,6 +103,13 @@ def test_a_missing_object_explains_pods_of_its_rail_and_what_its_policy_offers(m
     assert explains(cause, bad(check)) is expected
 
 
+def test_a_node_outside_the_cluster_explains_its_missing_prefix():
+    prefix = deviation("pool_prefix", "one", "nothing", "", "Run the playbook railops.rdma.cluster.", node="n1")
+    outside = deviation("node_in_cluster", "n1", None, "", "Join it.", node="n1")
+    (card,) = judged(nodes=[prefix, outside], n1=[])["causes"]
+    assert (card["check"], "command" in card, card["follows"]) == ("node_in_cluster", False, 1)
+
+
 def test_a_host_without_a_result_is_a_cause():
     results = [merge.host_result("node1", "node1", "d", [bad("ping_neighbor", peers=["node2"])])]
     made = with_causes(merge.merge("d", results, {"node1": "node1", "node2": "node2"}, rails=["rail1"]), {})
