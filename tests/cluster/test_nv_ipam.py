@@ -131,8 +131,22 @@ def test_pools_under_pods_and_another_answer(playbook: Playbook, double: ApiDoub
     site.serve(*NEW)
     site.run("plan")
     site.run("cluster")
+    without_label(site, live)
     under_pods(site, live)
     another_answer(site, live)
+
+
+def without_label(site: Site, live: Live) -> None:
+    """A node that lost the fabric's label has no prefix until the printed command labels it."""
+    (label,) = [name for name in live.objects("Node")["node2"]["metadata"]["labels"] if "railops" in name]
+    body, content = {"metadata": {"labels": {label: None}}}, "application/merge-patch+json"
+    live.of("Node", "v1").patch(body=body, name="node2", content_type=content)
+    here = {"ansible_python_interpreter": "{{ ansible_playbook_python }}", "verify_fail": False}
+    for found in ({"pool_prefix": "ansible-playbook railops.rdma.cluster"}, {}):
+        site.run("audit", "-i", "localhost,", "-c", "local", "--limit", "localhost", **here)
+        verdict = json.loads((site.playbook.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
+        assert {card["check"]: card["command"] for card in verdict["causes"] if "command" in card} == found
+        site.run("cluster")
 
 
 def before_the_change(live: Live) -> None:
