@@ -53,6 +53,7 @@ class Fleet:
         self.tasks = folder / "tasks.jsonl"
         self.extra = folder / "extra.yml"
         hosts = {f"node{number}": None for number in range(1, nodes + 1)}
+        (folder / "group_vars").mkdir()
         self.extra.write_text(json.dumps({"all": {"children": {"gpu_nodes": {"hosts": hosts}}}}), encoding="utf-8")
 
     def lab(self, *words: str, check: bool = True) -> str:

@@ -20,13 +20,14 @@ import pytest
 import state as lab_state
 from api_double import ApiDouble
 
-from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, IB, SWITCH_VPD, Cards, card
+from ansible_collections.railops.rdma.tests.unit.machines import lay_out, program, put
 from ansible_collections.railops.rdma.tests.unit.plugins.modules.test_roce_qos import MLNX_QOS
 
 CARDS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
 SWITCHES = "0000:5a:00"
 RAILS = [{"name": f"rail{n}", "interface": f"ens{n}np0", "pci": f"{CARDS[n - 1]}.0"} for n in range(1, 8)]
+NETNS = "sys/module/ib_core/parameters/netns_mode"
 QUEUE_PAIR = {"ifindex": 8, "ifname": "mlx5_7", "port": 1, "lqpn": 5, "type": "RC", "comm": "[nvme_rdma]"}
 OTHER = {
     "trust": "dscp",
@@ -43,23 +44,19 @@ def restart(machine):
     cards.restart(power=False)
 
 
-def program(path, text):
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-
-
 @pytest.fixture(scope="module")
 def machine(fleet, tmp_path_factory):
     """Make node1 the recorded machine: its /sys, and tools that keep state."""
     root = tmp_path_factory.mktemp("machine")
-    machines.lay_out("one-switch-each", root)
+    lay_out("one-switch-each", root)
     for function in ("0", "1"):
         place = Path(os.path.realpath(root / "sys/bus/pci/devices" / f"{SWITCHES}.{function}")) / "vpd"
         place.unlink(missing_ok=True)
         place.write_bytes(SWITCH_VPD)
     cards = Cards(root, {name: card(IB) for name in CARDS} | {SWITCHES: card(ETH, ports=2, vfs=8)})
     cards.install("mstconfig")
-    program(root / "bin/rdma", f"#!/bin/sh\necho '{json.dumps([QUEUE_PAIR])}'\n")
+    take = f'[ "$4" != shared ] || echo Y >/{NETNS}'
+    program(root / "bin/rdma", f"{take}\necho '{json.dumps([QUEUE_PAIR])}'")
     program(root / "bin/mlnx_qos", f"#!{sys.executable}\n{MLNX_QOS}".replace("@STATE@", str(root / "qos.json")))
     (root / "qos.json").write_text(json.dumps({"ens1np0": OTHER}))
     for name in ("ib_core", "ib_uverbs", "rdma_ucm", "ib_umad"):
@@ -154,19 +151,35 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
     assert (machine / "mlx.json").read_bytes() == kept
 
 
+ECN = "/sys/class/net/ens1np0/ecn/roce_np"
+TOS = "/sys/kernel/config/rdma_cm/mlx5_0/ports/1"
+CAUSES = {
+    "mount --bind {root}/cpuinfo /proc/cpuinfo": "gpudirect lossless_roce nic_link_type reboot rdma_host",
+    "echo N >/{NETNS}; echo options ib_core netns_mode=0 >/etc/modprobe.d/zz-railops-rdma.conf": "rdma_host,reboot",
+    "mkdir -p {ECN}/enable {TOS}; cd {ECN}; echo 0 | tee enable/5 cnp_dscp {TOS}/default_roce_tos": "lossless_roce",
+}
+
+
 @pytest.mark.long
 def test_the_printed_commands_of_device_roles_repair_the_machine(fleet, machine):
-    """Each runs once, as printed, until an audit prints none. The cards restart where a command reboots."""
-    values = {"fabric_rails": RAILS, "site_host_roles": ["nic_link_type", "rdma_host"], "audit_traffic": "none"}
-    (fleet.folder / "group_vars").mkdir()
+    """Each runs once, as printed, until an audit prints none. The cards restart where a command only reboots."""
+    setpci = f'cd {machine}; [ "${{3#*=}}" = "$3" ] || echo "${{3#*=}}" >"$2"; cat "$2" 2>/dev/null || echo 001d'
+    program(machine / "bin/setpci", setpci)
+    put(machine, "cpuinfo")
+    put(machine, NETNS, "Y\n")
+    values = {"fabric_rails": RAILS, "fabric_lossless": {"priority": 5, "dscp": 40}, "lossless_roce_replace": True}
+    values |= {"gpudirect_acs": "relax", "rdma_host_reboot": False, "audit_traffic": "none"}
+    values["site_host_roles"] = ["nic_link_type", "rdma_host", "gpudirect", "lossless_roce"]
     (fleet.folder / "group_vars/all.json").write_text(json.dumps(values), encoding="utf-8")
     fleet.play("plan")
-    ran: list[str] = []
-    while commands := fleet.play("audit", "--limit", "node1,localhost", code=None).commands():
-        assert not {*commands} & {*ran}
-        ran += commands
-        for command in commands:
-            restart(machine) if "--tags reboot " in command else fleet.paste(command)
-    assert fleet.deviations() == []
-    tags = ("nic_link_type", "reboot", "rdma_host")
-    assert ran == [f"ansible-playbook railops.rdma.hosts --tags {tag} --limit node1" for tag in tags]
+    for script, tags in CAUSES.items():
+        cause = script.format(root=machine, NETNS=NETNS, ECN=ECN, TOS=TOS)
+        fleet.lab("exec", fleet.name, "--host", "node1", "--", "sh", "-ec", cause)
+        ran: list[str] = []
+        while commands := fleet.play("audit", "--limit", "node1,localhost", code=None).commands():
+            assert not {*commands} & {*ran}
+            ran += commands
+            for command in commands:
+                restart(machine) if "--tags reboot " in command else fleet.paste(command)
+        assert fleet.deviations() == []
+        assert ran == [f"ansible-playbook railops.rdma.hosts --tags {tag} --limit node1" for tag in tags.split()]

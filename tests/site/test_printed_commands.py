@@ -123,7 +123,6 @@ def fleet(tmp_path_factory):
             "fabric_policy": "default_route",
             "site_serial": "100%",
         }
-        (made.folder / "group_vars").mkdir()
         (made.folder / "group_vars/all.json").write_text(json.dumps(values), encoding="utf-8")
         made.play("plan")
         made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
