@@ -52,6 +52,8 @@ def test_what_does_not_answer_is_a_deviation_of_its_rail_only(fabric):
     wrong = [check for check in pinged(fabric, host_plan_of(0), timeout=1.0, count=3) if check["status"] == "deviation"]
     assert {check["rail"] for check in wrong} == {"rail2"}
     assert all(check["fix"] for check in wrong)
+    large = "no answer to 1 echo request with 4200 bytes unfragmented"
+    assert {check["cause"] for check in wrong} == {"no answer to 3 echo requests", large}
 
 
 @pytest.mark.parametrize("beyond", [True, False])

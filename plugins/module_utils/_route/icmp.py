@@ -128,6 +128,7 @@ class EchoRun:
         self._sent: dict[tuple[int, int], float] = {}
         # Who is waited for, and for how many answers to what is counted.
         self._waiting: dict[int, int] = {}
+        self._small = {(one.source, one.address): number for number, one in enumerate(targets) if not one.size}
 
     def run(self, echoes: int = 0) -> list[EchoOutcome]:
         """Knock at most `count` times until each has answered; then send `echoes` to those that have, and count."""
@@ -146,7 +147,10 @@ class EchoRun:
         start = time.monotonic()
         for turn in range(turns):
             for number, counted in waiting.items():
-                self._send(number, first + turn, counted=counted > 0)
+                # Large replies to an unknown MAC address would fill the peer's ICMP socket: its other replies are lost.
+                small = self._small.get((self.targets[number].source, self.targets[number].address), number)
+                if not turn or counted or small == number or self.outcomes[small].answered:
+                    self._send(number, first + turn, counted=counted > 0)
             self._collect(start + (turn + 1) * interval)
             if self._done():
                 return

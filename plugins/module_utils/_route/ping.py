@@ -10,6 +10,7 @@ import typing as t
 
 from .._check import NOT_CHECKED, Check, deviation, ok, skipped, warning
 from .._files import Sysfs
+from .._formatting import count
 from . import tcp
 from .desired import inside
 from .icmp import EchoOutcome, EchoRun, EchoTarget
@@ -119,7 +120,7 @@ def _check(target: EchoTarget, outcome: EchoOutcome, loss_percent: float) -> Che
     where: dict[str, t.Any] = {"rail": target.rail}
     peers = (target.peer,) if target.peer else ()
     if not outcome.answered:
-        cause = outcome.error or f"no answer to {outcome.knocks} echo requests{size}"
+        cause = outcome.error or f"no answer to {count(outcome.knocks, 'echo request')}{size}"
         return deviation(target.check, planned, "no answer", cause, _fix(target), peers=peers, **where)
     observed = f"answer in {outcome.best * 1000:.1f} ms"
     if not outcome.lost:
