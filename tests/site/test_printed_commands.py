@@ -155,8 +155,9 @@ def repaired(fleet: Fleet, planted: Planted, *others: tuple[str, str]) -> list[s
     cards = [card for card in verdict["causes"] if card["status"] == "deviation"]
     for (host, rail), name in planted.items():
         cause, rails = CAUSES[name], [f"rail{rail + 1}"]
-        card = next(one for one in cards if one["check"] == cause.checks.split()[0] and host in one["hosts"])
-        assert name in OF_HOSTS or {*card["rails"]} >= {*rails} or not card["rails"], (name, card)
+        of_host = [one for one in cards if one["check"] == cause.checks.split()[0] and host in one["hosts"]]
+        of_rail = [one for one in of_host if name in OF_HOSTS or {*one["rails"]} >= {*rails} or not one["rails"]]
+        card = next(iter(of_rail), None) or pytest.fail(f"{name} of {host} {rails}: {cards}")
         if cause.tags is None:
             assert "command" not in card, (name, card)
         else:
