@@ -21,7 +21,7 @@ from ...module_utils._validation import FILE, parsed, validate
 VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
 _CAUSE = {"check": str, "sentence": str, "hosts": [str], "rails": [str]}
 _RECORDS = {"verdicts": [{"time": Real, "status": str, "hosts": int, "causes": [_CAUSE]}]}
-HOSTS_FOLDER, LAST_FOLDER = "hosts", "last"
+HOSTS_FOLDER, LAST_FOLDER, UNREACHABLE_FOLDER = "hosts", "last", "unreachable"
 
 
 def write_text(path: str, text: str) -> None:
@@ -67,6 +67,11 @@ def last_path(verify_dir: str, host: str) -> str:
     return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
 
 
+def unreachable_path(verify_dir: str, host: str) -> str:
+    """Return the file of why the controller does not reach a host: it is no result."""
+    return os.path.join(verify_dir, UNREACHABLE_FOLDER, os.path.basename(result_path(verify_dir, host)))
+
+
 def parsed_file(path: str) -> t.Any:
     """Return what a JSON file holds, not yet measured. A pipe holds nothing: opening it does not wait for a writer.
 
@@ -109,16 +114,18 @@ def read_result(path: str) -> dict[str, t.Any]:
 def read_results(folders: t.Mapping[str, str]) -> t.Iterator[dict[str, t.Any]]:
     """Yield the results of hosts, one file after the other; one that is not there or broken is left out.
 
+    Without a result, why the controller does not reach the host takes its place.
+
     :param folders: the folder of the verification that has each host's.
     """
     for host, folder in folders.items():
-        result = read_result(result_path(folder, host))
+        result = read_result(result_path(folder, host)) or read_result(unreachable_path(folder, host))
         if result.get("host") == host:
             yield result
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
     """Remove the results of these hosts."""
-    for host in hosts:
+    for path in [of(verify_dir, host) for host in hosts for of in (result_path, unreachable_path)]:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(result_path(verify_dir, host))
+            os.unlink(path)

@@ -13,15 +13,15 @@ from ansible.errors import AnsibleActionFail
 from ...module_utils._check import NOT_CHECKED, skipped
 from ...module_utils._validation import line
 from .._host_plan import read_host_plan, read_plan
-from .files import last_path, read_result, result_path, write_json
+from .files import last_path, read_result, result_path, unreachable_path, write_json
 from .intake import UNREACHABLE, answer_in
 from .merge import host_result, status_of
 from .outliers import compared
 
 
 def write_unreachable(verify_dir: str, host: str, problem: str) -> None:
-    """Write why the controller does not reach a host, in place of a result."""
-    write_json(result_path(verify_dir, host), {"host": host, "checks": [], UNREACHABLE: problem})
+    """Write why the controller does not reach a host."""
+    write_json(unreachable_path(verify_dir, host), {"host": host, "checks": [], UNREACHABLE: problem})
 
 
 def write_result(

@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.action import verdict as verdict_a
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, parts
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge, parts, result
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 from ansible_collections.railops.rdma.tests.unit.playbook_run import play
@@ -41,6 +41,8 @@ class Site:
 
     def run(self, place, *names, check=UP, facts=None, lost=(), **found):
         """Play a run over these hosts, whose files are in this folder."""
+        for name in lost:
+            result.write_unreachable(str(self.folder / place), name, "No SSH server answers.")
         for name in (name for name in names if name not in lost):
             checks = check if isinstance(check, list) else [check]
             self.write(place, merge.host_result(name, name, self.digest, checks, facts=facts))
