@@ -250,7 +250,9 @@ class Breaks:
         self, host: str, place: dict, item: dict, keys: t.Sequence[str], priorities: range = range(100, 10000)
     ) -> Break:
         """A rule with such selectors to a table that leads elsewhere, the same way, nowhere, or to an error."""
-        address, supernet, far = item["address"], self._supernet(host, item), self._far(host, item)[1]
+        address, supernet = item["address"], self._supernet(host, item)
+        # An audit queries the sampled addresses of other hosts from the same rail only.
+        far = self._far(host, item, place["name"])[1]
         priority, table = self.draw.choice(priorities), self.draw.randint(2000, 9999)
         selectors = {
             "from": [f"from {address}", f"from {supernet}", "from all"],

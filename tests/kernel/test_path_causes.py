@@ -47,45 +47,6 @@ class Planted:
             self.host.ip(*line.split())
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        pytest.param([f"rule add to {FAR} unreachable pref 906"], ["906", "it is unreachable"], id="rule"),
-        pytest.param(
-            [f"route add blackhole {FAR}/32 table local"],
-            [f"blackhole {FAR}/32", "it is dropped silently"],
-            id="blackhole",
-        ),
-        pytest.param(
-            [f"route add local {FAR}/32 dev lo table local proto static"], [f"local {FAR}/32", "static"], id="local"
-        ),
-        pytest.param(
-            [f"route add {FAR}/32 dev eth0 table 2000", "rule add to 172.17.1.64/27 lookup 2000 pref 907"],
-            ["907"],
-            id="a-prefix-of-a-rule",
-        ),
-        pytest.param(
-            [
-                f"route add {FAR}/32 table 2000 nexthop via 198.51.100.254 dev eth0 nexthop via 172.17.0.1 dev ens1np0",
-                f"rule add to {FAR} lookup 2000 pref 908",
-            ],
-            ["908", "eth0 via 198.51.100.254 and ens1np0 via 172.17.0.1"],
-            id="several-ways",
-        ),
-    ],
-)
-def test_a_far_host_that_is_cut_on_purpose_is_named(fabric, lines, words):
-    """No host checks node3 here: the cause itself is found, and the kernel is queried for its path."""
-    if "1.64/27" in lines[-1]:  # of a prefix the first address is asked for
-        lines = [lines[0].replace(f"{FAR}/32", "172.17.1.64/27"), lines[1]]
-    with Planted(fabric, *lines):
-        found = paths(fabric)
-    assert {key: item["status"] for key, item in found.items()} == BOTH_RAILS
-    for item in found.values():
-        assert all(word in item["cause"] for word in words), item["cause"]
-    assert paths(fabric) == {}
-
-
 def test_an_existing_route_in_the_rdma_prefixes_is_a_warning_without_a_node_there(fabric):
     lines = ["route add blackhole 172.17.0.192/26 proto bird", "route add 172.17.1.200/32 dev eth0 proto static"]
     lines.append("route add local 172.17.1.201/32 dev lo table local proto static")
@@ -113,19 +74,6 @@ def test_a_random_host_is_tested_and_listed_where_it_is_wrong(fabric):
     assert "it leaves by eth0" in found["cause"]
     assert [line.split()[0] for line in found["planned"]][-2:] == [FAR, "1"]
     assert found["observed"] == [line for line in found["planned"] if not line.startswith(f"{FAR} ")]
-
-
-def test_what_spiderpool_leads_to_pods_of_this_host_is_known(fabric):
-    fabric.hosts[0].batch("link add veth7 type veth peer name veth8\nlink set veth7 up\nlink set veth8 up\n")
-    for rule in ("", "to "):
-        lines = []
-        for six, pod in (("-4 ", "172.17.0.20"), ("-6 ", "fd00:17:1:1::20")):
-            dest = f"{rule}{pod} " if rule else ""
-            lines += [f"{six}route add {pod} dev veth7 table 500", f"{six}rule add {dest}lookup 500 pref 1000"]
-            lines += [f"neighbor replace {pod} dev veth7 lladdr 02:00:00:00:00:20 nud permanent"]
-        with Planted(fabric, *lines):
-            assert paths(fabric) == {}
-    fabric.hosts[0].ip("link", "del", "veth7")
 
 
 @pytest.mark.parametrize("end", ["lookup 2000", "blackhole"])

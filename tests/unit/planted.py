@@ -180,7 +180,7 @@ class Fleet:
         near = neighbors_of(
             [{**PLANNED.slice(other), "host": other} for other in (HOSTS[(HOSTS.index(name) + 1) % 4],)]
         )
-        ways = [way for way in paths.targets_of(machine.want, host, near) if way.interface in machine.now.links]
+        ways = [way for way in paths.targets_of(machine.want, host, near, {}) if way.interface in machine.now.links]
         asked = tuple(machine.asked(way, flow) for way in ways for flow in way.flows)
         there = [rail.name for rail in machine.want.rails if rail.device in machine.now.links]
         found += [

@@ -30,9 +30,11 @@ from .._qos import run as qos_run
 from .._qos.files import QosFiles
 from .._qos.leaf import DECLARED, RECORDED, choose
 from .._rdma import host_run, info_run
-from .._route import path_checks, path_kernel, ping
+from .._route import path_checks, ping
 from .._route import run as route_run
-from .._route.route_options import parse_want
+from .._route.path_kernel import PathLookup
+from .._route.paths import PathState, targets_of
+from .._route.route_options import neighbors_of, parse_want
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -124,12 +126,13 @@ def of_module(name: str, door: t.Any, *facts: str) -> Look:
 def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
     want = parse_want(request.params)
-    others, more = request.params.get("neighbors") or [], request.params.get("addresses") or {}
-    with path_kernel.PathLookup() as kernel:
-        host = kernel.read(want)
-        targets, state = path_kernel.prove(kernel, want, host, others, tos_of(request), more)
-        existing = path_checks.existing_routes_check(want, host, path_kernel.existing_routes(kernel, want))
-    return [*path_checks.checks_of(want, targets, state), existing], {}
+    neighbors = neighbors_of(request.params.get("neighbors") or [])
+    with PathLookup() as kernel:
+        host, existing = kernel.read(want), kernel.existing_routes(want)
+        targets = list(targets_of(want, host, neighbors, request.params.get("addresses") or {}))
+        there = [target for target in targets if target.interface in host.snapshot.links]
+        state = PathState(host, tuple(kernel.asked(there, tos_of(request))), existing)
+    return [*path_checks.checks_of(want, targets, state), path_checks.existing_routes_check(want, host, existing)], {}
 
 
 def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:

@@ -30,7 +30,7 @@ from .._route.checks import leaving_checks, lost_interface_check
 from .._route.options import SPEC
 from .._route.ownership import Ownership
 from .._route.path_checks import existing_routes_check
-from .._route.path_kernel import PathLookup, existing_routes
+from .._route.path_kernel import PathLookup
 from .._route.problems import problems_of
 from .._route.route_options import RailOptions, named, parse_want, without
 from . import renumbered
@@ -137,7 +137,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     with PathLookup() as kernel:
         rails = tuple(replace(rail, interface=ports[rail.asked]) for rail in want.rails)
         host = kernel.read(named(replace(want, rails=rails), ports), kept)
-        routes = existing_routes(kernel, want)
+        routes = kernel.existing_routes(want)
     names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
     if plays(request, "nic_link_type"):

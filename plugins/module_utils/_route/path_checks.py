@@ -223,7 +223,7 @@ def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     # Of the rails' tables everything was read: also what refuses there, or passes on.
     routes += [
         item
-        for item in (*state.local, *sorted(now.routes))
+        for item in (*state.existing, *sorted(now.routes))
         if item.other and item.table in (target.table, LOCAL_TABLE) and item.family == target.family and not by_own
         if item not in routes and (item.dst == DEFAULT or inside(target.address, item.dst))
     ]

@@ -20,10 +20,9 @@ from . import paths
 from .desired import covers
 from .model import MAIN_TABLE, PROTOCOL
 from .read import Reader
-from .route_options import neighbors_of
 
 if t.TYPE_CHECKING:
-    from .model import Route, RouteHost
+    from .model import Route
     from .route_options import RouteOptions
 
 # The protocol with its ports: RoCE v2's destination (IANA) and the first of its source ports (RFC 6056's range).
@@ -37,14 +36,16 @@ BATCH = 32
 class PathLookup(Reader):
     """Reads a host's network, and where its packets would go."""
 
-    def inside(self, want: RouteOptions, table: int) -> tuple[Route, ...]:
-        """Return what other users put into a table for destinations in the RDMA prefixes."""
-        return tuple(
+    def existing_routes(self, want: RouteOptions) -> list[Route]:
+        """Return the unmanaged routes of the tables local and main into the RDMA prefixes."""
+        return [
             route
+            for table in (paths.LOCAL_TABLE, MAIN_TABLE)
             for family, number in rt.FAMILIES.items()
             for route in sorted(self._dump_routes(number, table, "", 0, marks_of(want.prefixes_of(family))))
+            if route.protocol != PROTOCOL
             if any(covers(prefix, route.dst) for prefix in want.prefixes_of(family))
-        )
+        ]
 
     def asked(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
@@ -91,31 +92,3 @@ def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:
         size = net.max_prefixlen // 8
         marks.append(struct.pack("=HH", 4 + size, RTA_DST) + net.network_address.packed[: net.prefixlen // 8])
     return marks
-
-
-def existing_routes(kernel: PathLookup, want: RouteOptions) -> list[Route]:
-    """Return the routes of the tables main and local into the RDMA prefixes that are not this collection's."""
-    found = (*kernel.inside(want, paths.LOCAL_TABLE), *kernel.inside(want, MAIN_TABLE))
-    return [route for route in found if route.protocol != PROTOCOL]
-
-
-def prove(
-    kernel: PathLookup,
-    want: RouteOptions,
-    host: RouteHost,
-    neighbors: t.Sequence[t.Mapping[str, t.Any]],
-    tos: int,
-    more: t.Mapping[str, t.Sequence[str]] | None = None,
-) -> tuple[list[paths.PathTarget], paths.PathState]:
-    """Return the ways of a host and the kernel's answers. For checks: path_checks.checks_of().
-
-    :param host: what the kernel's read() returned.
-    :param neighbors: as neighbors_of() takes them.
-    :param tos: the planned TOS, DSCP and ECN in one byte.
-    :param more: addresses of other hosts by rail, for brief targets.
-    """
-    near, local = neighbors_of(neighbors), kernel.inside(want, paths.LOCAL_TABLE)
-    named = paths.named_by_others(want, host, paths.targets_of(want, host, near, more), local)
-    targets = list(paths.targets_of(want, host, near, more, named))
-    asked = kernel.asked([target for target in targets if target.interface in host.snapshot.links], tos)
-    return targets, paths.PathState(host, tuple(asked), local)

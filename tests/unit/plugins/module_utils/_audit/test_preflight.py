@@ -169,7 +169,7 @@ class FakeKernel(contextlib.nullcontext):
         super().__init__(self)
         self.sysfs = sysfs
 
-    def inside(self, _want, _table):
+    def existing_routes(self, _want):
         return ()
 
     def read(self, want, kept):

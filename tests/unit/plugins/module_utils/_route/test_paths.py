@@ -69,7 +69,7 @@ def host_of(rules=(), links=LINKS, held=HELD, routes=()):
 
 
 NEAR = neighbors_of([NEIGHBOR])
-TARGETS = [item for item in targets_of(WANT, host_of(), NEAR) if item.rail == "rail1"]
+TARGETS = [item for item in targets_of(WANT, host_of(), NEAR, {}) if item.rail == "rail1"]
 BEYOND = TARGETS[1]
 
 
@@ -114,7 +114,7 @@ def test_each_rail_is_tested_to_its_gateway_and_to_the_same_and_the_next_rail_of
 
 
 def test_what_the_plan_does_not_route_is_not_checked():
-    *_others, last = targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR)
+    *_others, last = targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR, {})
     assert last.what == "its gateway"
 
 
