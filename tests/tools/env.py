@@ -341,17 +341,9 @@ def copy_files(target: Path) -> Path:
     """Copy what git tracks or would track into a folder, made again."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    listed = subprocess.run(
-        ["git", "-C", str(CHECKOUT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        source = CHECKOUT / name
-        if source.exists():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target / name, follow_symlinks=False)
+    for name in files():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(CHECKOUT / name, target / name, follow_symlinks=False)
     return target
 
 

@@ -12,7 +12,6 @@ Standard library and old syntax only: this runs before anything is installed.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,8 +19,7 @@ import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
-LIVE = sys.stdout.isatty()
-COLOR = LIVE and not os.environ.get("NO_COLOR")
+COLOR = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 WIDTH = 72
 # The dots of a step: one a second while there is room for them, then one every five.
 FAST, SLOW = 1.0, 5.0
@@ -36,12 +34,6 @@ def paint(text: str, code: str) -> str:
 def say(text: str = "", stream: t.TextIO | None = None) -> None:
     """Print at once: steps take seconds."""
     print(text, flush=True, file=stream)
-
-
-def live(text: str) -> None:
-    """Show a line that the next one replaces; nothing takes it away. Only in a terminal."""
-    if LIVE:
-        print(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
 
 
 class Failure(Exception):
