@@ -93,7 +93,7 @@ class ActionModule(FabricAction):
                 " The host is unchanged.",
                 "Fix that first (playbook audit), or leave the host out (--limit). [upgrade_precheck_failed]",
             )
-        files.write_json(path, {"schema": upgrade.SCHEMA, "host": host, "boot": args["boot"], "before": seen})
+        files.write_json(path, {"host": host, "boot": args["boot"], "before": seen})
         return {"boot": args["boot"], "resumed": False}
 
     def _compare(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:

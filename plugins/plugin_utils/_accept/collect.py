@@ -114,14 +114,11 @@ def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, s
 
 def others(findings: t.Iterable[Finding]) -> list[Finding]:
     """Return what is no single host's fault, each once, with all rails that it is about."""
-    rails: dict[t.Any, dict[str, None]] = {}
-    first: dict[t.Any, Finding] = {}
-    for one in findings:
-        if one.what != NODE:
-            key = (one.what, one.hosts, one.others)
-            first.setdefault(key, one)
-            rails.setdefault(key, {}).update(dict.fromkeys(one.rails))
-    return [replace(one, rails=tuple(rails[key])) for key, one in first.items()]
+    found = group_by(((one.what, one.hosts, one.others), one) for one in findings if one.what != NODE)
+    return [
+        replace(same[0], rails=tuple(dict.fromkeys(rail for one in same for rail in one.rails)))
+        for same in found.values()
+    ]
 
 
 def host_checks(

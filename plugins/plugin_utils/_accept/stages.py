@@ -171,10 +171,8 @@ def walk(
 
 
 def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: AcceptEvaluator) -> list[Finding]:
-    for shape in dict.fromkeys((run.kind, len(run.rails)) for run in runs):
-        same = [run for run in runs if (run.kind, len(run.rails)) == shape]
-        if all(len(run.hosts) == 2 for run in same):
-            evaluator.learn(same)
+    if all(len(run.hosts) == 2 for run in runs):
+        evaluator.learn(runs)
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):

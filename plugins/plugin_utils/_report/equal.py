@@ -11,7 +11,7 @@ import re
 import typing as t
 
 from ...module_utils._check import SKIPPED
-from ...module_utils._fabric.shapes import Section, Verdict
+from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._formatting import count, group_by, natural, shortened
 from ...module_utils._intervals import merge
 
@@ -23,7 +23,7 @@ ADDRESS = re.compile(
 
 # A line of a diff that comes or goes; it may have a color.
 CHANGE = re.compile(r"^(?:\033\[[\d;]*m)?(?:\+(?!\+\+ )|-(?!-- ))", re.MULTILINE)
-SECTIONS = ("plan", "cluster")
+SECTIONS: tuple[t.Literal["plan", "cluster"], ...] = ("plan", "cluster")
 
 
 # A name, its last number, and what follows that.
@@ -104,13 +104,7 @@ def unseen_section(reason: str) -> dict[str, t.Any]:
     return {"status": SKIPPED, "checks": [], "reason": reason}
 
 
-def section_of(verdict: Verdict | None, name: str) -> t.Mapping[str, t.Any]:
-    """Return the section of the plan or the cluster; early verdicts have no plan's."""
-    sections: t.Mapping[str, Section] = t.cast("t.Any", verdict or {})
-    return sections.get(name) or unseen_section("it is not in this verdict")
-
-
 def entries(verdict: Verdict) -> t.Iterator[tuple[str, t.Mapping[str, t.Any]]]:
     """Yield hosts and sections by name."""
     yield from verdict["hosts"].items()
-    yield from ((name, section_of(verdict, name)) for name in SECTIONS)
+    yield from ((name, verdict[name]) for name in SECTIONS)

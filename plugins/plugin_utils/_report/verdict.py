@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
-from .equal import SECTIONS, differing, section_of
+from .equal import SECTIONS, differing
 from .table import plain
 
 # A rail's state by the verdict's, as the page knows it.
@@ -39,7 +39,7 @@ def _causes(verdict: Verdict) -> t.Iterator[dict[str, t.Any]]:
     """Yield the causes, each with what one of its checks expects and finds."""
     for card in verdict.get("causes") or ():
         host = verdict["hosts"].get(card["hosts"][0]) if card["hosts"] else None
-        places = [host] if host else [section_of(verdict, name) for name in SECTIONS]
+        places = [host] if host else [verdict[name] for name in SECTIONS]
         rows: t.Iterator[t.Mapping[str, t.Any]] = (row for place in places for row in place["checks"])
         row = next((row for row in rows if (row["id"], row["status"]) == (card["check"], card["status"])), {})
         expected, actual = (_text(value) for value in differing(row.get("planned"), row.get("observed")))
@@ -84,7 +84,7 @@ def verdict_data(
     seen = {*verdict["hosts"], *SECTIONS}
     history = [record for record in history if record["hosts"] >= len(verdict["hosts"])]
     before = [old for old in history[0]["causes"] if seen.issuperset(old["hosts"])] if history else []
-    sections = [(name, section_of(verdict, name)) for name in SECTIONS]
+    sections = [(name, verdict[name]) for name in SECTIONS]
     looked = [(name, row["status"], _text(row.get("error"))) for name, row in sections if row["status"] != SKIPPED]
     return {
         "status": verdict["status"],

@@ -93,7 +93,7 @@ def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int 
         ],
     }
     rows = {id(item.check): item for item in found}
-    sections = {name: _repaired(t.cast("t.Any", verdict)[name], rows) for name in SECTIONS}
+    sections = {name: _repaired(verdict[name], rows) for name in SECTIONS}
     hosts = {name: _repaired(entry, rows) for name, entry in verdict["hosts"].items()}
     before = {key: value for key, value in verdict.items() if key not in ("hosts", *SECTIONS)}
     return t.cast("Verdict", {**before, **more, "hosts": hosts, **sections})

@@ -19,7 +19,7 @@ from ...module_utils._fabric.facts import OutRow
 from ...module_utils._fabric.shapes import Verdict, out_text
 from ...module_utils._formatting import count, group_by, natural
 from ...module_utils._validation import line
-from .._report.equal import entries, section_of, unseen_section
+from .._report.equal import entries, unseen_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
@@ -311,6 +311,6 @@ def summary(verdict: Verdict) -> str:
     rows = [count(len(causes), "cause")] if causes else []
     rows += [count(counts[DEVIATION], "deviation")]
     rows += [count(counts[WARNING], "warning")] if counts[WARNING] else []
-    cluster = section_of(verdict, "cluster")["status"]
+    cluster = verdict["cluster"]["status"]
     rows += [f"cluster: {cluster}"] if cluster != SKIPPED else []
     return f"Verdict {verdict['status']}: hosts: {hosts or 'none'}; {', '.join(rows)}."

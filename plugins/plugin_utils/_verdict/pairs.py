@@ -16,6 +16,7 @@ from collections import Counter
 
 from ...module_utils._check import DEVIATION, WARNING
 from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._formatting import group_by
 from ...module_utils._route.ping import NO_ECHO
 from .causes import explains
 
@@ -93,22 +94,19 @@ def _counted(hosts: dict[str, t.Any]) -> dict[str, t.Any]:
         for check in entry["checks"]
         if check["status"] == DEVIATION and check.get("attributed_to", name) != name
     ]
-    for name, rest in Counter(name for name, _check in away).items():
+    affected = Counter(name for name, _check in away)
+    blamed = group_by((str(check["attributed_to"]), check["rail"]) for _name, check in away)
+    for name in hosts.keys() & {*affected, *blamed}:
         entry = hosts[name]
-        own = [check for check in entry["checks"] if check["status"] == DEVIATION and "attributed_to" not in check]
-        red = {check["rail"] for check in own}
+        red = [row["rail"] for row in entry["checks"] if row["status"] == DEVIATION and "attributed_to" not in row]
+        status = entry["status"]
+        if status in ("pass", DEVIATION):
+            red += blamed.get(name, ())
+            status = DEVIATION if red else "pass"
         rails = {
-            rail: AFFECTED if status == DEVIATION and rail not in red else status
-            for rail, status in entry["rails"].items()
+            rail: DEVIATION if rail in red else AFFECTED if state == DEVIATION else state
+            for rail, state in entry["rails"].items()
         }
-        status = "pass" if entry["status"] == DEVIATION and not own else entry["status"]
-        counts = {**entry["counts"], DEVIATION: len(own), AFFECTED: rest}
+        counts = {**entry["counts"], DEVIATION: len(red)} | ({AFFECTED: affected[name]} if affected[name] else {})
         hosts[name] = {**entry, "status": status, "rails": rails, "counts": counts}
-    for _name, check in away:
-        entry = hosts.get(check["attributed_to"])
-        if entry and entry["status"] in ("pass", DEVIATION):
-            rail = {check["rail"]: DEVIATION} if check["rail"] in entry["rails"] else {}
-            counts = {**entry["counts"], DEVIATION: entry["counts"][DEVIATION] + 1}
-            more = {"status": DEVIATION, "rails": {**entry["rails"], **rail}, "counts": counts}
-            hosts[check["attributed_to"]] = {**entry, **more}
     return hosts

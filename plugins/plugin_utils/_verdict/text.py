@@ -14,7 +14,7 @@ from textwrap import wrap
 from ...module_utils._check import DEVIATION, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Cause, Verdict
 from ...module_utils._formatting import count, group_by, shortened
-from .._report.equal import SECTIONS, differing, section_of
+from .._report.equal import SECTIONS, differing
 from .._report.table import md, md_table, plain
 from .._report.verdict import utc
 from .cards import commands_of, named
@@ -102,7 +102,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
         lines += ["## Skipped", "", *_table(("why", "checks", "where"), reasons)]
-    rows = [(name, row["status"], row.get("reason")) for name in SECTIONS for row in [section_of(verdict, name)]]
+    rows = [(name, row["status"], row.get("reason")) for name in SECTIONS for row in [verdict[name]]]
     lines += ["## Plan and cluster", "", *_table(("what", "status", "why"), rows)]
     return "\n".join(lines)
 
@@ -201,7 +201,7 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
     lines += [""] if causes else []
     lines += [*_rows(verdict["hosts"], verdict["rails"], paint), ""]
     for name in SECTIONS:
-        section = section_of(verdict, name)
+        section = verdict[name]
         if section["status"] != SKIPPED:
             sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
             lines.append(f"  {name:<7}  {paint(*_SIGNS[sign])}  {plain(section.get('error') or section['status'])}")

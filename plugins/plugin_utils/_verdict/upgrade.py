@@ -19,7 +19,6 @@ from ...module_utils._probe.health_plan import LIMITS
 from .merge import WORST
 
 Check = t.Mapping[str, t.Any]
-SCHEMA = 1
 _MOST = 3
 
 
