@@ -142,7 +142,9 @@ options:
       - By default all that are free; IPv6 beside IPv4 has as many as IPv4, and 28 without it.
     type: int
   reserved:
-    description: Addresses, ranges C(a-b) and networks that no node and no pod may get.
+    description:
+      - Addresses, ranges C(a-b) and networks that no node and no pod may get.
+      - With O(mode=exclusive) they must lie outside of the networks of the rails.
     type: list
     elements: str
     default: []
