@@ -401,6 +401,7 @@ K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHos
         ({"fabric_attachment": "sriov"}, True, "auto", ["tuning"]),
         ({"fabric_network": "infiniband"}, True, "auto", []),
         ({"spiderpool_install_cni": "true"}, True, "true", ["macvlan"]),
+        ({"spiderpool_values": {"plugins": {"installCNI": True}}}, True, True, ["macvlan"]),
         ({"spiderpool_values": {"global": K3S}}, True, "auto", ["macvlan"]),
         ({"fabric_ipam": "nv-ipam"}, True, "", ["macvlan"]),
         ({}, False, "", ["macvlan"]),
@@ -408,7 +409,7 @@ K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHos
     ],
 )
 def test_what_a_host_reports_of_cni_before_the_first_change(
-    given: Json, there: bool, install: str, needs: list[str]
+    given: Json, there: bool, install: object, needs: list[str]
 ) -> None:
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
     asked = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
