@@ -22,11 +22,12 @@ from ...module_utils._errors import InputError, Problem
 from ...module_utils._validation import HOST, excerpt, line, validate
 from .files import SECTIONS_FILE, parsed_file, result_path, write_json
 from .intake import answer_in
+from .require import GROUPS
 
 NODES = "nodes"
 KINDS = ("plan", "cluster", NODES)
 FIX_FOLDER = "Name the verify folders of runs, with their hosts and sections.json (merge_folders). [merge_path]"
-_SHAPE = {"plan_digest": (None, str), "time": Real, "hosts": [str], "require": [str], "checks": {}}
+_SHAPE = {"plan_digest": (None, str), "time": Real, "hosts": [str], "require": [GROUPS], "checks": {}}
 _SHAPE["errors"] = dict.fromkeys(KINDS, (None, str))
 
 

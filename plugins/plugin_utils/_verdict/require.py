@@ -17,6 +17,7 @@ from ...module_utils._check import OK, SKIPPED, Check, deviation
 from .ids import IDS
 
 ID = "verify_require"
+GROUPS = {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
 
 
 def has(group: str, name: str) -> bool:
@@ -26,7 +27,7 @@ def has(group: str, name: str) -> bool:
 
 def unknown(words: t.Iterable[str], *, whole: bool) -> t.Iterator[str]:
     """Yield a sentence for each word that is no id of a check and, unless `whole`, begins none in whole words."""
-    known = IDS if whole else {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
+    known = IDS if whole else GROUPS
     for word in sorted({*words} - known):
         (near,) = difflib.get_close_matches(word, sorted(known), 1, 0)
         yield f"{word}: no check is called so. Write {near}. [check_unknown]"

@@ -84,14 +84,15 @@ def test_one_verdict_is_made_and_names_the_hosts_that_no_run_had(site):
 
 def test_folders_of_another_plan_and_those_that_are_none_are_refused_at_once(site):
     site.run("parts/1", "node1")
-    for number, text in enumerate(['{"a": 1}', "{", "[" * 5000, '{"checks": 5}'], 3):
+    escape = {**files.read_json(str(site.folder / "parts/1/sections.json")), "require": ["\x1b"]}
+    for number, text in enumerate(['{"a": 1}', "{", "[" * 5000, '{"checks": 5}', json.dumps(escape)], 3):
         files.write_text(str(site.folder / f"parts/{number}/sections.json"), text)
     parts.write_part(parts.read_part(str(site.folder / "parts/1"), site.digest), "other")
     (site.folder / "parts/2").mkdir()
     done = play(site.folder, *MERGE, "-e", '{"merge_folders": ["parts/*", "gone/*"]}')
     assert done.returncode == 2
     shown = ["it is of the plan 'other'", "[merge_path]", "[merge_not_managed]", "gone/*"]
-    shown += [f"parts/{number}/sections.json" for number in range(1, 7)]
+    shown += [f"parts/{number}/sections.json" for number in range(1, 8)]
     assert [text for text in shown if text not in done.stdout + done.stderr] == []
     assert not (site.folder / "verify").exists()
 
