@@ -29,6 +29,11 @@ TCP_LISTEN = "0A"  # the state in /proc/net/tcp
 MADE = (".wants", ".network.d")
 
 
+def unblocked(path: str, flags: int) -> int:
+    """Open a file; a pipe without a writer reads as empty."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 class Sysfs:
     """The files of /sys, /proc and the like under one root. Paths are given with their leading slash.
 
@@ -186,7 +191,7 @@ class HostFiles(Sysfs):
     def read(self, path: str) -> str | None:
         """Return a file's text, or None when it is not there."""
         try:
-            with open(self.path(path), encoding="utf-8", errors="replace") as file:
+            with open(self.path(path), encoding="utf-8", errors="replace", opener=unblocked) as file:
                 return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -18,5 +18,5 @@ def ports_of(root: str = "/") -> dict[str, tuple[str, str]]:
     """Return the interface and MAC address that each rail had in the last run."""
     try:
         return {rail: (row[0], row[1]) for rail, row in json.loads(HostFiles(root).read(PORTS) or "{}").items()}
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}

@@ -31,7 +31,7 @@ def read_retained(files: HostFiles | None = None) -> Snapshot:
     """
     try:
         return from_data(json.loads((files or HostFiles(ROOT)).read(MANAGED_STATE) or ""))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return Snapshot({}, frozenset(), frozenset(), frozenset(), {})
 
 
@@ -39,7 +39,7 @@ def read_noted() -> frozenset[tuple[str, str]]:
     """Return the interface and address of planned addresses that existed before the first run."""
     try:
         return frozenset((row[0], row[1]) for row in json.loads(HostFiles(ROOT).read(ORIGINAL_STATE) or "[]"))
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return frozenset()
 
 

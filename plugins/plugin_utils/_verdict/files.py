@@ -16,6 +16,7 @@ import typing as t
 from numbers import Real
 
 from ...module_utils._fabric.shapes import Verdict
+from ...module_utils._files import unblocked
 from ...module_utils._validation import FILE, parsed, validate
 
 VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
@@ -73,12 +74,12 @@ def unreachable_path(verify_dir: str, host: str) -> str:
 
 
 def parsed_file(path: str) -> t.Any:
-    """Return what a JSON file holds, not yet measured. A pipe holds nothing: opening it does not wait for a writer.
+    """Return what a JSON file holds, not yet measured.
 
     :raises OSError: it cannot be read.
     :raises InvalidData: it is too long, nested too deep, or no JSON.
     """
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    with open(path, "rb", opener=unblocked) as file:
         return parsed(file.read(FILE + 1) or b"", FILE)
 
 

@@ -29,7 +29,8 @@ def test_written_once_and_taken_back(tmp_path):
     assert (files.read(FILE), files.link(LINK)) == ("text\n", FILE)
     assert files.changes(*wanted) == []
     files.apply(files.changes({FILE: None}, {LINK: None}))
-    assert (files.read(FILE), files.link(LINK)) == (None, None)
+    os.mkfifo(tmp_path / "etc/pipe")
+    assert (files.read(FILE), files.link(LINK), files.read("/etc/pipe")) == (None, None, "")
     # The folder of the links was made for them.
     assert not (tmp_path / "etc/systemd/system/some.wants").exists()
 

@@ -60,7 +60,7 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
     assert named(tmp_path) != planned(dataclasses.replace(want, rails=want.rails[1:]))
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"links": []}', '{"links": [], "addresses": [3]}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"links": []}', '{"links": [], "addresses": [3]}', "[" * 100_000])
 def test_a_broken_file_names_nothing(tmp_path, text):
     HostFiles(str(tmp_path)).put(managed_state.MANAGED_STATE, text)
     assert named(tmp_path) == (frozenset(), set(), frozenset())
@@ -72,7 +72,7 @@ def test_the_record_of_earlier_values_is_read_as_written_and_goes_when_empty(tmp
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
     managed_state.note(earlier, ports)
     assert (managed_state.read_noted(), managed_state.read_ports()) == (earlier, ports)
-    for path, text in ((managed_state.ORIGINAL_STATE, "[3]"), (managed_state.PORTS, '{"rail1": 3}')):
+    for path, text in ((managed_state.ORIGINAL_STATE, "[" * 100_000), (managed_state.PORTS, '{"rail1": 3}')):
         (tmp_path / path[1:]).write_text(text)
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
     managed_state.note(earlier, ports)
