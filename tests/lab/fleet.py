@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class Case:
     manager: str = "networkd"
     nodes: int = 2
     cluster: bool = False
+    suite: str = "bookworm"
 
 
 class Fleet:
@@ -85,7 +87,8 @@ class Fleet:
         case = self.case
         self.lab(
             *("up", "--name", self.name, "--kind", "guests", "--nodes", str(case.nodes)),
-            *("--rails", str(self.rails), "--manager", case.manager, *(["--cluster"] if case.cluster else [])),
+            *("--rails", str(self.rails), "--manager", case.manager),
+            *("--suite", case.suite, *(["--cluster"] if case.cluster else [])),
         )
 
     def down(self) -> None:
@@ -138,8 +141,12 @@ class Fleet:
         return self.lab("prove", self.name, "--plan", str(self.plan), *words)
 
     def dump(self) -> dict[str, dict[str, list[str]]]:
-        """Return what the kernels hold."""
-        return t.cast("dict[str, dict[str, list[str]]]", json.loads(self.lab("dump", self.name)))
+        """Return what the kernels hold, sysctls included, and the files that a role may write."""
+        found = t.cast("dict[str, dict[str, list[str]]]", json.loads(self.lab("dump", self.name)))
+        for host, parts in found.items():
+            rows = self.on(host, "sh", "-c", STATE).splitlines()
+            parts["files and sysctls"] = sorted(row for row in rows if not FLEETING.match(row))
+        return found
 
     def reboot(self) -> None:
         """Reboot all guests and wait for them."""
@@ -158,6 +165,18 @@ class Fleet:
                     differences.append(f"{host} {part} lost {sorted(lost)[:2]}, got {sorted(new)[:2]}")
         if differences:
             raise CaseError(f"{what}: {'; '.join(differences)}")
+
+
+# The content of files, the targets of links, everything of ours by its name, and what the kernel's network is set to.
+STATE = """
+find /etc /usr/local /run/systemd/network /run/systemd/system /run/udev/rules.d -xdev -type f -exec sha256sum {} + 2>&-
+find /etc -xdev -type l -printf '%p -> %l\\n'
+find / /run -xdev -name '*railops-r*' 2>&-
+sysctl --all --pattern '^net[.](ipv[46][.](conf|neigh|route)|core)[.]' 2>&-
+exit 0
+"""
+# systemd-networkd sets this on each link that it manages; the rest is drawn at each boot.
+FLEETING = re.compile(r"net\.ipv4\.(conf\..*\.promote_secondaries|route\.)|net\.core\.netdev_rss_key")
 
 
 def messages(output: str) -> list[str]:
@@ -202,8 +221,8 @@ BROKEN = (
 )
 
 
-def named(fleet: Fleet, *wanted: tuple[str, str | None, str]) -> None:
-    """Insist that an audit fails and that its verdict names these (host, rail, check)."""
+def named(fleet: Fleet, *wanted: tuple[str, str | None, str]) -> list[list[str]]:
+    """Insist that an audit fails and names these (host, rail, check) in its verdict; return its commands' words."""
     fleet.play("audit", fails=True)
     verdict = json.loads((fleet.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
     found = {
@@ -214,3 +233,4 @@ def named(fleet: Fleet, *wanted: tuple[str, str | None, str]) -> None:
     }
     if missing := set(wanted) - found:
         raise CaseError(f"the audit does not name {sorted(missing, key=str)}, only {sorted(found, key=str)}")
+    return [shlex.split(cause["command"])[1:] for cause in verdict["causes"] if cause.get("command")]

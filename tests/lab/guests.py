@@ -56,7 +56,7 @@ ENABLED["netplan"] = ENABLED["networkd"]
 
 def up(lab: Lab, *, wait: float) -> None:
     """Start all guests at once and wait (seconds, for all together) until each answers over ssh."""
-    parts = image(node=lab.cluster)
+    parts = image(node=lab.cluster, suite=lab.suite)
     home = state.folder(lab.name)
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"lab {lab.name}", "-f", str(home / "key")])
     for host in lab.hosts:

@@ -16,7 +16,13 @@ import mirror
 from fleet import BROKEN, CHECKOUT, DUAL_STACK, CaseError, Fleet, messages, named, unchanged
 from shell import environments
 
-NETWORK_ONLY = {**DUAL_STACK, "site_host_roles": ["rail_network"]}
+HOSTS_ONLY = {
+    **DUAL_STACK,
+    "fabric_node_prefix": {"ipv4": 31, "ipv6": 64},
+    "fabric_gateway": {"ipv4": "last", "ipv6": 2},
+    # The drivers' packages stay after a teardown.
+    "site_host_roles": ["rdma_host", "lossless_roce", "rail_network"],
+}
 
 
 def upgrade(fleet: Fleet) -> str:
@@ -109,9 +115,10 @@ def _rails_of_the_rest(fleet: Fleet) -> None:
 
 
 def network_manager(fleet: Fleet) -> str:
-    """The host network through a reboot, and through others' use of the same network manager."""
+    """Hosts without a cluster from bare through reloads by another tool, a reboot and a repair to the teardown."""
     fleet.up()
-    fleet.declare("exclusive", **NETWORK_ONLY)
+    bare = fleet.dump()
+    fleet.declare("hosts-only", **HOSTS_ONLY)
     fleet.converge()
     unchanged(fleet.play("hosts"))
     fleet.prove()
@@ -123,12 +130,20 @@ def network_manager(fleet: Fleet) -> str:
     fleet.reboot()
     fleet.same(before, "after the reboot")
     fleet.prove()
+    fleet.play("audit")
+    fleet.on("node2", "ip", "rule", "del", "pref", "10003")
+    for words in named(fleet, ("node2", "rail3", "network_rules")):
+        fleet.ansible(*words)
     unchanged(fleet.play("hosts"))
     fleet.ansible(Path(__file__).with_name("rollback.yml"), "-e", f"lab_plan_dir={fleet.plan}")
-    fleet.play("hosts")
+    fleet.play("teardown")
+    fleet.same(bare, "after the teardown")
+    fleet.reboot()
+    fleet.same(bare, "after the teardown and a reboot")
     return (
-        "second run empty; the same dump after others' reloads and after a reboot; traffic by every rail; what nobody "
-        "confirmed was taken back by systemd"
+        "second run empty; network, sysctls and files the same after reloads by another tool and a reboot; traffic on "
+        "each rail; audit green without hosts; a deleted rule repaired by the printed command; an unconfirmed change "
+        "rolled back by systemd; as bare after the teardown and one more reboot"
     )
 
 

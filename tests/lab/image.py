@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The disk image of the guests: Debian with everything the roles need, built once for each set of inputs.
+"""The disk image of the guests: Debian or Ubuntu with everything the roles need, built once for each set of inputs.
 
 No loop mounts and no boot loader: debootstrap and apt fill a folder, `mke2fs -d` turns it into a file system, and QEMU
 boots kernel and initramfs from beside it. What is one guest's own (name, keys, addresses) comes at its first boot from
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import mirror
 import node_image
-from rootfs import MIRROR, SUITE, debootstrap, in_root, keep_archives, lay_archives, write
-from shell import environments, require_root, require_tools, run, say
+from rootfs import debootstrap, in_root, keep_archives, lay_archives, write
+from shell import environments, require_root, require_tools, roots, run, say
 
 TOOLS = {
     "debootstrap": "debootstrap",
@@ -39,6 +39,9 @@ DISK_SIZE = "6G"
 RECIPE = 3
 # A node of a cluster has another one.
 KERNEL = "linux-image-amd64"
+# Ubuntu has soft-RoCE in a package of its own; the archive keeps the first kernel of a release.
+UBUNTU_KERNELS = {"noble": "6.8.0-31-generic"}
+SUITES = ("bookworm", *UBUNTU_KERNELS)
 
 INSTALLED = (
     # the machine
@@ -114,35 +117,44 @@ class Image:
     initramfs: Path
 
 
-def key(*, node: bool = False) -> str:
+def installed(suite: str) -> tuple[str, ...]:
+    """Return the packages of an image of a release, but for MPI."""
+    if suite not in UBUNTU_KERNELS:
+        return INSTALLED
+    kernel = [f"linux-{part}-{UBUNTU_KERNELS[suite]}" for part in ("image", "modules-extra")]
+    other = {KERNEL: kernel, "busybox": ["busybox-initramfs"]}
+    return tuple(package for name in INSTALLED for package in other.get(name, [name]))
+
+
+def key(*, node: bool = False, suite: str = "bookworm") -> str:
     """Return the hash of everything that the image is made from."""
-    text = repr((RECIPE, SUITE, INSTALLED, OFFERED, sorted(FILES.items()), EXECUTABLE, DISABLED, DISK_SIZE))
+    text = repr((RECIPE, suite, installed(suite), OFFERED, sorted(FILES.items()), EXECUTABLE, DISABLED, DISK_SIZE))
     text += repr(node_image.inputs() if node else MPI)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def folder(*, node: bool = False) -> Path:
+def folder(*, node: bool = False, suite: str = "bookworm") -> Path:
     """Return the folder that holds, or will hold, the image."""
-    return environments.cache() / f"{'node-' if node else ''}image-{key(node=node)}"
+    return environments.cache() / f"{'node-' if node else ''}image-{key(node=node, suite=suite)}"
 
 
-def is_built(*, node: bool = False) -> bool:
+def is_built(*, node: bool = False, suite: str = "bookworm") -> bool:
     """Say whether the image of today's inputs is there."""
-    return (folder(node=node) / ".complete").exists()
+    return (folder(node=node, suite=suite) / ".complete").exists()
 
 
-def image(*, node: bool = False) -> Image:
+def image(*, node: bool = False, suite: str = "bookworm") -> Image:
     """Return the image, built when missing; two builds of one image do not meet.
 
     :param node: with what a node of a cluster has.
     """
-    home = folder(node=node)
+    home = folder(node=node, suite=suite)
 
     def make() -> None:
         require_root()
         require_tools(TOOLS, "The image of the guests")
-        say(f"Building {home.name}: Debian {SUITE} from {MIRROR} (once, about five minutes) ...")
-        build(home, node=node)
+        say(f"Building {home.name}: {suite} from {roots.SUITES[suite].mirror} (once, about five minutes) ...")
+        build(home, node=node, suite=suite)
 
     environments.once(home, make)
     return Image(disk=home / "disk.raw", kernel=home / "vmlinuz", initramfs=home / "initrd.img")
@@ -153,11 +165,11 @@ def container_images() -> dict[str, str]:
     return t.cast("dict[str, str]", json.loads((folder(node=True) / "images.json").read_text(encoding="utf-8")))
 
 
-def build(home: Path, *, node: bool) -> None:
+def build(home: Path, *, node: bool, suite: str) -> None:
     """Build the image in a folder of its own."""
     home.mkdir()
     root, log = home / "root", home / "build.log"
-    bootstrap(root, log, node=node)
+    bootstrap(root, log, node=node, suite=suite)
     collect_repository(root)
     write_files(root)
     if node:
@@ -178,20 +190,20 @@ def build(home: Path, *, node: bool) -> None:
     shutil.rmtree(root)
 
 
-def bootstrap(root: Path, log: Path, *, node: bool) -> None:
-    """Install Debian and the packages into a folder, keeping the archives."""
-    debootstrap(root, log)
+def bootstrap(root: Path, log: Path, *, node: bool, suite: str) -> None:
+    """Install a release and the packages into a folder, keeping the archives."""
+    debootstrap(root, log, suite=suite)
     write(root, "usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
     write(root, "etc/initramfs-tools/conf.d/lab", FILES["etc/initramfs-tools/conf.d/lab"])
     write(root, "etc/apt/apt.conf.d/90lab", FILES["etc/apt/apt.conf.d/90lab"] + 'APT::Keep-Downloaded-Packages "1";\n')
-    lay_archives(root)
+    lay_archives(root, suite)
     in_root(root, ["apt-get", "-q", "update"], log)
-    wanted = [name for name in INSTALLED if name != KERNEL] if node else [*INSTALLED, *MPI]
+    wanted = [name for name in INSTALLED if name != KERNEL] if node else [*installed(suite), *MPI]
     in_root(root, ["apt-get", "-q", "-y", "install", *wanted], log)
     if node:
         node_image.install(root, log)
     in_root(root, ["apt-get", "-q", "-y", "--download-only", "install", *OFFERED], log)
-    keep_archives(root)
+    keep_archives(root, suite)
 
 
 def collect_repository(root: Path) -> None:
@@ -199,7 +211,7 @@ def collect_repository(root: Path) -> None:
     repository = root / "srv/apt"
     repository.mkdir(parents=True)
     for package in sorted((root / "var/cache/apt/archives").glob("*.deb")):
-        if package.name.startswith("linux-image"):
+        if package.name.startswith(("linux-image", "linux-modules")):
             package.unlink()
         else:
             package.rename(repository / package.name.replace("%3a", "_"))

@@ -35,11 +35,10 @@ import hosts
 import image
 import proof
 import ready
-import rootfs
 import spaces
 import state
 import topology
-from shell import LabError, environments, missing_tools, require_root, require_tools, say
+from shell import LabError, environments, missing_tools, require_root, require_tools, roots, say
 
 NETNS_NEEDS = spaces.TOOLS
 PING = {"ping": "iputils-ping"}
@@ -56,12 +55,12 @@ def command_up(args: argparse.Namespace) -> None:
     memory = args.memory or (CLUSTER_MEMORY if args.cluster else MEMORY)
     names = tuple(args.names.split(",")) if args.names else ()
     nodes = args.nodes or len(names) or 2
-    lab = topology.Lab(args.name, args.kind, nodes, interfaces, args.manager, memory, args.cluster, names)
+    lab = topology.Lab(args.name, args.kind, nodes, interfaces, args.manager, memory, args.cluster, names, args.suite)
     require_root()
     require_tools(NETNS_NEEDS, "The lab")
     if lab.kind == "guests":
         require_tools(image.TOOLS, "The kind guests")
-        image.image(node=lab.cluster)
+        image.image(node=lab.cluster, suite=lab.suite)
     if lab.cluster:
         # From inside the lab nothing can be fetched.
         cluster.tools()
@@ -200,13 +199,14 @@ def command_image(args: argparse.Namespace) -> None:
     """Build the guests' image, or say where it is."""
     if args.status:
         lacking = missing_tools(image.TOOLS)
-        print(f"{image.folder(node=args.cluster)} {'built' if image.is_built(node=args.cluster) else 'not built'}")
+        which = {"node": args.cluster, "suite": args.suite}
+        print(f"{image.folder(**which)} {'built' if image.is_built(**which) else 'not built'}")
         if lacking:
             print(f"missing: apt-get install {' '.join(sorted({image.TOOLS[name] for name in lacking}))}")
         return
     if args.renew:
-        development.packages(rootfs.MIRROR, renew=True)
-    print(image.image(node=args.cluster).disk.parent)
+        development.packages(roots.DEBIAN, renew=True)
+    print(image.image(node=args.cluster, suite=args.suite).disk.parent)
 
 
 def take_down(lab: topology.Lab) -> None:
@@ -265,6 +265,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--memory", type=int, help=memory)
     up.add_argument("--wait", type=float, default=600, help="guests: seconds until ssh must answer (default 600)")
     up.add_argument("--keep", action="store_true", help="leave a failed start for a look")
+    up.add_argument("--suite", choices=image.SUITES, default="bookworm", help="guests: what they boot")
     add("list", command_list)
     add("inventory", command_inventory).add_argument("lab")
     for name, function in (("exec", command_exec), ("ssh", command_ssh)):
@@ -301,6 +302,7 @@ def parser() -> argparse.ArgumentParser:
     built = add("image", command_image)
     built.add_argument("--status", action="store_true", help="only say whether it is built")
     built.add_argument("--cluster", action="store_true", help="the image of a cluster's nodes")
+    built.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian 12 or Ubuntu 24.04")
     built.add_argument("--renew", action="store_true", help="with what Debian's development branch has today")
     return top
 

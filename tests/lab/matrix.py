@@ -37,9 +37,10 @@ NOT_HERE = 77
 
 
 CASES = (
-    Case("networkd", "host network persists, systemd-networkd", 1500, host_cases.network_manager, "networkd"),
-    Case("netplan", "host network persists, netplan", 1500, host_cases.network_manager, "netplan"),
-    Case("networkmanager", "host network persists, NetworkManager", 1500, host_cases.network_manager, "networkmanager"),
+    Case("networkd", "hosts only, systemd-networkd", 3600, host_cases.network_manager, "networkd"),
+    Case("netplan", "hosts only, netplan", 3600, host_cases.network_manager, "netplan"),
+    Case("networkmanager", "hosts only, NetworkManager", 3600, host_cases.network_manager, "networkmanager"),
+    Case("noble", "hosts only, Ubuntu 24.04, netplan", 3600, host_cases.network_manager, "netplan", suite="noble"),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),
     Case("accept", "acceptance: pairs to the whole lab, culprits named", 5400, host_cases.accept, nodes=3),
@@ -166,8 +167,8 @@ def main() -> None:
     # Ended from outside, it takes its guests down.
     signal.signal(signal.SIGTERM, lambda *dummy: sys.exit(143))
     chosen = [case for case in CASES if not args.cases or case.name in args.cases]
-    wanted = {case.cluster for case in chosen}
-    why_not = {node: build_image(*(["--cluster"] if node else [])) for node in wanted}
+    wanted = {(case.cluster, case.suite) for case in chosen}
+    why_not = {(node, suite): build_image("--suite", suite, *["--cluster"][:node]) for node, suite in wanted}
     results = []
     written = ("tests/lab/results.json", "docs/project/test-evidence.md")
     now = f"{env.contents(but=written)} {args.rails} rails"
@@ -176,7 +177,7 @@ def main() -> None:
             print(f"{case.name}: passed on the same files; `matrix.py {case.name}` runs it again")
             continue
         print(f"{case.name}: {case.shows} ...", flush=True)
-        if reason := why_not[case.cluster]:
+        if reason := why_not[case.cluster, case.suite]:
             results.append(Result(case, "skipped", 0.0, reason, today()))
         else:
             results.append(attempt(case, args.rails))

@@ -22,8 +22,8 @@ from pathlib import Path
 import container_images
 import development
 import programs
-from rootfs import MIRROR, in_root, write
-from shell import LabError
+from rootfs import in_root, write
+from shell import LabError, roots
 
 HERE = Path(__file__).resolve().parent
 # Count up when a step of the build changes, so that the image is built again.
@@ -75,7 +75,7 @@ def inputs() -> tuple[object, ...]:
         sorted(WRITTEN.items()),
         [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in own],
         digests(),
-        development.packages(MIRROR),
+        development.packages(roots.DEBIAN),
     )
 
 
@@ -94,7 +94,7 @@ def digests() -> list[tuple[str, str]]:
 
 def kernel_release() -> str:
     """Return the release of the nodes' kernel, as `uname -r` says it."""
-    return development.kernel_release(development.packages(MIRROR))
+    return development.kernel_release(development.packages(roots.DEBIAN))
 
 
 def install(root: Path, log: Path) -> None:
@@ -102,7 +102,7 @@ def install(root: Path, log: Path) -> None:
 
     :raises UnavailableError: they no longer run on the guests' Debian.
     """
-    found = development.packages(MIRROR)
+    found = development.packages(roots.DEBIAN)
     folder = root / "var/tmp/development"
     folder.mkdir(parents=True)
     for path in development.fetch(found):

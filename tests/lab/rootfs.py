@@ -2,45 +2,38 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Fill a folder with a Debian: files written into it, commands run in it, and a log of both."""
+"""Fill a folder with a Debian or Ubuntu: files written into it, commands run in it, and a log of both."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import typing as t
 
-from shell import LabError, environments
+from shell import LabError, roots
 
 if t.TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SUITE = "bookworm"
-MIRROR = os.environ.get("RAILOPS_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+
+def debootstrap(root: Path, log: Path, packages: Sequence[str] = (), suite: str = "bookworm") -> None:
+    """Make a minimal system."""
+    logged(roots.debootstrap(root, suite, packages), log)
 
 
-def debootstrap(root: Path, log: Path, packages: Sequence[str] = ()) -> None:
-    """Make a minimal Debian; what was downloaded is kept in the cache."""
-    archives = environments.cache() / "debs"
-    archives.mkdir(exist_ok=True)
-    more = [f"--include={','.join(packages)}"] if packages else []
-    logged(["debootstrap", "--variant=minbase", f"--cache-dir={archives}", *more, SUITE, str(root), MIRROR], log)
-
-
-def keep_archives(root: Path) -> None:
+def keep_archives(root: Path, suite: str = "bookworm") -> None:
     """Take what the cache lacks of the packages that were downloaded into it."""
-    archives = environments.cache() / "debs"
+    archives = roots.archives(suite)
     for package in (root / "var/cache/apt/archives").glob("*.deb"):
         if not (archives / package.name).exists():
             shutil.copy2(package, archives)
 
 
-def lay_archives(root: Path) -> None:
+def lay_archives(root: Path, suite: str) -> None:
     """Put the packages of the cache where apt looks before it downloads."""
     cached = root / "var/cache/apt/archives"
-    for package in (environments.cache() / "debs").glob("*.deb"):
+    for package in roots.archives(suite).glob("*.deb"):
         if not (cached / package.name).exists():
             shutil.copy2(package, cached)
 

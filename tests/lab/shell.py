@@ -21,6 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests/tools"))
 
 import env
+import roots as roots
 
 # The sibling tool: caches and virtual environments.
 environments = env

@@ -72,6 +72,7 @@ def load(name: str) -> Lab:
     keys = ("name", "kind", "nodes", "manager", "memory")
     known = {key: content[key] for key in keys}
     more = {"cluster": content.get("cluster", False), "names": tuple(content.get("names", ()))}
+    more["suite"] = content.get("suite", "bookworm")
     return Lab(interfaces=tuple(content["interfaces"]), **more, **known)
 
 

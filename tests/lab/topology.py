@@ -69,6 +69,7 @@ class Lab:
     cluster: bool = False
     names: tuple[str, ...] = ()
     """What the hosts are called; node1, node2, ... where nothing is said."""
+    suite: str = "bookworm"
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", self.name):
@@ -78,6 +79,8 @@ class Lab:
             )
         if self.cluster and self.kind != "guests":
             raise LabError("Namespaces cannot be nodes of a cluster.", "Ask for --kind guests --cluster.")
+        if self.cluster and self.suite != "bookworm":
+            raise LabError(f"The image of {self.suite} cannot be a node of a cluster.", "Leave out --suite.")
         if not 1 <= self.nodes <= 200:
             raise LabError(f"A lab of {self.nodes} nodes is not possible.", "Ask for 1 to 200.")
         if self.names and len(self.names) != self.nodes:

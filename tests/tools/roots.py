@@ -111,18 +111,23 @@ def archives(suite: str) -> Path:
     return path
 
 
+def debootstrap(root: Path, name: str = "bookworm", packages: t.Sequence[str] = ()) -> list[str]:
+    """Return the command that makes a minimal system; what it downloads is kept in the cache."""
+    suite, script = SUITES[name], Path("/usr/share/debootstrap/scripts", name)
+    # Ubuntu's releases differ in nothing that matters here.
+    recipe = [] if script.exists() else [str(script.with_name("gutsy"))]
+    options = [f"--components={suite.components}", f"--keyring={keyring(suite)}", f"--cache-dir={archives(name)}"]
+    more = [f"--include={','.join(packages)}"] if packages else []
+    return ["debootstrap", "--variant=minbase", *options, *more, name, str(root), suite.mirror, *recipe]
+
+
 def pristine(name: str = "bookworm") -> Path:
     """Return the folder of a system as it is freshly installed, with what the README asks for and no more."""
     suite = SUITES[name]
     home = env.cache() / f"bare-{name}-{env.digest(repr((RECIPE, suite, STRANGER)))}"
 
     def make() -> None:
-        script = Path("/usr/share/debootstrap/scripts", name)
-        # Ubuntu's releases differ in nothing that matters here.
-        recipe = [] if script.exists() else [str(script.with_name("gutsy"))]
-        options = [f"--include={','.join(STRANGER)}", f"--components={suite.components}", f"--keyring={keyring(suite)}"]
-        command = ["debootstrap", "--variant=minbase", *options, f"--cache-dir={archives(name)}"]
-        _make(f"make a pristine {name}", [*command, name, str(home), suite.mirror, *recipe], suite)
+        _make(f"make a pristine {name}", debootstrap(home, name, STRANGER), suite)
         for package in (home / "var/cache/apt/archives").glob("*.deb"):
             package.unlink()
         # debootstrap knows the archive only; updates come with the machine's sources or not at all.
