@@ -25,7 +25,7 @@ UNITS = "/etc/systemd/system"
 NOTE = "Written by the module railops.rdma.roce_qos: change the inventory instead."
 RDMA_WAIT = 60  # seconds that a unit waits for the RDMA half of a driver
 
-# Without Restart=: systemd before 244 (RHEL 8 has 239) refuses to load a oneshot unit that has it.
+# Without Restart=: systemd before 244 (RHEL 8's 239 until July 2022) refuses a oneshot unit that has it.
 UNIT_TEXT = """\
 # {note}
 [Unit]
