@@ -64,7 +64,7 @@ class ActionModule(ModuleAction):
             **self._settings,
             "roce_qos": {**lossless_options(have), **qos},
             "rdma_netns": {**mode, **self._settings.get("rdma_netns", {})},
-            "cabling": {**cabling, **self._settings.get("cabling", {})},
+            "cabling": cabling,
             "neighbors": {"count": 0 if planned else most_neighbors(plan["frozen"]["mode"], slots, len(have["rails"]))},
             "preflight": {**run, **self._node},
         }

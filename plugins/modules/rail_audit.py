@@ -67,11 +67,10 @@ options:
   settings:
     description:
       - The options of the roles' modules, by the module's name; each is checked as that module checks it.
-      - Besides C(duplicates) with C(duplicate_wait), the seconds that answers may take, and C(cabling) with
-        C(lldp_listen), the seconds to listen where lldpd has heard nothing, C(counters) with C(limits) and C(gbits),
-        C(preflight) with the C(roles) that a run plays and whether it keeps files for the next boot (C(persist)),
-        C(cni) with the CNI plugins that a node must have (C(needs)) below C(programs), where C(install) is V(auto), and
-        the host C(ports) of Spiderpool by the Helm value that changes each.
+      - Besides C(counters) with C(limits) and C(gbits), C(preflight) with the C(roles) that a run plays and whether it
+        keeps files for the next boot (C(persist)), C(cni) with the CNI plugins that a node must have (C(needs)) below
+        C(programs), where C(install) is V(auto), and the host C(ports) of Spiderpool by the Helm value that changes
+        each.
       - C(ping) takes C(cross_rail_pairs), how many other rails of the neighbor each rail pings, drawn with C(seed);
         C(rails_reachable), whether they are to answer, by default where rails have gateways; C(full_size), whether
         packets of the rail's MTU are sent too, V(true) by default; C(count), the requests to an address; C(timeout),

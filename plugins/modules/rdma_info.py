@@ -192,9 +192,9 @@ info:
       elements: dict
     lldp:
       description: >-
-        The neighbor of each interface, with C(switch), C(switch_id), C(port), C(description), C(is_switch), C(vlan),
-        C(max_frame), and in C(dcbx) the PFC, ETS and priorities that the switch announces. Where a port hears several
-        neighbors, this is the most likely leaf, and C(others) has the rest. Null without lldpd.
+        The neighbor of each interface, with C(switch), C(switch_id), C(port), C(description), C(is_switch), and
+        in C(dcbx) the PFC, ETS and DSCP priorities that the switch announces. Where a port hears several neighbors,
+        this is the most likely leaf, and C(others) has the rest. Null without lldpd.
       type: dict
     missing:
       description: Sources that were not available, and what they need.

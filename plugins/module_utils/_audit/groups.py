@@ -108,17 +108,16 @@ def compare(name: str, door: t.Any, request: Request) -> dict[str, t.Any]:
     return found
 
 
-def of_module(name: str, door: t.Any, *facts: str) -> Look:
+def of_module(name: str, door: t.Any) -> Look:
     """Return the look that a role's module takes in check mode.
 
     :param door: of its room: `run` and `SPEC`.
-    :param facts: the keys of its result that become facts.
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
         result = compare(name, door, request)
         request.warnings.extend(result.get("warnings") or ())
-        return list(result.get("checks") or ()), {key: result[key] for key in facts if key in result}
+        return list(result.get("checks") or ()), {}
 
     return look
 
@@ -188,7 +187,7 @@ def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Fact
 
 
 GROUPS: dict[str, tuple[Look, ...]] = {
-    "driver": (of_module("rdma_driver_info", driver_run, "driver"),),
+    "driver": (of_module("rdma_driver_info", driver_run),),
     "link_type": (of_module("nic_link_type", card_run),),
     "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
     "network": (of_module("policy_route", route_run), look_at_neighbors),

@@ -2,32 +2,27 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads what a switch says of itself by LLDP: out of lldpd's answer, and out of a frame. No sockets.
+"""Reads what a switch announces by LLDP from lldpd's answer. No sockets.
 
 `lldpcli -f json0 ... details` (lldpd 1.0) gives every value as a list, whatever their number, and what it does not know
-itself, DCBX for one, as bytes. Frames and DCBX: IEEE 802.1AB and 802.1Q annex D; numbers as in lldpd's lldp-const.h.
+itself, DCBX for one, as bytes. DCBX: IEEE 802.1Q annex D; numbers as in lldpd's lldp-const.h.
 """
 
 from __future__ import annotations
 
 import re
-import socket
-import struct
 import typing as t
 
 from .._validation import InvalidData, parsed, sanitize, validate
 
 ARGV = ("lldpcli", "-f", "json0", "show", "neighbors", "details")
 SWITCH_CAPABILITIES = frozenset({"Bridge", "Router"})
-# Bits of the capabilities that are enabled (802.1AB table 8-4).
-BRIDGE, ROUTER = 1 << 2, 1 << 4
-ETHERTYPE = 0x88CC
-IEEE_8021, IEEE_8023 = "0080c2", "00120f"
-PORT_VLAN, ETS, PFC, APPLICATION, MAX_FRAME = 1, 9, 11, 12, 4
+IEEE_8021 = "0080c2"
+ETS, PFC, APPLICATION = 9, 11, 12
 MAC = re.compile("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 MOST_OTHERS = 7
-TRANSMISSION = {0: "strict", 1: "credit", 2: "ets", 255: "vendor"}
-SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
+DSCP = 5  # the selector of an application entry
+INSTALL = "Install lldpd on the host (apt install lldpd, or dnf install lldpd) and start its service."
 
 Neighbor = dict[str, t.Any]
 
@@ -68,127 +63,48 @@ def named_by_mac(item: Neighbor) -> bool:
     return bool(MAC.fullmatch(str(item.get("port"))))
 
 
-def neighbor(**said: t.Any) -> Neighbor:
-    """Return a neighbor; what it did not say is None.
-
-    `switch` (its system name, else its chassis), `switch_id` (chassis), `port`, `description` (of the port),
-    `is_switch` (whether it bridges or routes, by its own word), `vlan` (of untagged frames), `max_frame` (bytes),
-    `dcbx` (as `dcbx` gives it).
-    """
-    found = {key: said.get(key) for key in ("switch", "switch_id", "port", "description", "vlan", "max_frame", "dcbx")}
-    return {**found, "switch": said.get("switch") or said.get("switch_id"), "is_switch": bool(said.get("is_switch"))}
-
-
-def _first(rows: t.Any, key: str = "value") -> t.Any:
-    return rows[0].get(key) if rows else None
-
-
-def _number(text: t.Any) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", str(text)) else None
+def _first(rows: t.Any) -> t.Any:
+    return rows[0].get("value") if rows else None
 
 
 def _of_lldpd(row: t.Mapping[str, t.Any]) -> Neighbor:
+    """Return a neighbor.
+
+    `switch` (its system name, else its chassis), `switch_id` (chassis), `port`, `description` (of the port),
+    `is_switch` (whether it announces that it bridges or routes), `dcbx` (as `dcbx` returns it).
+    """
     chassis, port = (row.get("chassis") or [{}])[0], (row.get("port") or [{}])[0]
     enabled = {item.get("type") for item in chassis.get("capability", []) if item.get("enabled")}
     unknown = [item for group in row.get("unknown-tlvs", []) for item in group.get("unknown-tlv", [])]
-    return neighbor(
-        switch=_first(chassis.get("name")),
-        switch_id=_first(chassis.get("id")),
-        port=_first(port.get("id")),
-        description=_first(port.get("descr")),
-        is_switch=enabled & SWITCH_CAPABILITIES,
-        vlan=next((_number(item.get("vlan-id")) for item in row.get("vlan", []) if item.get("pvid")), None),
-        max_frame=_number(_first(port.get("mfs"))),
-        dcbx=dcbx(
+    chassis_id = _first(chassis.get("id"))
+    return {
+        "switch": _first(chassis.get("name")) or chassis_id,
+        "switch_id": chassis_id,
+        "port": _first(port.get("id")),
+        "description": _first(port.get("descr")),
+        "is_switch": bool(enabled & SWITCH_CAPABILITIES),
+        "dcbx": dcbx(
             (int(item["subtype"]), bytes.fromhex(item.get("value", "").replace(",", "")))
             for item in unknown
             if item.get("oui", "").replace(",", "").lower() == IEEE_8021
         ),
-    )
+    }
 
 
-def parse_frame(frame: bytes) -> Neighbor | None:
-    """Return who sent a frame; None for one that is not LLDP, is cut off, or says that its sender leaves (TTL 0)."""
-    if len(frame) < 14 or int.from_bytes(frame[12:14], "big") != ETHERTYPE:
-        return None
-    said: dict[str, t.Any] = {}
-    own: list[tuple[int, bytes]] = []
-    place, ended = 14, False
-    while place + 2 <= len(frame) and not ended:
-        (head,) = struct.unpack_from(">H", frame, place)
-        kind, length = head >> 9, head & 0x1FF
-        value = frame[place + 2 : place + 2 + length]
-        if len(value) < length:
-            return None
-        place += 2 + length
-        ended = kind == 0
-        if kind == 127 and value[:3].hex() == IEEE_8021 and length > 3:
-            own.append((value[3], value[4:]))
-        else:
-            said.update(_field(kind, value))
-    if not said.get("ttl") or "switch_id" not in said:
-        return None
-    pvid = next((int.from_bytes(value[:2], "big") for kind, value in own if kind == PORT_VLAN), None)
-    return neighbor(**said, vlan=pvid or None, dcbx=dcbx(own))
+def dcbx(tlvs: t.Iterable[tuple[int, bytes]]) -> dict[str, t.Any] | None:
+    """Return what a leaf announces of lossless traffic, out of its 802.1 TLVs (subtype, value); None without any.
 
-
-def _field(kind: int, value: bytes) -> dict[str, t.Any]:
-    """Return what one TLV adds to a neighbor."""
-    if kind in (1, 2) and len(value) > 1:
-        return {"switch_id" if kind == 1 else "port": _identity(kind, value[0], value[1:])}
-    if kind == 3 and len(value) >= 2:
-        return {"ttl": int.from_bytes(value[:2], "big")}
-    if kind in (4, 5):
-        return {"description" if kind == 4 else "switch": _text(value)}
-    if kind == 7 and len(value) >= 4:
-        return {"is_switch": int.from_bytes(value[2:4], "big") & (BRIDGE | ROUTER)}
-    if kind == 127 and value[:3].hex() == IEEE_8023 and value[3:4] == bytes([MAX_FRAME]):
-        return {"max_frame": int.from_bytes(value[4:6], "big")}
-    return {}
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace").rstrip("\0")
-
-
-def _identity(kind: int, subtype: int, value: bytes) -> str:
-    """Return the text of a chassis (kind 1) or port (kind 2): a MAC address, an IP address or a name."""
-    if subtype == (4 if kind == 1 else 3):
-        return value.hex(":")
-    families = {1: (socket.AF_INET, 5), 2: (socket.AF_INET6, 17)}
-    if subtype == (5 if kind == 1 else 4) and value[0] in families and len(value) == families[value[0]][1]:
-        return socket.inet_ntop(families[value[0]][0], value[1:])
-    return _text(value)
-
-
-def dcbx(own: t.Iterable[tuple[int, bytes]]) -> dict[str, t.Any] | None:
-    """Return what a leaf says of lossless traffic, out of its 802.1 TLVs (subtype, value); None when it says nothing.
-
-    `pfc`: willing, capability (how many priorities it can pause), enabled (which). `ets`: willing, classes, priority_tc
-    (class of each priority), bandwidth (percent of each class), algorithm. `app`: priority, selector, value (a DSCP for
-    the selector `dscp`).
+    `pfc`: the paused priorities. `ets`: priority_tc (class of each priority), bandwidth (percent of each class).
+    `dscp`: the priority of each DSCP.
     """
     found: dict[str, t.Any] = {}
-    for kind, value in own:
+    for kind, value in tlvs:
         if kind == PFC and len(value) >= 2:
-            enabled = [priority for priority in range(8) if value[1] >> priority & 1]
-            found["pfc"] = {"willing": bool(value[0] >> 7), "capability": value[0] & 15, "enabled": enabled}
+            found["pfc"] = [priority for priority in range(8) if value[1] >> priority & 1]
         elif kind == ETS and len(value) >= 21:
             classes = [value[1 + number // 2] >> (0 if number % 2 else 4) & 15 for number in range(8)]
-            found["ets"] = {
-                "willing": bool(value[0] >> 7),
-                "classes": value[0] & 7 or 8,
-                "priority_tc": classes,
-                "bandwidth": list(value[5:13]),
-                "algorithm": [TRANSMISSION.get(number, str(number)) for number in value[13:21]],
-            }
+            found["ets"] = {"priority_tc": classes, "bandwidth": list(value[5:13])}
         elif kind == APPLICATION:
-            found["app"] = [
-                {
-                    "priority": value[place] >> 5,
-                    "selector": SELECTORS.get(value[place] & 7, str(value[place] & 7)),
-                    "value": int.from_bytes(value[place + 1 : place + 3], "big"),
-                }
-                for place in range(1, len(value) - 2, 3)
-            ]
+            rows = [value[place : place + 3] for place in range(1, len(value) - 2, 3)]
+            found["dscp"] = {str(int.from_bytes(row[1:], "big")): row[0] >> 5 for row in rows if row[0] & 7 == DSCP}
     return found or None

@@ -23,7 +23,7 @@ class Cable:
 
     :param leaf: the leaf's name or a pattern of it, and `port` the same; empty where the plan has none.
     :param seen: the neighbor (`lldp.best`), None when there is none.
-    :param unseen: why there is none.
+    :param unseen: why there is none, and `unseen_fix` what to do about it.
     """
 
     rail: str
@@ -32,6 +32,7 @@ class Cable:
     port: str = ""
     seen: Neighbor | None = None
     unseen: str = ""
+    unseen_fix: str = ""
 
     @property
     def heard(self) -> Neighbor:
@@ -81,17 +82,12 @@ def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
     return [str(seen[key]) for key in ("port", "description") if seen.get(key)]
 
 
-def cable_checks(
-    cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None = None
-) -> list[Check]:
+def cable_checks(cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None) -> list[Check]:
     """Return `cable_leaf` of each rail, and `cable_port` where the plan has its port.
 
     :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
-    :param zone: the host's own zone; None: that of the leaves that are planned for it.
+    :param zone: the host's own zone; None where the plan has no cables.
     """
-    if zone is None:
-        own = {(cable.rail, cable.leaf) for cable in cables}
-        zone = next((row["zone"] for row in leaves if (row["rail"], row["leaf"]) in own), None)
     found = []
     for cable in cables:
         leaf = _leaf_check(cable, cables, leaves, zone)
@@ -108,7 +104,7 @@ def _leaf_check(
     if on_leaf(cable, cable.leaf):
         return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
     if not cable.seen:
-        return skipped("cable_leaf", f"Not seen: {cable.unseen}", "", cable.leaf, rail=cable.rail)
+        return skipped("cable_leaf", f"Not seen: {cable.unseen}", cable.unseen_fix, cable.leaf, rail=cable.rail)
     switches = [item for item in heard_on(cable.seen) if item["is_switch"] and not named_by_mac(item)]
     if not switches:
         why = f"Not seen: {cable.place} is no switch by its own word (the NIC's own firmware?)."
@@ -136,7 +132,7 @@ def _leaf_cause(
             return f"{text}{other.interface} on {other.place}.", "Swap the two cables, at the node or at the leaves."
     where = f"{cable.interface} is on {cable.place}"
     for row in leaves:
-        if zone is not None and row["zone"] != zone and on_leaf(cable, row["leaf"]):
+        if row["zone"] != zone and on_leaf(cable, row["leaf"]):
             return f"{where}, the leaf of {row['rail']} in zone {row['zone']}: the node is planned in {zone}.", (
                 f"{move} Or put the node into the group of zone {row['zone']}."
             )
@@ -152,7 +148,7 @@ def _leaf_cause(
 
 def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
     if not cable.seen:
-        return skipped("cable_port", f"Not seen: {cable.unseen}", "", cable.port, rail=cable.rail)
+        return skipped("cable_port", f"Not seen: {cable.unseen}", cable.unseen_fix, cable.port, rail=cable.rail)
     if cable.leaf and leaf["status"] != "ok":
         return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
     seen = _port_names(cable.heard)

@@ -48,14 +48,12 @@ def look(
     """Return the checks `address_duplicate` of a host, and the MAC address of each rail.
 
     :param rails: the rails of the host plan.
-    :param options: `duplicate_wait`, the seconds that answers may take (1.0).
     :raises RdmaError: when the process may not open packet sockets.
     """
     sysfs = options.get("sysfs") or Sysfs()
     known = inet6(sysfs)
     questions = [question for rail in rails for question in _questions(sysfs, rail, known)]
-    wait = float(options.get("duplicate_wait") or WAIT)
-    answers, failed = query(questions, {name: found[0] for name, found in known.items() if found[0]}, wait)
+    answers, failed = query(questions, {name: found[0] for name, found in known.items() if found[0]})
     questions = [replace(item, silent=item.silent or failed.get(item, "")) for item in questions]
     own = {sysfs.text(f"{NET}/{name}/address") or "" for name in sysfs.names(NET)}
     macs = {item.rail: item.mac for item in questions if item.mac}
@@ -69,7 +67,7 @@ def answers_at(wanted: t.Collection[tuple[str, str]]) -> dict[tuple[str, str], s
     """
     local = {name: found[0] for name, found in inet6(Sysfs()).items() if found[0]}
     rows = [(name, address) for name, address in wanted if ":" not in address or name in local]
-    answers, _failed = query([planning.AddressQuery(row[0], *row) for row in rows], local, WAIT)
+    answers, _failed = query([planning.AddressQuery(row[0], *row) for row in rows], local)
     found = {(name, item.address): item.mac for name, items in answers.items() for item in items}
     return {key: mac for key, mac in found.items() if key in wanted}
 
@@ -119,9 +117,9 @@ def _inside(sysfs: Sysfs, address: str, interface: str) -> tuple[str, ...]:
 
 
 def query(
-    questions: t.Sequence[planning.AddressQuery], link_local: t.Mapping[str, str], wait: float
+    questions: t.Sequence[planning.AddressQuery], link_local: t.Mapping[str, str]
 ) -> tuple[dict[str, list[planning.AddressReply]], dict[planning.AddressQuery, str]]:
-    """Send all questions, listen to all rails for `wait` seconds; return the answers by rail, and why what failed."""
+    """Send all questions, listen to all rails for WAIT seconds; return the answers by rail, and why what failed."""
     answers: dict[str, list[planning.AddressReply]] = {}
     failed: dict[planning.AddressQuery, str] = {}
     with Sockets[planning.AddressQuery]("Asking for duplicate addresses needs a packet socket") as sockets:
@@ -130,7 +128,7 @@ def query(
                 failed[question] = f"the interface cannot be listened to: {why}."
             elif why := _send(sockets.of[question], question, link_local.get(question.interface, "")):
                 failed[question] = why
-        for question, frame, sender in sockets.received(time.monotonic() + wait):
+        for question, frame, sender in sockets.received(time.monotonic() + WAIT):
             known, found = (question.address, question.gateway), planning.read_frame(frame)
             if found and found.address in known and sender[2] not in (PACKET_OUTGOING, PACKET_OTHERHOST):
                 answers.setdefault(question.rail, []).append(found)

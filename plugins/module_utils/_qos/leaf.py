@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .._cabling.lldp import INSTALL
 from .._check import Check, compared, skipped, warning
 from .._errors import InputError, Problem
 from .policy import OPTIONS, QosPolicy, make_policy
@@ -96,9 +97,7 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str
     """
     wanted: dict[str, t.Any] = {"pfc": list(policy.pfc)}
     if unseen:
-        return skipped(
-            "roce_switch", "Not seen: lldpd is not there or does not answer.", "Install lldpd.", wanted, rail=rail
-        )
+        return skipped("roce_switch", f"Not seen: {unseen}.", INSTALL, wanted, rail=rail)
     dcbx = (neighbors.get(name) or {}).get("dcbx")
     if not dcbx or "pfc" not in dcbx:
         return skipped(
@@ -109,10 +108,10 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str
             wanted,
             rail=rail,
         )
-    seen: dict[str, t.Any] = {"pfc": dcbx["pfc"]["enabled"]}
-    if priorities := {row["value"]: row["priority"] for row in dcbx.get("app", ()) if row["selector"] == "dscp"}:
+    seen: dict[str, t.Any] = {"pfc": dcbx["pfc"]}
+    if priorities := dcbx.get("dscp"):
         wanted["dscp"] = {str(policy.dscp): policy.priority}
-        seen["dscp"] = {str(policy.dscp): priorities.get(policy.dscp)}
+        seen["dscp"] = {str(policy.dscp): priorities.get(str(policy.dscp))}
     if policy.ets is not None and "ets" in dcbx:
         wanted["ets"] = policy.ets
         seen["ets"] = dcbx["ets"]["bandwidth"][dcbx["ets"]["priority_tc"][policy.priority]]

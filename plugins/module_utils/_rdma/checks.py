@@ -75,30 +75,21 @@ def _check_rail(
     yield _check_active_mtu(rail, port, where, network)
     yield _check_subnet_manager(rail_name, port, where, network)
     if network == "infiniband" and device["num_vfs"]:
-        yield from _check_functions(rail_name, device, info["devices"])
+        yield _check_functions(rail_name, device, info["devices"])
 
 
 NO_GUID = "0000:0000:0000:0000"
-VIRTUAL = (
-    "Give the subnet manager virtualization: virt_enabled 2 in the opensm.conf of NVIDIA's OpenSM or UFM. The OpenSM "
-    "of the distributions (3.3) has no such thing."
-)
 
 
-def _check_functions(
-    rail: str, device: t.Mapping[str, t.Any], devices: t.Sequence[t.Mapping[str, t.Any]]
-) -> t.Iterator[Check]:
+def _check_functions(rail: str, device: t.Mapping[str, t.Any], devices: t.Sequence[t.Mapping[str, t.Any]]) -> Check:
     """Check an InfiniBand rail's virtual functions that are not in pods."""
     here = [item for item in devices if item["vf"] and item["physfn"] == device["pci"]]
-    count = device["num_vfs"]
     if not here:
-        cause = f"Not seen: all {count} virtual functions are in pods, or none has a driver."
-        yield skipped("rdma_vf_guid", cause, rail=rail)
-        yield skipped("rdma_vf_port", cause, VIRTUAL, rail=rail)
-        return
+        cause = f"Not seen: all {device['num_vfs']} virtual functions are in pods, or none has a driver."
+        return skipped("rdma_vf_guid", cause, rail=rail)
     guids = [item["node_guid"] for item in devices if item["node_guid"]]
     bad = [item["name"] for item in here if item["node_guid"] in (None, NO_GUID) or guids.count(item["node_guid"]) > 1]
-    yield compared(
+    return compared(
         "rdma_vf_guid",
         [],
         bad,
@@ -106,11 +97,6 @@ def _check_functions(
         "See whether the SR-IOV operator has finished the node, and its GUIDs (/etc/sriov-operator/infiniband).",
         rail=rail,
     )
-    if any(port["state"] == "ACTIVE" for item in here for port in item["ports"]):
-        yield ok("rdma_vf_port", "ACTIVE", "ACTIVE", rail=rail)
-        return
-    cause = "Not seen: no virtual function that is not in a pod is active, which an idle one need not be."
-    yield skipped("rdma_vf_port", cause, VIRTUAL, rail=rail)
 
 
 def _missing(info: t.Mapping[str, t.Any], rail: t.Mapping[str, t.Any], names: t.Mapping[str, str]) -> Check:

@@ -10,6 +10,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cabling.lldp import INSTALL
 from .._cabling.look import ask_lldpd
 from .._errors import RdmaError
 from .._files import Sysfs
@@ -44,8 +45,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     known, problem = ask_lldpd()
     info["lldp"] = None if problem else dict(known)
     if problem:
-        fix = "the switch at the other end is unknown. Install the package lldpd and start its service."
-        missing.append(f"{problem}: {fix}")
+        missing.append(f"{problem}: the switch at the other end is unknown. {INSTALL}")
     info["missing"] = missing
     rails = params["rails"] or []
     names = {rail["interface"]: sysfs.kernel_name(rail["interface"]) for rail in rails}

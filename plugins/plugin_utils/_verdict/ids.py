@@ -37,7 +37,7 @@ port_discards port_errors port_flaps port_order port_speed
 rail_isolation rail_out_of_service
 rdma_active_mtu rdma_device rdma_device_files rdma_devices rdma_ipoib_mtu rdma_link_layer rdma_modules rdma_mtu
 rdma_name rdma_netns_current rdma_netns_persistent rdma_port_state rdma_rename rdma_role rdma_subnet_manager
-rdma_vf_guid rdma_vf_port
+rdma_vf_guid
 roce_cnp roce_declared roce_dscp_map roce_ecn roce_ets roce_persistence roce_pfc roce_role roce_switch
 roce_traffic_class roce_trust
 route_path
