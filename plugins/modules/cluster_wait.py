@@ -47,21 +47,11 @@ options:
         elements: str
         default: []
   timeout:
-    description: Seconds for which nothing may move, neither a pod more nor a container started.
+    description: >-
+      Seconds for which nothing may move, neither a pod more nor a container started. V(0) fails at once when a part is
+      not ready.
     type: int
     default: 300
-  argv:
-    description:
-      - A command that runs meanwhile, such as helm. The module then ends with the command, ready or not. It ends the
-        command after O(timeout) without progress.
-      - When the command fails, RV(rc) is not zero, so the task fails; RV(problem) names the blocking part.
-    type: list
-    elements: str
-    default: []
-  stdin:
-    description: The command's standard input.
-    type: str
-    default: ""
   progress_file:
     description: A file to which a line of progress is appended every ten seconds. Without it the lines are shown.
     type: path
@@ -71,12 +61,11 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Waits for nothing and runs no command.
+    details: Waits for nothing.
   diff_mode:
     support: none
   idempotent:
     support: full
-    details: With O(argv) it depends on the command.
 requirements:
   - kubernetes >= 31
 """
@@ -88,14 +77,6 @@ EXAMPLES = r"""
     parts:
       - kind: DaemonSet
         name: spiderpool-agent
-        namespace: spiderpool
-
-- name: Install a release and show its progress
-  railops.rdma.cluster_wait:
-    argv: [helm, upgrade, --install, spiderpool, ./spiderpool-1.2.1.tgz, --namespace, spiderpool, --timeout, 24h]
-    parts:
-      - kind: Deployment
-        name: spiderpool-controller
         namespace: spiderpool
 """
 
@@ -122,26 +103,6 @@ seconds:
   returned: always
   type: float
   sample: 41.5
-problem:
-  description: With O(argv), what kept the parts when the command was ended or had failed.
-  returned: with O(argv)
-  type: str
-  sample: ""
-rc:
-  description: How the command ended.
-  returned: with O(argv)
-  type: int
-  sample: 0
-stdout:
-  description: The command's standard output.
-  returned: with O(argv)
-  type: str
-  sample: ""
-stderr:
-  description: The command's standard error.
-  returned: with O(argv)
-  type: str
-  sample: ""
 """
 
 from ..module_utils._cluster.requirements import NEEDS, spec_of
@@ -151,7 +112,7 @@ from ..module_utils._pods.wait_run import run
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, spec_of(DOCUMENTATION, stdin={"no_log": True}), NEEDS)
+    run_module(run, spec_of(DOCUMENTATION), NEEDS)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ def made_by(live: Live) -> str:
 def test_a_failed_release_is_reported_and_repaired(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     double.controllers.ready = False
     failed = playbook.role("spiderpool", ok=False, spiderpool_timeout=3)
-    assert "it is failed" in " ".join(failed.text.split())
+    said = " ".join(failed.text.split())
+    assert "it is failed" in said
+    assert "Deployment spiderpool/spiderpool-controller" in said
     assert releases(live) == ["failed"]
     double.controllers.resume()
     playbook.role("spiderpool")

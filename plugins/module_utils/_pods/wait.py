@@ -68,31 +68,17 @@ def selector(obj: Json) -> str:
     return selector_of(labels)
 
 
-def newest_revision(revisions: t.Iterable[Json], owner: Json) -> str:
-    """Return the hash that the pods of a DaemonSet's present template carry; nothing when it is not known."""
-    uid = owner["metadata"].get("uid")
-    own = [
-        row for row in revisions if any(one.get("uid") == uid for one in row["metadata"].get("ownerReferences") or ())
-    ]
-    if not own:
-        return ""
-    newest = max(own, key=lambda row: int(row.get("revision") or 0))
-    return str((newest["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
-
-
 def look(
     part: RolloutPart,
     obj: Json | None,
     pods: t.Sequence[Json] | None = None,
     lost: frozenset[str] = frozenset(),
-    revision: str = "",
 ) -> RolloutState:
     """Return the rollout state of a part.
 
     :param obj: the part's object in the API, None when it does not exist.
     :param pods: its pods; None when they were not read. Without them the state of nodes that are down is unknown.
     :param lost: the nodes that are down.
-    :param revision: of a DaemonSet's present template, where nodes are down.
     """
     if obj is None:
         return RolloutState(part, False, "is not there", {})
@@ -120,7 +106,7 @@ def look(
         return found if seen else replace(found, text="is not taken up yet")
     steps[part, generation, "started"] = sum(pod_state.started_containers(pod) for pod in pods)
     if part.kind == "DaemonSet":
-        return _with_pods(found, obj, pods, lost, revision if seen else "")
+        return _with_pods(found, obj, pods, lost, any_new=seen and new > 0)
     late = _late(pods)
     return replace(found, behind=late, own=_misplaced(late, lost))
 
@@ -176,21 +162,23 @@ def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTro
 
 
 def _with_pods(
-    found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], revision: str
+    found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], *, any_new: bool
 ) -> RolloutState:
     """Look again where something is missing: which pods, and is it only nodes that are down.
 
     :param found: how far the DaemonSet is by its numbers.
-    :param revision: of its present template; empty where that is not known, or its controller has not seen it.
+    :param any_new: whether it has pods of its present template. The newest pod is then one of them.
     """
     down = {node for node in map(pod_state.wanted_node, pods) if node in lost}
     living = [pod for pod in pods if pod_state.wanted_node(pod) not in lost]
     late = _late(living)
     if not down:
         return replace(found, behind=late)
-    old = [pod for pod in living if revision and below(pod, "metadata.labels.controller-revision-hash") != revision]
+    label = "metadata.labels.controller-revision-hash"
+    present = below(max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"])), label)
+    old = [pod for pod in living if not any_new or below(pod, label) != present]
     want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
-    done = bool(revision) and not old and not late and len(living) + len(down) >= want
+    done = any_new and not old and not late and len(living) + len(down) >= want
     text = found.text + _down_text(down)
     own = None if done else _stalled(obj, down, old)
     return replace(found, done=done, text=text, behind=late, down=tuple(sorted(down)), own=own)

@@ -10,21 +10,19 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 import typing as t
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
-from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
+from .._cluster.pod_state import PodTrouble, last_lines, trouble
 from .._cluster.progress import WaitBudget, reporter
 from .._errors import RdmaError
 from .client import PodCluster
-from .wait import KINDS, RolloutPart, RolloutState, headline, look, newest_revision, selector, sentence, with_every_node
+from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node
 
 POLL_SECONDS = 1.0
 # Interval of reading pods and nodes, which are many, and of printing the progress.
@@ -58,8 +56,8 @@ class Waiting:
     _sleep: t.Callable[[float], None] = time.sleep
     _detailed: dict[RolloutPart, RolloutState] = field(default_factory=dict)
 
-    def until_ready(self, over: t.Callable[[], bool] | None = None) -> WaitOutcome:
-        """Wait until all parts are ready, or with `over` until that says so."""
+    def until_ready(self) -> WaitOutcome:
+        """Wait until all parts are ready."""
         began = self._clock()
         patience = WaitBudget(self._timeout, began)
         outcome = WaitOutcome()
@@ -73,12 +71,12 @@ class Waiting:
             outcome.seconds = now - began
             for each in outcome.looks:
                 outcome.down.update(each.down)
-            if over() if over else all(each.done for each in outcome.looks):
+            if all(each.done for each in outcome.looks):
                 return outcome
             moving = patience.see({key: value for each in outcome.looks for key, value in each.steps.items()}, now)
             final = any(each.final for each in outcome.looks)
             if final or not moving:
-                outcome.problem = self.problem(outcome.looks, 0 if final else self._timeout)
+                outcome.problem = self._problem(outcome.looks, 0 if final else self._timeout)
                 return outcome
             if deep and outcome.seconds >= DETAIL_SECONDS:
                 self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
@@ -97,12 +95,7 @@ class Waiting:
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
         nodes = self._cluster.listed("v1", "Node")
-        lost = lost_nodes(nodes)
-        revision = ""
-        if part.kind == "DaemonSet" and any(wanted_node(pod) in lost for pod in pods):
-            revisions = self._cluster.listed("apps/v1", "ControllerRevision", namespace=part.namespace, selector=wanted)
-            revision = newest_revision(revisions, obj)
-        found = look(part, obj, pods, lost, revision)
+        found = look(part, obj, pods, lost_nodes(nodes))
         self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
         return self._detailed[part]
 
@@ -129,14 +122,12 @@ class Waiting:
                 )
         return last_lines(log, most)
 
-    def problem(self, looks: t.Sequence[RolloutState], seconds: float = 0) -> RdmaError | None:
-        """Return what keeps the first part that is not ready; None when all are.
+    def _problem(self, looks: t.Sequence[RolloutState], seconds: float) -> RdmaError:
+        """Return what keeps the first part that is not ready.
 
-        :param seconds: for which nothing has moved, where that is why.
+        :param seconds: for which nothing has moved; 0 where that is not why.
         """
         late = [each for each in looks if not each.done]
-        if not late:
-            return None
         each = next((one for one in late if one.final), None) or self._worst(late)
         if not each.behind or each.own is not None:
             return RdmaError(*sentence(each, seconds))
@@ -150,40 +141,6 @@ class Waiting:
         return next((each for each in again if each.own or each.behind), again[0])
 
 
-def beside(waiting: Waiting, argv: list[str], stdin: str) -> tuple[WaitOutcome, dict[str, t.Any]]:
-    """Run a command, such as helm, and look at the parts meanwhile.
-
-    :raises RdmaError: when it cannot be started.
-    """
-    try:
-        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-    except OSError as exc:
-        text = f"{argv[0]} cannot be started: {exc.strerror}."
-        raise RdmaError(text, "Install it, or name its path. [helm_missing]") from exc
-    with ThreadPoolExecutor(1) as pool:
-        # Not by timeouts of communicate(): when one runs out, Python 3.11 to 3.13 never give what was not given yet.
-        exchange = pool.submit(process.communicate, stdin)
-
-        def over(seconds: float = 0.1) -> bool:
-            return bool(wait([exchange], seconds).done)
-
-        try:
-            outcome = waiting.until_ready(over)
-        finally:
-            # As a person at the terminal would end it, and hard if that does not help.
-            for stop in (process.terminate, process.kill):
-                if not over():
-                    stop()
-                    over(20.0)
-        stdout, stderr = exchange.result()
-    if process.returncode and outcome.problem is None:
-        outcome.problem = waiting.problem(outcome.looks)
-    problem = str(outcome.problem or "")
-    return outcome, {"rc": process.returncode, "stdout": stdout, "stderr": stderr, "problem": problem}
-
-
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Wait.
 
@@ -191,18 +148,14 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """
     params = module.params
     parts = [RolloutPart(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
-    result: dict[str, t.Any] = {"changed": bool(params["argv"]), "parts": [], "down": [], "seconds": 0.0}
+    result: dict[str, t.Any] = {"changed": False, "parts": [], "down": [], "seconds": 0.0}
     if module.check_mode:
         return result
     with PodCluster(params) as cluster:
         waiting = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"]))
-        if params["argv"]:
-            outcome, more = beside(waiting, params["argv"], params["stdin"])
-            result.update(more)
-        else:
-            outcome = waiting.until_ready()
-            if outcome.problem is not None:
-                raise outcome.problem
+        outcome = waiting.until_ready()
+        if outcome.problem is not None:
+            raise outcome.problem
     where = [{key: getattr(each.part, key) for key in ("kind", "name", "namespace")} for each in outcome.looks]
     result["parts"] = [{**row, "ready": each.done, "text": each.text} for row, each in zip(where, outcome.looks)]
     result["down"] = sorted(outcome.down)

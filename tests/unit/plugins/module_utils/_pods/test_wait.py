@@ -4,21 +4,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import types
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
-from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._pods import wait_run
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     RolloutPart,
     headline,
     look,
-    newest_revision,
     with_every_node,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting
@@ -53,7 +48,9 @@ def pod(name, node, ready=True, revision="new", **row):
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(ready)}]}
     state = {"state": {"running": {}}, **row}
     status["containerStatuses"] = [{"name": "c", "ready": ready, "restartCount": 0, **state}]
-    meta = {"name": name, "namespace": "spiderpool", "labels": {"controller-revision-hash": revision}}
+    created = "2026-01-01T00:00:00Z" if revision == "old" else "2026-01-02T00:00:00Z"
+    meta = {"name": name, "namespace": "spiderpool", "creationTimestamp": created}
+    meta["labels"] = {"controller-revision-hash": revision}
     return {"metadata": meta, "spec": {"nodeName": node}, "status": status}
 
 
@@ -105,7 +102,7 @@ def test_the_coordinator_reports_its_reason_and_what_repairs_it(status, done, ca
 class TestNodesThatAreDown:
     def test_they_are_named_and_not_waited_for(self):
         pods = [pod(f"p{n}", f"node{n}", ready=n != 8, revision="old" if n == 8 else "new") for n in range(1, 9)]
-        found = look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}), "new")
+        found = look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}))
         assert (found.done, found.down) == (True, ("node8",))
         assert "node8 is down and not waited for" in found.text
 
@@ -113,38 +110,30 @@ class TestNodesThatAreDown:
         # Of these numbers alone one would think that only the node that is down is missing.
         pods = [pod(f"p{n}", f"node{n}", ready=n != 8) for n in range(1, 9)]
         pods[0] = pod("p1", "node1", revision="old")
-        assert not look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}), "new").done
+        assert not look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"})).done
         pods[0] = pod("p1", "node1", ready=False)
-        found = look(AGENT, daemon_set(8, 8, 6), pods, frozenset({"node8"}), "new")
+        found = look(AGENT, daemon_set(8, 8, 6), pods, frozenset({"node8"}))
         assert not found.done
         assert [row["metadata"]["name"] for row in found.behind] == ["p1"]
 
-    def test_without_the_revision_no_node_counts_as_new(self):
+    def test_before_its_controller_has_seen_the_template_no_pod_counts_as_new(self):
         pods = [pod("p1", "node1"), pod("p2", "node2", ready=False)]
-        assert not look(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"}), "").done
+        assert look(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"})).done
+        assert not look(AGENT, daemon_set(2, 2, 1, seen=1), pods, frozenset({"node2"})).done
 
     def test_a_rollout_that_they_use_up_is_reported(self):
         pods = [pod(f"p{n}", f"node{n}", ready=n < 7, revision="old") for n in range(1, 9)]
-        found = look(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}), "new")
+        found = look(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}))
         assert "takes 2 pods away at a time" in found.own.text
         assert "node7, node8" in found.own.text
         assert "maxUnavailable" in found.own.fix
-        assert look(AGENT, daemon_set(8, 0, 6, most="50%"), pods, frozenset({"node7", "node8"}), "new").own is None
+        assert look(AGENT, daemon_set(8, 0, 6, most="50%"), pods, frozenset({"node7", "node8"})).own is None
 
     def test_a_controller_that_was_placed_on_one_is_reported(self):
         pods = [pod("old", "node1", revision="old"), pod("c-x", "node8", ready=False)]
         found = look(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
         assert found.own.text == "pod c-x was placed on node8, which is down"
         assert "delete pod c-x --force" in found.own.fix
-
-    def test_the_newest_revision_is_the_owner_s(self):
-        def revision(number, uid, label):
-            meta = {"ownerReferences": [{"uid": uid}], "labels": {"controller-revision-hash": label}}
-            return {"metadata": meta, "revision": number}
-
-        rows = [revision(1, "u", "old"), revision(12, "u", "new"), revision(99, "other", "foreign")]
-        assert newest_revision(rows, daemon_set(1, 1, 1)) == "new"
-        assert newest_revision([], daemon_set(1, 1, 1)) == ""
 
 
 class TestNodesThatMustHaveAPod:
@@ -290,23 +279,3 @@ def test_how_far_everything_is_is_one_line():
     looks = [look(AGENT, daemon_set(8, 8, 7)), look(CONTROLLER, deployment(1, 1, 1, 1)), look(COORDINATOR, None)]
     assert headline(looks) == "agent: 7 of 8 pods ready; SpiderCoordinator default is not there"
     assert headline(looks[1:2]) == "everything is ready"
-
-
-class Endless:
-    """Ends the wait at once."""
-
-    def until_ready(self, _over):
-        return wait_run.WaitOutcome(problem=RdmaError("It does not move.", "Look. [x]"))
-
-
-def test_a_command_is_ended_with_the_wait():
-    _outcome, found = wait_run.beside(Endless(), ["sleep", "60"], "")
-    assert found["rc"] == -15
-
-
-def test_what_a_command_printed_and_its_code_are_returned(monkeypatch):
-    monkeypatch.setattr(wait_run, "PodCluster", lambda _params: contextlib.nullcontext())
-    argv = [sys.executable, "-c", "import sys; print(len(sys.stdin.read())); sys.exit('no chart')"]
-    params = {"argv": argv, "stdin": "x" * 300_000, "parts": [], "timeout": 60, "progress_file": None}
-    found = wait_run.run(types.SimpleNamespace(params=params, check_mode=False))
-    assert (found["changed"], found["rc"], found["stdout"], found["stderr"]) == (True, 1, "300000\n", "no chart\n")
