@@ -238,7 +238,7 @@ class Fleet:
         }
         request = NodesRequest(tuple(HOSTS), resources=dict.fromkeys(HOSTS, resources))
         summary = {"unchanged": 12 - len(self.changes)}
-        cluster = object_checks({"changes": self.changes, "summary": summary})
+        cluster = object_checks({"changes": self.changes, "kept": [], "conflicts": [], "summary": summary})
         made = merge.merge(
             "d",
             results,
@@ -330,10 +330,16 @@ def plant(fleet: Fleet, cause: str, host: str, rail: str) -> None:
         "leaf_carrier": lambda: [one.link(rail, carrier=False) for one in fleet.machines.values()],
         "pair": lambda: fleet.cut.add((host, after, rail)),
         "object_missing": lambda: fleet.changes.append(
-            {"action": "create", "kind": "SpiderIPPool", "name": f"fabric-{rail}-{host}", "fields": []}
+            {"action": "create", "kind": "SpiderIPPool", "namespace": "", "name": f"fabric-{rail}-{host}", "fields": []}
         ),
         "object_changed": lambda: fleet.changes.append(
-            {"action": "apply", "kind": "SpiderMultusConfig", "name": f"fabric-{rail}", "fields": ["spec.mtu"]}
+            {
+                "action": "apply",
+                "kind": "SpiderMultusConfig",
+                "namespace": "",
+                "name": f"fabric-{rail}",
+                "fields": ["spec.mtu"],
+            }
         ),
         "plan": lambda: setattr(fleet, "planned", False),
         "api": lambda: setattr(fleet, "api", "The API server does not answer."),

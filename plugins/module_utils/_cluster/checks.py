@@ -22,7 +22,7 @@ _OBSERVED = {
 
 
 def _name(entry: t.Mapping[str, t.Any]) -> str:
-    space = f"{entry['namespace']}/" if entry.get("namespace") else ""
+    space = f"{entry['namespace']}/" if entry["namespace"] else ""
     return f"{entry['kind']} {space}{entry['name']}"
 
 
@@ -32,26 +32,26 @@ def object_checks(result: t.Mapping[str, t.Any]) -> list[Check]:
     :param result: what cluster_objects returns in check mode.
     """
     checks: list[Check] = []
-    for entry in result.get("changes") or ():
-        shown, cause = _OBSERVED.get(entry["action"], (entry["action"], "it differs from the plan"))
-        fields = ", ".join(entry.get("fields") or ())
+    for entry in result["changes"]:
+        shown, cause = _OBSERVED[entry["action"]]
+        fields = ", ".join(entry["fields"])
         planned = f"no {_name(entry)}" if entry["action"] == "delete" else _name(entry)
         checks.append(deviation("object_state", planned, f"{shown}: {fields}" if fields else shown, cause, _SITE))
     checks += [
         _stays("object_in_use", entry, "it is in use", "Move those pods away and run again.")
-        for entry in result.get("kept") or ()
+        for entry in result["kept"]
     ]
-    for entry in result.get("conflicts") or ():
+    for entry in result["conflicts"]:
         fix = "Take the field out of the other owner's declaration, or out of ours."
-        checks.append(_stays("object_owner", entry, f"{entry.get('owner') or 'another client'} owns it", fix))
-    if same := (result.get("summary") or {}).get("unchanged", 0):
+        checks.append(_stays("object_owner", entry, f"{entry['owner']} owns it", fix))
+    if same := result["summary"]["unchanged"]:
         checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
     return checks
 
 
 def _stays(check: str, entry: t.Mapping[str, t.Any], cause: str, fix: str) -> Check:
     field = f" {entry['field']}" if entry.get("field") else ""
-    return deviation(check, f"{_name(entry)}{field}", entry.get("reason") or "different", cause, fix)
+    return deviation(check, f"{_name(entry)}{field}", entry["reason"], cause, fix)
 
 
 def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:

@@ -114,7 +114,11 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         # Who has left the fabric carries no word of it any longer.
         left = {name for name, owner in gated_by.items() if owner == fabric and name not in targets}
         wanted: dict[str, gate.GateTarget | None] = {**targets, **dict.fromkeys(left)}
-        changes = {name: target for name, target in wanted.items() if differs(live[name], target, now)}
+        changes = {
+            name: target
+            for name, target in wanted.items()
+            if gate.status_patch(live[name], target, now) is not None or live[name].taint_patch(target) is not None
+        }
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
                 list(pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()))
@@ -135,8 +139,3 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             "after": "".join(f"{name}: {target or gate.GatedNode()}\n" for name, target in sorted(changes.items())),
         },
     }
-
-
-def differs(live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> bool:
-    """Return whether a node is not what was decided."""
-    return gate.status_patch(live, target, now) is not None or live.taint_patch(target) is not None

@@ -24,18 +24,8 @@ PRUNED_KINDS = (*(row for backend in BACKENDS.values() for row in backend.object
 RANKS = {
     "Namespace": 0,
     "CustomResourceDefinition": 1,
-    "ServiceAccount": 10,
-    "Secret": 10,
-    "ConfigMap": 10,
-    "Role": 11,
-    "ClusterRole": 11,
-    "RoleBinding": 12,
-    "ClusterRoleBinding": 12,
-    "SpiderCoordinator": 13,
-    "SriovNetworkPoolConfig": 14,
-    **{kind: rank for rank, (_api, kind) in enumerate(PRUNED_KINDS, 20)},
+    **{kind: rank for rank, (_api, kind) in enumerate(PRUNED_KINDS, 2)},
 }
-LAST_RANK = 20 + len(PRUNED_KINDS)
 
 
 def below(obj: t.Any, dotted: str) -> t.Any:
@@ -75,7 +65,7 @@ class Ref:
     @property
     def rank(self) -> int:
         """Return its place in the order of creation."""
-        return RANKS.get(self.kind, LAST_RANK)
+        return RANKS.get(self.kind, len(RANKS))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"

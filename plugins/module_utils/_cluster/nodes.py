@@ -179,8 +179,10 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
 
 
 def _amount(text: object) -> int:
+    """Return an amount. Kubernetes writes 2000 as 2k."""
+    digits = str(text)
     try:
-        return int(str(text))
+        return int(digits[:-1]) * 1000 if digits.endswith("k") else int(digits)
     except ValueError:
         return 0
 

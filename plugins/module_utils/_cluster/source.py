@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import typing as t
@@ -85,12 +84,8 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
         ref = Ref.of(document)
         if ref in found:
             problems.append(Problem(place, f"{ref} is given twice.", "Give each object once. [object_duplicate]"))
-        try:
-            # As the server will have it: dates, which YAML knows, become text.
-            found[ref] = json.loads(json.dumps(document, default=_text))
-        except (TypeError, ValueError) as exc:
-            text = f"{ref} holds a value that JSON does not know: {exc}."
-            problems.append(Problem(place, text, "Write it as text, a number, a list or a map. [object_value]"))
+        # As the server will have it: dates, which YAML knows, become text.
+        found[ref] = json.loads(json.dumps(document, default=str))
 
     for index, document in enumerate(definitions):
         take(f"definitions[{index}]", document)
@@ -102,12 +97,6 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
     if problems:
         raise InputError(problems)
     return found
-
-
-def _text(value: t.Any) -> str:
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    raise TypeError(repr(value))
 
 
 def fabric_of(objects: t.Iterable[Json]) -> str:

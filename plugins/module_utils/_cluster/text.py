@@ -15,10 +15,10 @@ from .model import ClusterPlan
 _SHOWN = 20
 
 
-def as_text(value: t.Any, most: int = 160) -> str:
+def as_text(value: t.Any) -> str:
     """Return a value on one line, cut where it is long."""
     text = json.dumps(value, separators=(", ", ": "), ensure_ascii=False) if value is not None else "(none)"
-    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+    return text if len(text) <= 160 else f"{text[:160]}... ({len(text)} characters)"
 
 
 def summary(plan: ClusterPlan) -> str:
@@ -36,25 +36,25 @@ def summary(plan: ClusterPlan) -> str:
     return ", ".join(f"{counts[key]:,} {text}" for key, text in names.items())
 
 
-def describe(plan: ClusterPlan, most: int = _SHOWN) -> str:
+def describe(plan: ClusterPlan) -> str:
     """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
     lines = [summary(plan)]
-    lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:most]]
-    lines += _more(len(plan.kept), most, "!")
+    lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:_SHOWN]]
+    lines += _more(len(plan.kept), "!", Counter())
     for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
         steps = [step for step in plan.all_steps() if step.action == action]
-        for step in steps[:most]:
+        for step in steps[:_SHOWN]:
             lines.append(f"{mark} {step.ref}")
             lines += [
                 f"    {row.field}: {as_text(row.before)} -> {as_text(row.after)}" for row in step.differences[:10]
             ]
             lines += [f"    reverted: {text}" for text in step.reverted[:10]]
-        lines += _more(len(steps), most, mark, Counter(step.ref.kind for step in steps[most:]))
+        lines += _more(len(steps), mark, Counter(step.ref.kind for step in steps[_SHOWN:]))
     return "\n".join(lines) + "\n"
 
 
-def _more(count: int, most: int, mark: str, kinds: Counter[str] | None = None) -> list[str]:
-    if count <= most:
+def _more(count: int, mark: str, kinds: Counter[str]) -> list[str]:
+    if count <= _SHOWN:
         return []
-    by_kind = ", ".join(f"{number:,} {kind}" for kind, number in sorted((kinds or {}).items()))
-    return [f"{mark} ... and {count - most:,} more" + (f": {by_kind}" if by_kind else "")]
+    by_kind = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+    return [f"{mark} ... and {count - _SHOWN:,} more" + (f": {by_kind}" if by_kind else "")]

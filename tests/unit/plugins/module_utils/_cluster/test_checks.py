@@ -21,7 +21,9 @@ POOL = {"kind": "SpiderIPPool", "namespace": "", "name": "fabric-rail1-v4-node1"
     ],
 )
 def test_each_difference_is_named(change, observed):
-    (check,) = object_checks({"changes": [change], "summary": {"unchanged": 0}})
+    (check,) = object_checks(
+        {"kept": [], "conflicts": [], "changes": [{"fields": [], **change}], "summary": {"unchanged": 0}}
+    )
     assert check["status"] == "deviation"
     assert "SpiderIPPool fabric-rail1-v4-node1" in check["planned"]
     assert observed in check["observed"]
@@ -37,8 +39,9 @@ def test_what_stays_and_what_belongs_to_others():
         "name": "x",
         "field": "spec.mtu",
         "owner": "argocd",
+        "reason": "is declared by another field manager",
     }
-    checks = object_checks({"kept": [kept], "conflicts": [conflict], "summary": {"unchanged": 5}})
+    checks = object_checks({"changes": [], "kept": [kept], "conflicts": [conflict], "summary": {"unchanged": 5}})
     assert [check["id"] for check in checks] == ["object_in_use", "object_owner", "object_state"]
     assert "argocd" in checks[1]["cause"]
     assert checks[2]["status"] == "ok"

@@ -77,11 +77,11 @@ def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_other
 
 def test_checks_report_cause_and_fix():
     want = NodesRequest(
-        ("node1", "node2", "node3"), resources={"node1": {"x/a": 8}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
+        ("node1", "node2", "node3"), resources={"node1": {"x/a": 1000}, "node2": {"x/a": 8}}, sriov=frozenset(["node2"])
     )
     rows = checks(
         want,
-        {"node1": Node(allocatable={"x/a": "8"}), "node2": Node(allocatable={"x/a": "0"})},
+        {"node1": Node(allocatable={"x/a": "1k"}), "node2": Node(allocatable={"x/a": "0"})},
         {"node2": {"syncStatus": "Failed", "lastSyncError": "boom"}},
     )
     assert [(row["id"], row["node"], row["status"]) for row in rows] == [

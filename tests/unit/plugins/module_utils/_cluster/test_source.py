@@ -19,15 +19,6 @@ def test_an_object_is_read_as_the_server_will_have_it(tmp_path, value, read):
     assert [row["spec"] for row in source.read([], [str(path)]).values()] == [read]
 
 
-@pytest.mark.parametrize("spec", ["&a\n  b: *a", "!!set {a, b}", "!!binary YQ=="])
-def test_a_value_that_only_yaml_knows_is_reported_by_its_place(tmp_path, spec):
-    path = tmp_path / "one.yaml"
-    path.write_text(f"apiVersion: v1\nkind: X\nmetadata: {{name: a}}\nspec: {spec}\n")
-    with pytest.raises(InputError, match="JSON does not know") as caught:
-        source.read([], [str(path)])
-    assert [problem.place for problem in caught.value.problems] == [f"{path}[0]"]
-
-
 @pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t"])
 def test_a_broken_file_is_reported_by_name(tmp_path, text):
     path = tmp_path / "broken.yaml"
