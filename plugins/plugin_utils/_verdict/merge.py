@@ -37,27 +37,14 @@ def normal_check(check: t.Mapping[str, t.Any]) -> Check:
     return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
 
 
-class NodeChecks:
-    """The checks that the cluster made of nodes, on their way to the results of the hosts that are these nodes."""
-
-    def __init__(self, checks: t.Iterable[Check]) -> None:
-        """Take checks with `node`."""
-        self._by_node: dict[t.Any, list[Check]] = group_by((check.get("node"), normal_check(check)) for check in checks)
-
-    def attach(self, results: t.Iterable[t.Mapping[str, t.Any]]) -> t.Iterator[dict[str, t.Any]]:
-        """Yield the results of hosts, each with the checks of its node."""
-        for result in results:
-            found = self._by_node.pop(result.get("node"), ()) if result.get("node") else ()
-            yield {**result, "checks": [*result["checks"], *found]}
-
-    def left(self) -> list[Check]:
-        """Return the checks of nodes that have no result: these name their node, also in what was observed."""
-        found = list(self._by_node.pop(None, ()))
-        for node, checks in self._by_node.items():
-            for check in checks:
-                shown = "-" if check["observed"] in (None, "") else check["observed"]
-                found.append({**check, "node": node, "observed": f"{node}: {shown}"})
-        return found
+def _without_host(of_nodes: t.Mapping[t.Any, t.Iterable[Check]]) -> list[Check]:
+    """Return the checks of nodes that have no result: these name their node, also in what was observed."""
+    found: list[Check] = []
+    for node, checks in of_nodes.items():
+        for check in checks:
+            shown = "-" if check["observed"] in (None, "") else check["observed"]
+            found.append({**check, "node": node, "observed": f"{node}: {shown}"} if node else check)
+    return found
 
 
 def host_result(
@@ -102,26 +89,14 @@ def rail_statuses(checks: t.Iterable[Check], before: t.Mapping[str, str]) -> dic
     return found
 
 
-def _host_entry(result: t.Mapping[str, t.Any], rails: t.Sequence[str]) -> dict[str, t.Any]:
-    checks = result["checks"]
-    entry: dict[str, t.Any] = {
-        "status": status_of(result),
-        "node": result.get("node"),
-        "rails": rail_statuses(checks, dict.fromkeys(rails, SKIPPED)),
-        "counts": counts_of(checks),
-        "checks": [check for check in checks if check["status"] != OK],
-    }
-    return entry | ({"error": result["error"]} if result["error"] else {})
-
-
 def counts_of(checks: t.Iterable[Check]) -> dict[str, int]:
     """Return how many checks have each status."""
     found = Counter(check["status"] for check in checks)
     return {kind: found[kind] for kind in KINDS}
 
 
-def lost_entry(status: str, node: str | None, error: str, rails: t.Iterable[str] = ()) -> dict[str, t.Any]:
-    """Return the entry of a host without a result."""
+def host_entry(status: str, node: str | None, error: str, rails: t.Iterable[str] = ()) -> dict[str, t.Any]:
+    """Return the entry of a host without checks."""
     seen = {"rails": dict.fromkeys(rails, SKIPPED), "counts": counts_of(()), "checks": []}
     return {"status": status, "node": node, **seen, **({"error": error} if error else {})}
 
@@ -160,24 +135,25 @@ def merge(
     :param unknown: of the expected hosts those that no run had.
     :param out: the rails that are out of service.
     """
-    of_nodes, required = NodeChecks(nodes), Required(require)
+    of_nodes: dict[t.Any, list[Check]] = group_by((check.get("node"), normal_check(check)) for check in nodes)
+    required = Required(require)
     names = short_names((*expected, *expected.values()))
     silent: dict[str, str] = {}
     seen = (result_in(result, rails) for result in _reached(results, silent))
-    hosts = _host_entries(of_nodes.attach(seen), digest, rails, names, required)
+    hosts = _host_entries(seen, of_nodes, digest, rails, names, required)
     for name, node in expected.items():
         if name not in hosts:
             no_part = (NOT_VERIFIED, node, "No part had this host.")
             error = f"The host is unreachable. The controller reports: {silent[name]}" if name in silent else lost
-            hosts[name] = lost_entry(*(no_part if name in unknown else (UNREACHABLE, node, error)))
+            hosts[name] = host_entry(*(no_part if name in unknown else (UNREACHABLE, node, error)))
     for row in out:
         if row["all_rails"]:
-            hosts[row["host"]] = lost_entry(SKIPPED, row["node"], "", rails)
+            hosts[row["host"]] = host_entry(SKIPPED, row["node"], "", rails)
         if row["host"] in hosts:
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
     sections = {
         "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
-        "cluster": added(cluster or unseen_section("the cluster was not checked"), of_nodes.left()),
+        "cluster": added(cluster or unseen_section("the cluster was not checked"), _without_host(of_nodes)),
     }
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
@@ -205,22 +181,28 @@ def _reached(results: t.Iterable[t.Mapping[str, t.Any]], silent: dict[str, str])
 
 def _host_entries(
     results: t.Iterable[dict[str, t.Any]],
+    of_nodes: dict[t.Any, list[Check]],
     digest: str | None,
     rails: t.Sequence[str],
     names: t.Collection[str],
     required: Required,
 ) -> dict[str, dict[str, t.Any]]:
-    """Return the entries of the hosts that have a result, compared with each other."""
+    """Return the entries of the hosts that have a result, compared with each other.
+
+    :param of_nodes: the cluster's checks by node: those of these hosts are removed.
+    """
     hosts: dict[str, dict[str, t.Any]] = {}
     fleet = FleetPorts()
     for result in results:
-        name = result["host"]
-        if result.get("plan_digest") != digest and not result.get("error"):
+        name, node, error = result["host"], result["node"], result["error"] or ""
+        own = of_nodes.pop(node, ()) if node else ()
+        if result["plan_digest"] != digest and not error:
             error = "Its result is of another plan than the one at hand: verify again."
-            hosts[name] = lost_entry("error", result.get("node"), error)
+            hosts[name] = host_entry("error", node, error)
             continue
-        checks = [without_host_as_leaf(check, names) for check in result["checks"]]
-        hosts[name] = _host_entry({**result, "checks": [*checks, *required.host(name, checks)]}, rails)
+        checks = [without_host_as_leaf(check, names) for check in (*result["checks"], *own)]
+        entry = host_entry("error" if error else "pass", node, error, rails)
+        hosts[name] = added(entry, [*checks, *required.host(name, checks)])
         fleet.add(name, result["facts"])
     for name, check in (*required.forgotten(), *fleet.outliers()):
         hosts[name] = added(hosts[name], [check])
@@ -244,19 +226,16 @@ def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[st
     `made` in it has the ids of what is ok, since the section holds only what is not.
     """
     made = [normal_check(check) for check in checks]
-    status = status_of({"error": error, "checks": made})
     reasons = [str(check["cause"]) for check in made if check["status"] == SKIPPED]
-    if status == "pass" and len(reasons) == len(made) > 0:
+    if not error and len(reasons) == len(made) > 0:
         return {**unseen_section(reasons[0]), "counts": counts_of(made), "checks": made}
     section: dict[str, t.Any] = {
-        "status": status,
-        "counts": counts_of(made),
+        "status": "error" if error else "pass",
+        "counts": counts_of(()),
         "made": sorted({check["id"] for check in made if check["status"] == OK}),
-        "checks": [check for check in made if check["status"] != OK],
+        "checks": [],
     }
-    if error:
-        section["error"] = error
-    return section
+    return added(section, made) | ({"error": error} if error else {})
 
 
 def added(section: t.Mapping[str, t.Any], checks: t.Sequence[Check]) -> dict[str, t.Any]:

@@ -47,19 +47,17 @@ def _metric(name: str, samples: t.Iterable[Sample]) -> str:
     return "".join(lines) if len(lines) > 2 else ""
 
 
-def _rails(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
+def _rails(verdict: Verdict, fabric: str) -> tuple[list[Sample], list[Sample]]:
+    """Return the samples of rails in service, and of those that are out of it."""
+    rails: list[Sample] = []
+    out: list[Sample] = []
     for host, entry in verdict["hosts"].items():
-        out = {check["rail"] for check in entry["checks"] if check["id"] == "rail_out_of_service"}
-        for rail, status in entry["rails"].items():
-            if status in VALUES and rail not in out:
-                yield {"fabric": fabric, "node": entry.get("node") or host, "rail": rail}, VALUES[status]
-
-
-def _out_of_service(verdict: Verdict, fabric: str) -> t.Iterable[Sample]:
-    for host, check in deviations(verdict, WARNING):
-        if check["id"] == "rail_out_of_service" and host in verdict["hosts"]:
-            node = verdict["hosts"][host].get("node") or host
-            yield {"fabric": fabric, "node": node, "rail": check["rail"] or "all"}, 1
+        labels = {"fabric": fabric, "node": entry.get("node") or host}
+        names = [check["rail"] for check in entry["checks"] if check["id"] == "rail_out_of_service"]
+        out += [({**labels, "rail": rail or "all"}, 1) for rail in names]
+        rows = ((rail, VALUES.get(status)) for rail, status in entry["rails"].items() if rail not in names)
+        rails += [({**labels, "rail": rail}, value) for rail, value in rows if value is not None]
+    return rails, out
 
 
 def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
@@ -68,9 +66,10 @@ def metrics(verdict: Verdict, fabric: str, ended: float) -> str:
     :param ended: when the audit ended, in seconds since 1970.
     """
     counts = Counter(check["id"] for _where, check in deviations(verdict))
+    rails, out = _rails(verdict, fabric)
     samples: dict[str, t.Iterable[Sample]] = {
-        RAIL_OK: _rails(verdict, fabric),
-        OUT_OF_SERVICE: _out_of_service(verdict, fabric),
+        RAIL_OK: rails,
+        OUT_OF_SERVICE: out,
         "railops_hosts": (({"fabric": fabric, "status": key}, n) for key, n in sorted(tally(verdict).items())),
         "railops_deviations": (({"fabric": fabric, "check": key}, n) for key, n in sorted(counts.items())),
         "railops_audit_timestamp_seconds": [({"fabric": fabric}, ended)],

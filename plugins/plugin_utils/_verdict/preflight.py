@@ -196,32 +196,27 @@ def sort(
     :param most: site_max_excluded.
     """
     made = Sorted()
-    having: dict[tuple[str, str | None], set[str]] = {}
-    for host, troubles in found.items():
-        for trouble in troubles:
-            having.setdefault((trouble.key, trouble.rail), set()).add(host)
+    rows = [(trouble, host) for host, troubles in found.items() for trouble in troubles]
+    having = {key: {*hosts} for key, hosts in group_by(((one.key, one.rail), host) for one, host in rows).items()}
     shared = {key: _shared_by(key[1], hosts, set(lost), places, groups) for key, hosts in having.items()}
     unread = having.get(("host_result_unreadable", None), set())
     stop: dict[tuple[str, str, str], list[str]] = {}
-    broken: dict[str, list[Trouble]] = {}
-    lacking: list[tuple[Trouble, str]] = []
-    for host, troubles in found.items():
-        for trouble in troubles:
-            everywhere = having[trouble.key, trouble.rail] | unread == {*found}
-            by = shared[trouble.key, trouble.rail] if trouble.kind in (BROKEN, RAIL) else ""
-            if trouble.kind == DECLARATION or by:
-                reason = f"The same on every host {by}" if by else "Declaration"
-                fix = _everywhere(trouble, places) if everywhere else trouble.fix
-                stop.setdefault((reason, trouble.text, fix), []).append(host)
-            elif trouble.kind == BROKEN:
-                broken.setdefault(host, []).append(trouble)
-            elif trouble.kind == RAIL:
-                lacking.append((trouble, host))
-                made.rails.setdefault(host, []).append(str(trouble.rail))
-            else:
-                made.deferred[host] = trouble.sentence
     left_out = [(UNREACHABLE, host) for host in lost]
-    left_out += [(trouble, host) for host, troubles in broken.items() for trouble in troubles]
+    lacking: list[tuple[Trouble, str]] = []
+    busy: list[tuple[Trouble, str]] = []
+    for trouble, host in rows:
+        key = trouble.key, trouble.rail
+        by = shared[key] if trouble.kind in (BROKEN, RAIL) else ""
+        if trouble.kind == DECLARATION or by:
+            reason = f"The same on every host {by}" if by else "Declaration"
+            fix = _everywhere(trouble, places) if having[key] | unread == {*found} else trouble.fix
+            stop.setdefault((reason, trouble.text, fix), []).append(host)
+        elif trouble.kind == RAIL:
+            made.rails.setdefault(host, []).append(str(trouble.rail))
+            lacking.append((trouble, host))
+        else:
+            (left_out if trouble.kind == BROKEN else busy).append((trouble, host))
+    broken = group_by((host, trouble.sentence) for trouble, host in left_out[len(lost) :])
     made.stop = grouped(
         (f"{reason}: {folded(dict.fromkeys(hosts))}: {text}", fix) for (reason, text, fix), hosts in stop.items()
     )
@@ -231,10 +226,10 @@ def sort(
         problem = f"Broken hosts: {number} of {total:,}. site_max_excluded allows {limit}."
         fix = "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]"
         made.stop += [Trouble("too_many_broken", None, problem, fix).sentence, *sentences_by_hosts(left_out)]
-    made.excluded = {host: " ".join(trouble.sentence for trouble in troubles) for host, troubles in broken.items()}
-    made.deferred = {host: text for host, text in made.deferred.items() if host not in broken}
+    made.excluded = {host: " ".join(sentences) for host, sentences in broken.items()}
+    busy = [(trouble, host) for trouble, host in busy if host not in broken]
+    made.deferred = {host: trouble.sentence for trouble, host in busy}
     made.missing = sentences_by_hosts([*left_out, *lacking])
-    busy = ((trouble, host) for host in made.deferred for trouble in found[host] if trouble.kind == BUSY)
     made.waiting = sentences_by_hosts(busy)
     return made
 

@@ -18,7 +18,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import by_role
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import explains
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import NodeChecks, host_result
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import picture
 
@@ -67,10 +66,9 @@ def test_what_the_host_found_is_the_cause(own, cause):
 
 
 def test_of_a_node_without_a_result_the_cluster_reports():
-    of_nodes = NodeChecks([short()])
-    (result,) = of_nodes.attach([host_result("a", "node7", "d", [])])
-    assert result["checks"] == []
-    (left,) = of_nodes.left()
+    made = judged([short()], node7=[])
+    assert made["hosts"]["node7"]["checks"] == []
+    (left,) = made["cluster"]["checks"]
     assert (left["node"], left["observed"].partition(": ")[0]) == ("node1", "node1")
 
 
