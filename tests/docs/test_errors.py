@@ -17,7 +17,7 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests/site"))
 
-from raised import ID, PLUGINS, raised, tree
+from raised import ID, PLUGINS, raised, refusals, tree
 
 BOOKS = [*CHECKOUT.glob("playbooks/*.yml"), *CHECKOUT.glob("roles/*/tasks/*.yml")]
 PAGE = (CHECKOUT / "docs/reference/errors.md").read_text(encoding="utf-8")
@@ -34,24 +34,10 @@ def test_every_error_of_a_plugin_ends_with_an_id():
     assert bare == []
 
 
-def messages(node):
-    """Give the messages of all tasks that fail, in a playbook or a file of tasks."""
-    for item in node if isinstance(node, list) else node.values() if isinstance(node, dict) else ():
-        yield from messages(item)
-    if isinstance(node, dict):
-        for key, body in node.items():
-            if key == "ansible.builtin.fail":
-                yield body["msg"]
-            elif key == "ansible.builtin.assert":
-                yield body["fail_msg"]
-            elif key == "railops.rdma.message" and body.get("fail") and "lines" not in body:
-                yield body["heading"]
-
-
 @pytest.mark.parametrize("path", sorted(BOOKS), ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_every_message_of_a_task_ends_with_an_id(path):
     """What is computed ends with the ID of what it is computed from."""
-    found = [" ".join(text.split()) for text in messages(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    found = refusals(yaml.safe_load(path.read_text(encoding="utf-8")))
     assert [text for text in found if not ID.search(text) and not text.endswith("}}")] == []
 
 

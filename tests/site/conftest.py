@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +88,24 @@ class Fleet:
     def play(self, playbook: str, *words: str, code: int | None = 0, **environ: str) -> Run:
         """Run a playbook, which ends with this code; with any where it is None."""
         return self._run(self.command(playbook, *words), code, environ)
+
+    def begin(self, playbook: str, done: t.Callable[[], bool], **output: t.Any) -> subprocess.Popen[str]:
+        """Start a playbook, and return when something is done, or it ended before."""
+        self.tasks.write_text("", encoding="utf-8")
+        running = subprocess.Popen(
+            self.command(playbook),
+            cwd=self.folder,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+            **{"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **output},
+        )
+        deadline = time.monotonic() + 300
+        while not done() and running.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return running
 
     def paste(self, line: str) -> Run:
         """Run a line as printed, in the folder of an administrator with the inventory and its ansible.cfg."""

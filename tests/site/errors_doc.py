@@ -20,7 +20,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 
 from generated import main
-from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised
+from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised, refusals
 
 DOCUMENT = CHECKOUT / "docs/reference/errors.md"
 WRITTEN = Path(__file__).with_name("errors.yml")
@@ -64,28 +64,11 @@ A preflight error may end with the ID of a check instead: see [all checks](check
 """
 
 
-def asserted(value: t.Any) -> t.Iterator[str]:
-    """Return the messages of all assertions in a playbook or a file of tasks."""
-    if isinstance(value, list):
-        for item in value:
-            yield from asserted(item)
-    elif isinstance(value, dict):
-        for key, body in value.items():
-            if key in ("ansible.builtin.fail", "ansible.builtin.wait_for") and "msg" in body:
-                yield str(body["msg"])
-            elif key == "fail_msg":
-                yield str(body)
-        for item in value.values():
-            yield from asserted(item)
-
-
-def refusals() -> t.Iterator[tuple[str, str]]:
+def of_playbooks() -> t.Iterator[tuple[str, str]]:
     """Return (problem, fix) of what playbooks and roles refuse with a sentence of their own."""
-    texts: list[str] = []
-    for place in ("playbooks/*.yml", "roles/*/tasks/*.yml"):
-        for path in sorted(CHECKOUT.glob(place)):
-            texts += asserted(yaml.safe_load(path.read_text(encoding="utf-8")))
-    plain = (" ".join(re.sub(r"\{\{.*?\}\}", "...", " ".join(text.split())).split()) for text in texts)
+    paths = sorted(path for place in ("playbooks/*.yml", "roles/*/tasks/*.yml") for path in CHECKOUT.glob(place))
+    texts = (text for path in paths for text in refusals(yaml.safe_load(path.read_text(encoding="utf-8"))))
+    plain = (" ".join(re.sub(r"\{\{.*?\}\}", "...", text).split()) for text in texts)
     yield from (parted(text) for text in plain if ID.search(text))
 
 
@@ -159,7 +142,7 @@ def rows_of(found: t.Iterable[tuple[str, str]], computed: t.Mapping[str, t.Seque
 
 def everything() -> dict[str, list[tuple[str, str]]]:
     """Return (problem, fix) of all errors, by their headings; the fix ends with the ID."""
-    found: dict[str, list[tuple[str, str]]] = {REFUSED: list(refusals())}
+    found: dict[str, list[tuple[str, str]]] = {REFUSED: list(of_playbooks())}
     paths = sorted(PLUGINS.rglob("*.py"))
     errors = [one for path in paths for one in raised(path) if one.fix]
     known = {match[1] for one in errors if (match := ID.search(one.fix))}

@@ -193,6 +193,19 @@ def raised(path: Path) -> t.Iterator[Raised]:
                             yield Raised(path, node.lineno, words, "" if handed else text)
 
 
+def refusals(value: t.Any) -> t.Iterator[str]:
+    """Yield the messages of all tasks that fail, in a playbook or a file of tasks."""
+    for item in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        yield from refusals(item)
+    for key, body in value.items() if isinstance(value, dict) else ():
+        if key in ("ansible.builtin.fail", "ansible.builtin.wait_for") and "msg" in body:
+            yield " ".join(body["msg"].split())
+        elif key == "fail_msg":
+            yield " ".join(body.split())
+        elif key == "railops.rdma.message" and body.get("fail") and "lines" not in body:
+            yield " ".join(body["heading"].split())
+
+
 def before(texts: list[Text], line: int) -> list[Text]:
     """Return the texts that the code has up to a line, or elsewhere where it has none."""
     return [row for row in texts if row[1] <= line] or texts

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import ok
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED
@@ -34,15 +35,7 @@ HERE = Path(__file__).resolve().parent
 SECRET = "the-canary-that-nobody-may-read"
 EVIL, SOUND = "node1", ("node2", "node3")
 ESCAPES = "\x1b[2J\x1b]0;gone\x07\x9b31m\u202e"
-CHECK = {
-    "id": "network_link",
-    "rail": "rail1",
-    "status": "ok",
-    "planned": "up",
-    "observed": "up",
-    "cause": "",
-    "fix": "",
-}
+CHECK = ok("network_link", "up", "up", rail="rail1")
 # All that an answer of a module may be asked for.
 FINE: Json = {
     "changed": False,

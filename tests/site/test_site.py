@@ -13,8 +13,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -254,21 +252,9 @@ def test_one_node_leaves_and_comes_back(fleet, site, before):
 
 def started(fleet):
     """Start site, and return when the first host has its rails."""
-    fleet.tasks.write_text("", encoding="utf-8")
-    running = subprocess.Popen(
-        fleet.command("site"),
-        cwd=fleet.folder,
-        env=fleet.environ(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 300
-    while "Apply all rails and confirm over a new connection" not in fleet.tasks.read_text(encoding="utf-8"):
-        assert running.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    applied = "Apply all rails and confirm over a new connection"
+    running = fleet.begin("site", lambda: applied in fleet.tasks.read_text(encoding="utf-8"))
+    assert running.poll() is None
     return running
 
 

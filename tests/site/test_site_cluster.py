@@ -15,7 +15,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 import typing as t
 from pathlib import Path
 
@@ -257,23 +256,12 @@ def test_interrupted_by_the_keyboard_in_the_cluster(broken):
     fleet, double = broken.fleet, broken.double
     written = "spiderippools/fabric-rail[15][^?]*[?](?!.*dryRun)"
     double.faults = [Fault(slow=5.0, method="PATCH", path=written)]
-    fleet.tasks.write_text("", encoding="utf-8")
     seen = len(double.requests)
-    running = subprocess.Popen(
-        fleet.command("cluster"),
-        cwd=fleet.folder,
-        env=fleet.environ(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline and running.poll() is None:
-        if any(method == "PATCH" and re.search(written, path) for method, path in double.requests[seen:]):
-            break
-        time.sleep(0.05)
+
+    def writes() -> bool:
+        return any(method == "PATCH" and re.search(written, path) for method, path in double.requests[seen:])
+
+    running = fleet.begin("cluster", writes, stdout=subprocess.PIPE)
     os.killpg(running.pid, signal.SIGINT)
     output, _none = running.communicate(timeout=600)
     double.faults = []

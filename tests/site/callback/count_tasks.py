@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 from ansible.plugins.callback import CallbackBase
 
@@ -67,11 +66,9 @@ class CallbackModule(CallbackBase):
             "play": self._play,
             "host": host.get_name(),
             "task": task.get_name(),
-            "action": action,
             "module": action not in CONTROLLER and not task.delegate_to,
             "status": status,
             "changed": bool(data.get("changed")),
-            "time": time.time(),
         }
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()

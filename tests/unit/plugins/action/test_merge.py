@@ -203,24 +203,6 @@ def test_parts_say_what_one_run_would_have_said(site, seed):
     }
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"macs": dict.fromkeys((f"r{number}" for number in range(10_000)), "00:00:5e:00:53:01")},
-        {"health": {"rails": {f"r{number}": {"pci_id": "a", "firmware": "evil"} for number in range(10_000)}}},
-    ],
-    ids=["macs", "ports"],
-)
-def test_a_host_of_a_part_speaks_for_no_rail_but_the_plans(site, facts):
-    """10,000 made-up rails were 10,000 votes, and 10,000 squared letters."""
-    own = {"macs": {"rail1": "00:00:5e:00:53:01"}, "health": {"rails": {"rail1": {"pci_id": "a", "firmware": "1"}}}}
-    site.run("1", "node1", facts=facts)
-    site.run("2", "node2", facts=own)
-    verdict = site.merge("1", "2")
-    assert [verdict["hosts"][name]["status"] for name in ("node1", "node2")] == ["error", "pass"]
-    assert (site.folder / "merged/verdict.json").stat().st_size < 5000
-
-
 @pytest.mark.parametrize("text", ["{", "[" * 5000, "\xff", '{"host": "node1", "checks": 5}', "[]"])
 def test_a_result_of_a_part_that_is_none_is_no_answer(site, text):
     site.run("1", "node1", "node2")

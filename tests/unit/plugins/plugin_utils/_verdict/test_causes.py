@@ -26,17 +26,8 @@ ROLE = by_role("rail_network")
 
 
 def short(**more):
-    return {
-        "id": "node_resources",
-        "rail": None,
-        "node": "node1",
-        "status": "deviation",
-        "planned": {"spidernet.io/fabric_rail1": 100},
-        "observed": {"spidernet.io/fabric_rail1": 0},
-        "cause": "too little",
-        "fix": "look",
-        **more,
-    }
+    planned, observed = {"spidernet.io/fabric_rail1": 100}, {"spidernet.io/fabric_rail1": 0}
+    return deviation("node_resources", planned, observed, "too little", "look", node="node1", **more)
 
 
 def judged(nodes=(), total=None, **checks):
