@@ -33,15 +33,12 @@ GRACE = 60  # seconds for commands to take down what they made after SIGTERM
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
 ROOM = 4  # processes that work at a time on two cores: half of them wait for something else
-PACKED = 0.65  # of two cores' time, what a run uses of it
-COLD = 15  # minutes that environments, Debian systems and the guests' image take when none of them is there
 
 
 @dataclass(frozen=True)
 class Step:
     """One check: its commands run in order, the first failure ends it.
 
-    :param cpu: the seconds of a processor that it uses with a warm cache, user and system, children included.
     :param workers: how many of its processes work at a time.
     :param root: it needs root and namespaces.
     :param rest: it belongs to `make test-all`.
@@ -54,7 +51,6 @@ class Step:
     name: str
     about: str
     commands: t.Callable[[], t.Iterable[Argv]]
-    cpu: int
     workers: int = 1
     root: bool = False
     rest: bool = False
@@ -301,14 +297,6 @@ def show(result: Result) -> None:
         say(f"    skipped {count} of its tests: {reason}")
 
 
-def failure(result: Result) -> progress.Failure:
-    """Return what a person needs of a failed check."""
-    rows = causes(result.text)
-    why = ([line for line in rows if line.startswith("FAILED")] or rows or [result.detail])[0]
-    fix = f"Fix it, then: make test CHECK={result.step.name}"
-    return progress.Failure(f"The check {result.step.name} failed: {result.detail}.", why[:300], fix, result.log)
-
-
 def briefly(reason: str) -> str:
     """Return why without what to do about it."""
     return re.split(r"[;:(]", reason)[0].strip()
@@ -317,7 +305,7 @@ def briefly(reason: str) -> str:
 def summary(results: t.Sequence[Result]) -> str:
     """Count what passed, failed and was skipped, also within the checks that passed, and say why."""
     counts = {status: sum(result.status == status for result in results) for status in ("passed", "failed", "skipped")}
-    whole = [f"{result.step.name}: {briefly(result.detail)}" for result in results if result.status == "skipped"]
+    whole = [f"{result.step.name}: {briefly(result.detail)}" for result in results if result.status != "passed"]
     within: dict[str, int] = {}
     for result in results:
         for reason, count in skips(result).items():
@@ -339,12 +327,9 @@ def slowest(results: t.Sequence[Result]) -> list[str]:
 
 
 def announce(steps: t.Sequence[Step]) -> None:
-    """Say what is about to happen and how long it takes."""
-    minutes = round(sum(step.cpu for step in steps if not needless(step)) / 2 / PACKED / 60)
+    """Say what is about to happen."""
     many = f"{len(steps)} checks" if len(steps) > 1 else f"the check {steps[0].name}"
-    warm = f"{minutes} minutes" if minutes > 1 else "a minute"
-    cold = "" if asked() else f"; at the first time up to {COLD} more, to fill the cache"
-    say(f"railops.rdma: {many}, about {warm} on two cores{cold}.")
+    say(f"railops.rdma: {many}.")
     say(f"What this machine cannot run is skipped, with the reason. Logs: {LOGS.relative_to(env.CHECKOUT)}")
 
 
@@ -393,8 +378,5 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
     if rows := slowest(results):
         say("\n".join(["where tests of five seconds and more took longest, by file:", *rows]))
     say(f"processor: {sum(result.cpu for result in results):.0f} s, user and system, of all checks")
-    failed = [result for result in results if result.status == "failed"]
-    for result in failed:
-        say(f"\n{failure(result)}")
-    say(f"\n{summary(results)}" if failed else summary(results))
-    sys.exit(1 if failed else 0)
+    say(summary(results))
+    sys.exit(any(result.status == "failed" for result in results))

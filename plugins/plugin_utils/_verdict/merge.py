@@ -139,8 +139,27 @@ def merge(
     required = Required(require)
     names = short_names((*expected, *expected.values()))
     silent: dict[str, str] = {}
-    seen = (result_in(result, rails) for result in _reached(results, silent))
-    hosts = _host_entries(seen, of_nodes, digest, rails, names, required)
+    hosts: dict[str, dict[str, t.Any]] = {}
+    fleet = FleetPorts()
+    for answer in results:
+        if UNREACHABLE in answer:
+            silent[answer["host"]] = line(str(answer[UNREACHABLE])) or ""
+            continue
+        result = result_in(answer, rails)
+        name, node, error = result["host"], result["node"], result["error"] or ""
+        own = of_nodes.pop(node, ()) if node else ()
+        if result["plan_digest"] != digest and not error:
+            error = "Its result is of another plan than the one at hand: verify again."
+            hosts[name] = host_entry("error", node, error)
+            continue
+        checks = [without_host_as_leaf(check, names) for check in (*result["checks"], *own)]
+        entry = host_entry("error" if error else "pass", node, error, rails)
+        hosts[name] = added(entry, [*checks, *required.host(name, checks)])
+        fleet.add(name, result["facts"])
+    for name, check in (*required.forgotten(), *fleet.outliers()):
+        hosts[name] = added(hosts[name], [check])
+    for name, entry in hosts.items():
+        entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
     for name, node in expected.items():
         if name not in hosts:
             no_part = (NOT_VERIFIED, node, "No part had this host.")
@@ -168,47 +187,6 @@ def merge(
         **sections,
     }
     return t.cast("Verdict", made)
-
-
-def _reached(results: t.Iterable[t.Mapping[str, t.Any]], silent: dict[str, str]) -> t.Iterator[t.Mapping[str, t.Any]]:
-    """Yield the results of hosts, and record why the controller does not reach the others."""
-    for result in results:
-        if UNREACHABLE in result:
-            silent[result["host"]] = line(str(result[UNREACHABLE])) or ""
-        else:
-            yield result
-
-
-def _host_entries(
-    results: t.Iterable[dict[str, t.Any]],
-    of_nodes: dict[t.Any, list[Check]],
-    digest: str | None,
-    rails: t.Sequence[str],
-    names: t.Collection[str],
-    required: Required,
-) -> dict[str, dict[str, t.Any]]:
-    """Return the entries of the hosts that have a result, compared with each other.
-
-    :param of_nodes: the cluster's checks by node: those of these hosts are removed.
-    """
-    hosts: dict[str, dict[str, t.Any]] = {}
-    fleet = FleetPorts()
-    for result in results:
-        name, node, error = result["host"], result["node"], result["error"] or ""
-        own = of_nodes.pop(node, ()) if node else ()
-        if result["plan_digest"] != digest and not error:
-            error = "Its result is of another plan than the one at hand: verify again."
-            hosts[name] = host_entry("error", node, error)
-            continue
-        checks = [without_host_as_leaf(check, names) for check in (*result["checks"], *own)]
-        entry = host_entry("error" if error else "pass", node, error, rails)
-        hosts[name] = added(entry, [*checks, *required.host(name, checks)])
-        fleet.add(name, result["facts"])
-    for name, check in (*required.forgotten(), *fleet.outliers()):
-        hosts[name] = added(hosts[name], [check])
-    for name, entry in hosts.items():
-        entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
-    return hosts
 
 
 def out_checks(row: OutRow) -> list[Check]:

@@ -33,8 +33,8 @@ def runs(*commands):
     return lambda: iter(commands)
 
 
-GOOD = Step("good", "", runs(python("print('SKIPPED [2] a.py:1: no root'); print('3 passed, 2 skipped in 0.1s')")), 1)
-BAD = Step("bad", "", runs(python("print('FAILED a.py::b - it broke'); raise SystemExit(3)")), 1, workers=2)
+GOOD = Step("good", "", runs(python("print('SKIPPED [2] a.py:1: no root'); print('3 passed, 2 skipped in 0.1s')")))
+BAD = Step("bad", "", runs(python("print('FAILED a.py::b - it broke'); raise SystemExit(3)")), workers=2)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ packages.provide = lambda *dummy: None
 command = ["sh", "-c", "echo $$ > {tmp_path}/pid; exec sleep 60"]
 sys.argv = ["check.py"]
 runner.LOGS = runner.env.CHECKOUT / "tests/output/logs-of-tests-{os.getpid()}"
-runner.main([runner.Step("stuck", "", lambda: iter([command]), 1)], lambda: dict(os.environ))
+runner.main([runner.Step("stuck", "", lambda: iter([command]))], lambda: dict(os.environ))
 """
     process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL)
     until = time.monotonic() + 120
