@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import random
 import typing as t
@@ -26,7 +25,7 @@ from ..module_utils._fabric.facts import Leaf, OutRow
 from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
 from ..module_utils._formatting import group_by
-from ..module_utils._validation import excerpt
+from ..module_utils._validation import FILE, excerpt, parsed
 from ._refusal import Refusal, fail
 
 HOSTS_FOLDER = "hosts"
@@ -115,7 +114,7 @@ def leaves_of(plan_dir: str) -> list[Leaf]:
 
 def _parse(path: str) -> t.Any:
     with open(path, encoding="utf-8") as stream:
-        return json.load(stream)
+        return parsed(stream.read(), FILE)
 
 
 def out_of_service(plan_dir: str) -> list[OutRow]:

@@ -17,6 +17,7 @@ import typing as t
 
 from .._errors import InputError, Problem, RdmaError
 from .._formatting import group_by
+from .._validation import excerpt
 from .backends import BACKENDS
 from .shapes import HostPlan, PlanFile
 
@@ -118,7 +119,7 @@ def parsed_lock(text: str, place: str) -> PlanFile:
     """
     try:
         data = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         merged = "\n<<<<<<< " in f"\n{text}"
         problem = "It has conflict marks of a merge." if merged else f"It is not valid JSON ({exc})."
         raise InputError([Problem(place, problem, RESTORE)]) from None
@@ -127,6 +128,8 @@ def parsed_lock(text: str, place: str) -> PlanFile:
     if (version := data.get("format")) != FORMAT:
         problem = f"It has format {version!r:.80}, and this collection reads format {FORMAT}."
         raise InputError([Problem(f"{place}: format", problem, NEWER)])
+    if not isinstance(nodes := data.get("nodes", {}), dict):
+        raise InputError([Problem(place, f"It is damaged: nodes of the file is {excerpt(nodes)}.", RESTORE)])
     return t.cast("PlanFile", data)
 
 

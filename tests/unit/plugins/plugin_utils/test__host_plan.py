@@ -66,19 +66,22 @@ def test_a_host_without_a_host_plan_is_refused(folder):
         pytest.param("hosts/node1.json", {"schema": 3}, "schema", id="host-plan-schema"),
         pytest.param("plan.json", {"format": 2}, "format", id="plan-format"),
         pytest.param("plan.json", {"digest": ""}, "unfinished", id="plan-half-written"),
+        pytest.param("plan.json", {"nodes": []}, "nodes of the file is a list", id="plan-damaged"),
         pytest.param("plan.json", {"frozen": {"mode": "exclusive"}}, "frozen_digest", id="plan-moved-on"),
         pytest.param("plan.json", {"nodes": {"node-1": {"slot": 0, "retired": True}}}, "retired", id="retired"),
     ],
 )
 def test_a_stale_host_plan_is_refused_with_its_fix(folder, file, values, says):
     change(folder / file, **values)
-    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take|install) "):
+    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take|install|Restore) "):
         read_host_plan(str(folder), "node1")
 
 
-def test_a_half_written_file_is_refused(folder):
-    (folder / "hosts" / "node1.json").write_text('{"schema": 1, ')
-    with pytest.raises(AnsibleActionFail, match="cannot be read"):
+@pytest.mark.parametrize("text", ['{"schema": 1, ', "[" * 100_000])
+@pytest.mark.parametrize("name", ["hosts/node1.json", "plan.json"])
+def test_a_half_written_file_is_refused(folder, name, text):
+    (folder / name).write_text(text)
+    with pytest.raises(AnsibleActionFail, match="cannot be (read|used)"):
         read_host_plan(str(folder), "node1")
 
 
