@@ -129,7 +129,9 @@ def parsed_lock(text: str, place: str) -> PlanFile:
         problem = f"It has format {version!r:.80}, and this collection reads format {FORMAT}."
         raise InputError([Problem(f"{place}: format", problem, NEWER)])
     if not isinstance(nodes := data.get("nodes", {}), dict):
-        raise InputError([Problem(place, f"It is damaged: nodes of the file is {excerpt(nodes)}.", RESTORE)])
+        raise InputError(
+            [Problem(place, f"It is damaged: nodes of the file is {excerpt(nodes)}, not an object.", RESTORE)]
+        )
     return t.cast("PlanFile", data)
 
 

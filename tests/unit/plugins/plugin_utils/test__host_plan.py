@@ -81,7 +81,7 @@ def test_a_stale_host_plan_is_refused_with_its_fix(folder, file, values, says):
 @pytest.mark.parametrize("name", ["hosts/node1.json", "plan.json"])
 def test_a_half_written_file_is_refused(folder, name, text):
     (folder / name).write_text(text)
-    with pytest.raises(AnsibleActionFail, match="cannot be (read|used)"):
+    with pytest.raises(AnsibleActionFail, match=r"cannot be (read|used)"):
         read_host_plan(str(folder), "node1")
 
 
