@@ -232,7 +232,7 @@ def wait_for_ssh(lab: Lab, host: Host, *, seconds: float) -> None:
 
 
 def command(lab: Lab, host: Host, argv: Sequence[str]) -> list[str]:
-    """Return what runs a command on a guest, its arguments kept apart; without one, a login."""
+    """Return what runs a command on a guest, its arguments separate; without one, a login."""
     return [*ssh_command(lab, host), *([shlex.join(argv)] if argv else [])]
 
 
@@ -242,7 +242,7 @@ def is_up(lab: Lab, host: Host) -> bool:
 
 
 def cable(lab: Lab, host: Host, rail: int, *, plugged: bool) -> None:
-    """Pull or plug a cable at both ends: a tap's carrier does not reach the guest by itself."""
+    """Pull or plug a cable at both ends: a tap's carrier does not reach the guest."""
     fabric_cable(lab, host, rail, plugged=plugged)
     ask(lab, host, "set_link", name=f"nic{rail}", up=plugged)
 

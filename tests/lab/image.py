@@ -55,7 +55,7 @@ INSTALLED = (
 )
 # What acceptance runs in place of NCCL; a node of a cluster goes without.
 MPI = ("netpipe-openmpi",)
-# In the local repository only: what a role has to install by itself.
+# In the local repository only: packages that a role installs.
 OFFERED = ("infiniband-diags", "mstflint", "python3-netaddr", "fping")
 
 FILES = {

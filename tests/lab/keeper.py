@@ -5,7 +5,7 @@
 """Keeps a lab's control plane running: keeper.py FOLDER ADDRESS. It is the first process of a process namespace.
 
 A program that ends is started again, as a kubelet does it with static pods. The store is in memory of this mount
-namespace: with the first process all of it is gone.
+namespace: it ends with its first process.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def command_inventory(args: argparse.Namespace) -> None:
 
 
 def command_exec(args: argparse.Namespace) -> None:
-    """Become a command in the fabric's namespace (where the controller stands), or on a host."""
+    """Become a command in the fabric's namespace (the controller's), or on a host."""
     lab = _running(args.lab)
     if not args.words:
         raise LabError("There is no command to run.", f"lab.py exec {lab.name} -- COMMAND ...")

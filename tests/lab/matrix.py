@@ -125,8 +125,8 @@ def write_results(results: list[Result]) -> None:
     """Put the results into results.json; those of cases that did not run stay."""
     rows = {row["case"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))}
     rows |= {result.case.name: result.row() for result in results}
-    kept = [rows[case.name] for case in CASES if case.name in rows]
-    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    known = [rows[case.name] for case in CASES if case.name in rows]
+    RESULTS.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     subprocess.run([sys.executable, str(CHECKOUT / "tests/docs/evidence_doc.py")], check=True)
 
 

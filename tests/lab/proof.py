@@ -4,7 +4,7 @@
 
 """Ask kernels and switches whether a plan is real. Nothing of the collection is used: `ip`, `ping` and port counters.
 
-Traffic is judged at the switches' ports: every rail sends its own number of packets, so a packet that left or came
+The switches' ports count the traffic: every rail sends its own number of packets, so a packet that left or came
 back by another rail shows in two counters.
 """
 
@@ -95,7 +95,7 @@ def prove(lab: Lab, host_plans: Mapping[str, HostPlan], *, traffic: bool = True)
     if not planned:
         raise LabError("The plan has no host of this lab.", "Give the plan that the hosts were configured by.")
     failures = [failure for host, content in planned.items() for failure in check_kernel(lab, host, content)]
-    say(f"{len(planned)} kernels asked: {len(failures)} differences from the plan.")
+    say(f"{len(planned)} kernels read: {len(failures)} differences from the plan.")
     for family, shift in ((4, 0), (4, 1), (6, 0), (6, 1)) if traffic else ():
         # What is broken already only repeats itself.
         failures = failures or check_traffic(lab, planned, family, shift)
@@ -151,7 +151,7 @@ def _check_policy(rail: HostPlan, address: HostPlan, found: Mapping[str, list[di
 
 
 def check_traffic(lab: Lab, planned: Mapping[Host, HostPlan], family: int, shift: int) -> list[str]:
-    """Send from every rail of every host to the next host (`shift` rails further) and judge by the ports' counters."""
+    """Send from every rail of every host to the next host (`shift` rails further) and compare the ports' counters."""
     failures: list[str] = []
     machines = list(planned)
     for position, host in enumerate(machines if len(machines) > 1 else []):
@@ -258,7 +258,7 @@ def _read_latency(lab: Lab, ends: tuple[tuple[Host, str], tuple[Host, str]], rai
     """
     (client, near), (server, far) = ends
     port = 18500 + 10 * rail + attempt
-    asked = None
+    done = None
     with subprocess.Popen(
         command(lab, server, _perftest(rail, port, far, [])),
         stdout=subprocess.PIPE,
@@ -268,15 +268,15 @@ def _read_latency(lab: Lab, ends: tuple[tuple[Host, str], tuple[Host, str]], rai
         try:
             # The server takes a moment to listen.
             for _retry in range(20):
-                asked = on(lab, client, _perftest(rail, port, near, [far]), check=False)
-                if asked.returncode == 0:
+                done = on(lab, client, _perftest(rail, port, near, [far]), check=False)
+                if done.returncode == 0:
                     return None
-                if listening.poll() is not None or asked.returncode == TIMED_OUT:
+                if listening.poll() is not None or done.returncode == TIMED_OUT:
                     break
                 time.sleep(1)
         finally:
             listening.kill()
-    return f"exit code {asked.returncode}: {(asked.stdout + asked.stderr).strip()[-300:]}" if asked else "not started"
+    return f"exit code {done.returncode}: {(done.stdout + done.stderr).strip()[-300:]}" if done else "not started"
 
 
 def _perftest(rail: int, port: int, own: str, words: Sequence[str]) -> list[str]:

@@ -104,7 +104,7 @@ def entering(lab: Lab, host: Host) -> list[str]:
 
 
 def command(lab: Lab, host: Host, argv: Sequence[str]) -> list[str]:
-    """Return what runs a command on a host, its arguments kept apart; without one, a shell."""
+    """Return what runs a command on a host, its arguments separate; without one, a shell."""
     return [*entering(lab, host), *(argv or [os.environ.get("SHELL", "/bin/sh")])]
 
 

@@ -125,13 +125,13 @@ class TestNamespaces:
         assert lab("exec", NAME, "--host", "node2", "--", "sh", "-c", other, check=False).stdout == "0\nnode2\n"
 
     def test_a_start_that_fails_takes_its_own_back_and_nothing_else(self):
-        foreign = f"rlab-{NAME}.node2"
-        subprocess.run(["ip", "netns", "add", foreign], check=True)
+        other = f"rlab-{NAME}.node2"
+        subprocess.run(["ip", "netns", "add", other], check=True)
         try:
             assert lab("up", "--name", NAME, "--nodes", "2", "--rails", "1", check=False).returncode
-            assert left() == {**NOTHING, "namespaces": [foreign]}
+            assert left() == {**NOTHING, "namespaces": [other]}
         finally:
-            subprocess.run(["ip", "netns", "delete", foreign], check=True)
+            subprocess.run(["ip", "netns", "delete", other], check=True)
 
 
 class TestRefusals:

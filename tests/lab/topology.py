@@ -58,7 +58,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Lab:
-    """The declaration of a lab, as `up` was asked for it."""
+    """The declaration of a lab, as `up` received it."""
 
     name: str
     kind: str
