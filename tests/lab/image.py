@@ -53,7 +53,7 @@ INSTALLED = (
     *("rdma-core", "ibverbs-utils", "ibverbs-providers", "perftest", "rdmacm-utils"),
     "python3-pyroute2",
 )
-# What acceptance runs in place of NCCL; a node of a cluster goes without.
+# What acceptance runs instead of NCCL; neither a node of a cluster nor Ubuntu has it.
 MPI = ("netpipe-openmpi",)
 # In the local repository only: packages that a role installs.
 OFFERED = ("infiniband-diags", "mstflint", "python3-netaddr", "fping")
@@ -198,7 +198,8 @@ def bootstrap(root: Path, log: Path, *, node: bool, suite: str) -> None:
     write(root, "etc/apt/apt.conf.d/90lab", FILES["etc/apt/apt.conf.d/90lab"] + 'APT::Keep-Downloaded-Packages "1";\n')
     lay_archives(root, suite)
     in_root(root, ["apt-get", "-q", "update"], log)
-    wanted = [name for name in INSTALLED if name != KERNEL] if node else [*installed(suite), *MPI]
+    wanted = [name for name in installed(suite) if not (node and name == KERNEL)]
+    wanted += [] if node or suite in UBUNTU_KERNELS else MPI
     in_root(root, ["apt-get", "-q", "-y", "install", *wanted], log)
     if node:
         node_image.install(root, log)
