@@ -14,12 +14,12 @@ from ..module_utils._errors import InputError, Problem, RdmaError
 from ..plugin_utils._arguments import without_omitted
 from ..plugin_utils._fabric.options import DEFAULTS
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._plan.check import still_templates, unknown_variables
+from ..plugin_utils._plan.check import still_templates
 from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import read_problems, run
 from ..plugin_utils._refusal import refuse
-from ..plugin_utils._settings import broken, collect, known_variables
+from ..plugin_utils._settings import broken, collect, name_problems
 
 
 class ActionModule(FabricAction):
@@ -35,7 +35,6 @@ class ActionModule(FabricAction):
         }
         nodes = raw.pop("nodes", None)
         places = {name: name for name in task_vars}
-        warnings: list[str] = []
         try:
             self._resolve(raw, task_vars, of_inventory=nodes is None)
             self._check_keys(raw)
@@ -44,8 +43,7 @@ class ActionModule(FabricAction):
                 nodes, problems, unseen = collect(raw, task_vars["groups"], task_vars["hostvars"], places)
                 if unseen:
                     self._display.warning(unseen)
-            slips, warnings = unknown_variables(places, known_variables())
-            if problems := [*problems, *slips]:
+            if problems := [*problems, *name_problems(places)]:
                 places_of = {one.place for one in problems}
                 found = read_problems(raw, nodes)
                 raise InputError([*problems, *(one for one in found if one.place not in places_of)])
@@ -58,11 +56,8 @@ class ActionModule(FabricAction):
                 copy=self._copy(raw, task_vars) if raw.get("plan_from_cluster") is True else None,
             )
         except RdmaError as exc:
-            # Those of a result are lost with a failure.
-            for text in warnings:
-                self._display.warning(text)
             refuse(self._task, str(exc), exc.facts)
-        warnings += done.pop("plan_warnings")
+        warnings = done.pop("plan_warnings")
         return {**done, "warnings": warnings} if warnings else done
 
     def _copy(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> LockCopy:

@@ -16,18 +16,15 @@ from ansible.utils.display import Display
 
 from ..module_utils._check import skipped
 from ..module_utils._errors import InputError, Problem
-from ..module_utils._fabric.lock import LOCK
+from ..module_utils._fabric.lock import verified
 from ..module_utils._fabric.shapes import PlanFile, Verdict, planned_rails
 from ..module_utils._formatting import natural, shortened
 from ..module_utils._validation import line
 from ..modules.verdict import DOCUMENTATION
 from ..plugin_utils._accept.collect import PREFIX
 from ..plugin_utils._arguments import arguments, documented
-from ..plugin_utils._host_plan import out_of_service, planned_hosts, read_host_plan, read_plan
+from ..plugin_utils._host_plan import HOSTS_FOLDER, out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._localhost import FabricAction
-from ..plugin_utils._plan.host_plans import edited
-from ..plugin_utils._plan.lock import parse_lock
-from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._report.equal import SECTIONS
 from ..plugin_utils._verdict import files, merge
@@ -159,16 +156,8 @@ class ActionModule(FabricAction):
                 f" {shortened(left_out, 5, '; ')} {fix}",
                 result={"unplanned": len(left_out)},
             )
-        folder = args["plan_dir"]
-        path = os.path.join(folder, LOCK)
-        # The addresses of a host plan are those of its slot.
-        if args["planned"] and (
-            wrong := edited(parse_lock(read_text(path), path), (read_host_plan(folder, host) for host in expected))
-        ):
-            raise Refusal(
-                f"The plan was changed manually, and nothing was changed: {shortened(wrong, 5)}. "
-                f"Run the playbook railops.rdma.plan: it writes {folder} from the inventory. [plan_digest_mismatch]"
-            )
+        if args["planned"]:
+            verified(args["plan_dir"], HOSTS_FOLDER)
         return expected
 
 

@@ -292,7 +292,7 @@ def setting_problems(hostvars: t.Any, hosts: t.Iterable[str], group: str = "") -
         return [str(empty)]
     if found or empty:
         # The planner refuses these later: all are shown at once.
-        found += planner_problems(hostvars, [line.partition(":")[0] for line in found])
+        found += planner_problems(hostvars)
     return found
 
 

@@ -125,29 +125,30 @@ def near(name: str, known: t.Iterable[str]) -> str:
 
 
 @cache
-def known_variables() -> dict[str, set[str]]:
-    """Return the options of every role, as its argument spec has them, by their prefix."""
+def known_variables() -> tuple[str, ...]:
+    """Return the names of all variables, sorted."""
     # It is read from documentation: not when a filter of this file's neighbors is loaded.
     from ._fabric.options import DEFAULTS
 
     # `ROLE_result` is registered by tasks.
-    known = {f"{role}_": {*options, f"{role}_result"} for role, options in role_options().items()}
-    known.setdefault("fabric_", set()).update((*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS)))
-    return known
+    results = (f"{role}_result" for role in role_options())
+    fabric = (*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS))
+    return tuple(sorted({*specs(), *PATTERNS, *results, *fabric}))
 
 
-def name_problems(names: t.Iterable[str]) -> list[str]:
-    """Return a line for each name that is a slip of one of ours; any other is the site's own."""
-    known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
-    found = []
-    for name in sorted(set(names) - known):
-        if name.startswith(("ansible_", "_")):
-            continue
-        if meant := near(name, sorted(known)):
-            found.append(
-                f"{name}: no variable has this name, so it would do nothing. Write {meant}. [variable_unknown]"
-            )
-    return found
+def name_problems(places: t.Mapping[str, str]) -> list[Problem]:
+    """Return a problem for each name that is a slip of one of ours; any other is the site's own.
+
+    :param places: where each variable is set, by its name.
+    """
+    known = known_variables()
+    return [
+        Problem(
+            places[name], "No variable has this name, so it would do nothing.", f"Write {meant}. [variable_unknown]"
+        )
+        for name in sorted(places.keys() - known)
+        if not name.startswith(("ansible_", "_")) and (meant := near(name, known))
+    ]
 
 
 def broken(place: str, exc: Exception) -> Problem:
@@ -251,13 +252,9 @@ def collect(
     return nodes, problems, warning
 
 
-def planner_problems(hostvars: t.Any, known: t.Iterable[str]) -> list[str]:
-    """Return a line for each thing wrong with the fabric's own variables.
-
-    :param known: names of variables that other lines are about.
-    """
+def planner_problems(hostvars: t.Any) -> list[str]:
+    """Return a line for each thing wrong with the values of the fabric's own variables."""
     from ._fabric.options import DEFAULTS
-    from ._plan.check import unknown_variables
     from ._plan.run import read_problems
 
     mine = hostvars["localhost"]
@@ -265,10 +262,7 @@ def planner_problems(hostvars: t.Any, known: t.Iterable[str]) -> list[str]:
     for key in DEFAULTS:
         with contextlib.suppress(AnsibleError):  # the planner refuses it
             raw |= {key: value} if (value := mine.get(f"fabric_{key}")) is not None else {}
-    places = {name: name for name in mine}
-    nodes, found, _warning = collect(raw, mine["groups"], hostvars, places)
-    slips = unknown_variables(places, known_variables())[0]
-    found += [one for one in slips if one.place.rpartition(".")[2] not in known]
+    nodes, found, _warning = collect(raw, mine["groups"], hostvars, {})
     found += [one for one in read_problems(raw, nodes) if one.place not in {own.place for own in found}]
     return grouped((f"{one.place}: {one.problem}", one.fix) for one in found)
 
@@ -331,7 +325,7 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
         for text in found:
             said.setdefault(text, []).extend([first, *others])
     lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in said.items()]
-    return [*name_problems({name for own in hosts.values() for name in own}), *lines]
+    return [*map(str, name_problems({name: name for own in hosts.values() for name in own})), *lines]
 
 
 def _is_plain(value: t.Any) -> bool:

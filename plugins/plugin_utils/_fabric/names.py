@@ -17,7 +17,6 @@ import typing as t
 from ...module_utils._fabric.labels import (
     DECLARED,
     KEPT,
-    LEAF_LABEL,
     MAX_NAME,
     OUR_NODES,
     labels,
@@ -62,10 +61,7 @@ def node_label(fabric: Fabric) -> str:
 
 def leaf_label(rail: Rail) -> str:
     """Return the label of nodes that names a rail's leaf: at most 63 characters behind its prefix."""
-    name = rail.name
-    if len(name) > MAX_NAME - len("leaf-"):
-        name = f"{name[: KEPT - len('leaf-')]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return f"{LEAF_LABEL}{name}"
+    return f"{OUR_NODES}/{short_name(f'leaf-{rail.name}')}"
 
 
 def manifest(

@@ -19,7 +19,7 @@ import typing as t
 from ...module_utils._errors import InputError, Problem
 from ...module_utils._fabric.numbers import IFNAME_MAX, vlan_interface
 from ...module_utils._validation import excerpt
-from .._fabric.model import WIDTH, Prefix
+from .._fabric.model import Prefix
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """The value of a label that is not empty."""
@@ -41,21 +41,8 @@ TEMPLATE = re.compile(r"\{[{%#]")
 SHOWN = 10
 """Problems of one kind that are listed: each node of a big fleet may have it."""
 
-UNUSABLE = {
-    4: (
-        (0, 8, "this network"),
-        (127 << 24, 8, "loopback"),
-        ((169 << 24) + (254 << 16), 16, "link-local"),
-        (224 << 24, 4, "multicast"),
-        (240 << 24, 4, "reserved"),
-    ),
-    6: (
-        (0, 8, "unspecified, loopback and IPv4-mapped"),
-        (0xFE80 << 112, 10, "link-local"),
-        (0xFF << 120, 8, "multicast"),
-    ),
-}
-"""Networks that no rail can have (IANA special-purpose registries)."""
+UNUSABLE = ("multicast", "loopback", "link_local", "reserved", "unspecified")
+"""Kinds of addresses that no rail can have, as ipaddress knows them."""
 
 
 def shown(value: object) -> str:
@@ -215,36 +202,24 @@ class Checker:
     def prefix(self, place: str, value: object, *, rail: bool = True) -> Prefix | None:
         """Take a canonical network; with `rail`, one that a rail can have."""
         text = value.strip() if isinstance(value, str) else ""
-        head, slash, tail = text.partition("/")
-        if not slash or not re.fullmatch(r"[0-9]{1,3}", tail):
+        try:
+            if not re.fullmatch(r"[0-9a-fA-F:.]+/[0-9]{1,3}", text):
+                raise ValueError
+            found = ipaddress.ip_network(text, strict=False)
+        except ValueError:
             problem = f"{shown(value)} is not a network in CIDR form."
             self.add(place, problem, "Give one such as 172.17.0.0/16. [network_not_cidr]")
             return None
-        found = self.address(place, head)
-        if found is None:
-            return None
-        family, number = found
-        length = int(tail)
-        if length > WIDTH[family]:
-            limit = WIDTH[family]
-            problem = f"{text!r} has a prefix length above {limit}."
-            self.add(place, problem, f"Give a length from 1 to {limit}. [prefix_length]")
-            return None
-        canonical = ipaddress.ip_network((number if family == 4 else number.to_bytes(16, "big"), length), strict=False)
-        if int(canonical.network_address) != number:
+        if found.network_address != ipaddress.ip_address(text.partition("/")[0]):
             problem = f"{text!r} has host bits set, so the API would refuse it."
-            self.add(place, problem, f"Write the network as {canonical}. [network_host_bits]")
+            self.add(place, problem, f"Write the network as {found}. [network_host_bits]")
             return None
-        prefix = Prefix(family, number, length)
-        return prefix if not rail or self._usable(place, prefix) else None
-
-    def _usable(self, place: str, prefix: Prefix) -> bool:
-        for network, length, what in UNUSABLE[prefix.family]:
-            if prefix.overlaps(Prefix(prefix.family, network, length)):
-                problem = f"{prefix} has {what} addresses."
-                self.add(place, problem, "Give a private or global unicast network. [network_not_usable]")
-                return False
-        return True
+        wrong = [kind for kind in UNUSABLE if any(getattr(end, f"is_{kind}") for end in (found[0], found[-1]))]
+        if rail and wrong:
+            problem = f"{found} has {wrong[0].replace('_', '-')} addresses."
+            self.add(place, problem, "Give a private or global unicast network. [network_not_usable]")
+            return None
+        return Prefix(found.version, int(found.network_address), found.prefixlen)
 
     def span(self, place: str, value: object) -> tuple[int, int, int] | None:
         """Take an address, a range `a-b` or a network: (family, first, last)."""
@@ -257,43 +232,8 @@ class Checker:
         high = self.address(place, tail) if dash and low else low
         if low is None or high is None:
             return None
-        if low[0] != high[0]:
-            self.add(place, f"{text!r} mixes IPv4 and IPv6.", "Give both ends in one family. [range_families]")
+        if low[0] != high[0] or high[1] < low[1]:
+            problem = f"{text!r} does not end behind its beginning in one family."
+            self.add(place, problem, "Give the lower address first, both of one family. [range_reversed]")
             return None
-        if high[1] < low[1]:
-            problem = f"{text!r} ends before it begins."
-            self.add(place, problem, f"Write it as {tail.strip()}-{head.strip()}. [range_reversed]")
-            return None
-        return low[0], low[1], high[1]
-
-
-NEAR, ALIKE = 0.8, 0.65
-"""How much of a name without its prefix must be that of an option for a mistake, and for a hint."""
-
-
-def unknown_variables(
-    places: t.Mapping[str, str], known: t.Mapping[str, t.Iterable[str]]
-) -> tuple[list[Problem], list[str]]:
-    """Return problems of variables that match no option, and warnings of those that may be the user's own.
-
-    :param places: where each variable is set, by its name.
-    :param known: the options by their prefix, such as `fabric_`.
-    """
-    problems: list[Problem] = []
-    warnings: list[str] = []
-    for prefix, names in sorted(known.items()):
-        rests = sorted(name.removeprefix(prefix) for name in names)
-        for name in sorted(name for name in places if name.startswith(prefix)):
-            rest = name.removeprefix(prefix)
-            near = difflib.get_close_matches(rest, rests, 1, NEAR)
-            if rest in rests:
-                continue
-            if near:
-                problem = "No option has this name, so it would do nothing."
-                fix = f"Write {prefix}{near[0]}, or give a variable of your own another name. [option_unknown]"
-                problems.append(Problem(places[name], problem, fix))
-            else:
-                alike = difflib.get_close_matches(rest, rests, 1, ALIKE)
-                hint = f"; did you mean {prefix}{alike[0]}?" if alike else "."
-                warnings.append(f"{places[name]} is not a variable of this collection{hint}")
-    return problems, warnings
+        return *low, high[1]

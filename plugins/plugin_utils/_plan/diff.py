@@ -28,9 +28,6 @@ from .lock import Entry
 from .store import Change
 
 LISTED = 20
-CONTEXT = 100
-"""Changed nodes up to which the diff shows what they keep, too."""
-
 SMALL = 400
 """Lines of a file that is still shown whole in the diff."""
 
@@ -128,10 +125,8 @@ def diff_of(
     hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
     olds = before.lines(_parsed(have[path]) for path in hosts if path in have)
     news = after.lines(made[os.path.basename(path)] for path in hosts if path in change.written)
-    old, new = _sides(olds, news, whole=whole)
-    if len(hosts) > CONTEXT:
-        # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
-        old, new = _without_equal(old, new)
+    # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
+    old, new = _without_equal(*_sides(olds, news, whole=whole))
     old_shared, new_shared = _without_equal(before.shared_lines(), after.shared_lines())
     others = {*change.written, *change.removed} - set(hosts)
     there = others if whole else others & set(have) & set(change.written)

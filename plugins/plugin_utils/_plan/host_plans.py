@@ -13,12 +13,11 @@ import typing as t
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
-from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress, planned_rails
+from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
 from ...module_utils._formatting import group_by
 from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
 from .._fabric.totals import rdma_prefixes
-from .blocks import named_blocks
-from .lock import Lock, freeze
+from .lock import freeze
 from .topology import leaves_of
 
 IPV4_SYSCTLS = {"arp_announce": "2", "arp_ignore": "1", "ignore_routes_with_linkdown": "1", "rp_filter": "2"}
@@ -145,23 +144,3 @@ def _lines(start: str, rows: t.Iterable[str], end: str) -> str:
     pad = " " * (len(end) + 1)
     text = f",\n{pad}".join(rows)
     return f"{start}\n{pad}{text}\n{end}" if text else start + end.strip()
-
-
-def edited(lock: Lock, pieces: t.Iterable[HostPlan]) -> list[str]:
-    """Return deviations of host plans from the lock file: manually changed addresses. At most one per host plan.
-
-    :param lock: the fabric's.
-    :param pieces: host plans of that lock file.
-    """
-    blocks = named_blocks(lock.fabric)
-    found = []
-    for piece in pieces:
-        entry = lock.nodes[piece["node"]]
-        for rail in planned_rails(piece):
-            for row in rail["addresses"]:
-                block = blocks.get((entry.zone, rail["name"], row["family"]))
-                follows = _address(block, entry.slot) if block else None
-                if row != follows:
-                    wanted = follows["address"] if follows else "no address of that family"
-                    found.append(f"{piece['node']} {rail['name']}: {row['address']} in {row['subnet']}, not {wanted}")
-    return found

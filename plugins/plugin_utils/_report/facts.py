@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import typing as t
 from collections import Counter
-from dataclasses import dataclass
 
 from ...module_utils._fabric.labels import DECLARED
-from ...module_utils._formatting import count
-from .._fabric.model import Block, FabricPlan, Node, Prefix, Zone, address_text, range_text
+from .._fabric.model import Block, FabricPlan, Node, Zone, address_text, range_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
@@ -33,44 +31,19 @@ class ZoneFacts(t.NamedTuple):
     free: int
 
 
-@dataclass(frozen=True)
 class PlanReport:
-    """All that a report shows."""
+    """All that a report shows, counted once."""
 
-    plan: FabricPlan
-    zones: tuple[ZoneFacts, ...]
-    pools: int
-    pods: int
-    """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
-    rdma: tuple[Prefix, ...]
-    profiles: t.Mapping[str, tuple[Node, ...]]
-
-    @property
-    def free(self) -> int:
-        """The number of free slots of all zones."""
-        return sum(zone.free for zone in self.zones)
-
-    @property
-    def slots(self) -> int:
-        """Slots of all zones."""
-        return sum(zone.zone.max_nodes for zone in self.zones)
-
-    @property
-    def retired(self) -> int:
-        """Slots that no node gets until they are released."""
-        return sum(zone.retired for zone in self.zones)
-
-
-def collect(plan: FabricPlan) -> PlanReport:
-    """Count everything once."""
-    return PlanReport(
-        plan=plan,
-        zones=zones_of(plan),
-        pools=pool_count(plan.fabric, plan.nodes, plan.blocks),
-        pods=min((pods_per_node(block) for block in plan.blocks if block.family == plan.fabric.families[0]), default=0),
-        rdma=rdma_prefixes(plan.fabric, plan.blocks),
-        profiles=profiles(plan),
-    )
+    def __init__(self, plan: FabricPlan) -> None:
+        self.plan, fabric, blocks = plan, plan.fabric, plan.blocks
+        self.zones = zones_of(plan)
+        self.slots = sum(zone.zone.max_nodes for zone in self.zones)
+        self.retired, self.free = len(plan.retired), sum(zone.free for zone in self.zones)
+        self.pools = pool_count(fabric, plan.nodes, blocks)
+        self.pods = min((pods_per_node(block) for block in blocks if block.family == fabric.families[0]), default=0)
+        """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
+        self.rdma = rdma_prefixes(fabric, blocks)
+        self.profiles = profiles(plan)
 
 
 def zones_of(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
@@ -200,41 +173,6 @@ def _tiles(report: PlanReport) -> t.Iterator[tuple[int, str]]:
         yield report.pools, "pools in the cluster"
 
 
-def _span(block: Block, flat: bool) -> tuple[int, int]:
-    """Return the first and last address that a rail has: its network, or in a flat fabric its part of it."""
-    used = (*block.host_offsets, *block.pod_offsets)
-    if not flat or not used:
-        return block.aggregate.network, block.aggregate.last
-    first = block.aggregate.network
-    return first + min(low for low, _high in used), first + max(high for _low, high in used)
-
-
-def _space(plan: FabricPlan) -> t.Iterator[dict[str, t.Any]]:
-    """Yield each supernet as a bar: where the rails' networks are in it, in percent of its width."""
-    flat = plan.fabric.mode == "flat"
-    for index, zone in enumerate(plan.fabric.zones):
-        for prefix in zone.supernets:
-            blocks = [block for block in plan.blocks if block.zone == index and prefix.contains(block.aggregate)]
-            spans = [_span(block, flat) for block in blocks]
-            if not spans:
-                continue
-            sizes = [last - first + 1 for first, last in spans]
-            more = 0 if flat else (prefix.last - max(last for _first, last in spans)) // min(sizes)
-            used = sum(sizes) / prefix.size
-            share = f"{used:.1%}" if used >= 0.001 else "less than 0.1%"
-            room = f"; room for {count(more, 'more rail')} of this size" if more else ""
-            parts = [
-                (
-                    round(100 * (span[0] - prefix.network) / prefix.size, 3),
-                    round(100 * size / prefix.size, 3),
-                    range_text(prefix.family, span),
-                )
-                for span, size in zip(spans, sizes, strict=True)
-            ]
-            text = f"{f' ({zone.name})' if zone.name else ''}: {share} is assigned to rails{room}"
-            yield {"prefix": str(prefix), "text": text, "parts": parts}
-
-
 def page_data(report: PlanReport) -> dict[str, t.Any]:
     """Return all that the page shows of the plan; every text of it is shown as text."""
     plan, profiles = report.plan, report.profiles
@@ -258,7 +196,6 @@ def page_data(report: PlanReport) -> dict[str, t.Any]:
         ],
         "table": {"titles": titles, "rows": rows, "code": CODE_TITLES},
         "routes": f"Traffic to {nets} leaves through the rail of its source address." if nets else "",
-        "space": list(_space(plan)),
         "growth": "Slots are reserved from day one"
         + (": a subnet can never change in Spiderpool" if plan.fabric.pod_addresses else "")
         + ". Growth only fills free slots.",

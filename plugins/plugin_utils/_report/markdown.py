@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._formatting import count
 from .._fabric.model import FabricPlan, address_text
-from .facts import CODE_TITLES, PlanReport, collect, rail_table, subtitle, used_columns
+from .facts import CODE_TITLES, PlanReport, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
 
@@ -85,5 +85,5 @@ def render_markdown(report: PlanReport) -> str:
 
 def render_report(plan: FabricPlan) -> dict[str, str]:
     """Return report.md and report.html: name -> text."""
-    report = collect(plan)
+    report = PlanReport(plan)
     return {"report.md": render_markdown(report), "report.html": render_html(report)}

@@ -461,13 +461,13 @@
     return made;
   };
   const capacity = () => {
+    const addresses = data.zones.some((zone) => zone.supernets.length);
     const lines = data.zones.map(({ name, group, supernets, slots: [used, retired, free, all] }) => [
-      ...(zoned ? [name, group] : []), ...(data.space.length ? [el("td", "", el("code", "", supernets.join(" ")))] : []),
+      ...(zoned ? [name, group] : []), ...(addresses ? [el("td", "", el("code", "", supernets.join(" ")))] : []),
       el("td", "slots", bar([[0, 100 * used / all, used + " used"], [100 * used / all, 100 * retired / all, retired + " retired", "retired"]])),
       ...[used, retired, free, all].map(number)]);
     return section("capacity", "Capacity", data.growth,
-      table([...(zoned ? ["Zone", "Group"] : []), ...(data.space.length ? ["Supernets"] : []), "Slots in use", "Used", "Retired", "Free", "Slots"], lines),
-      ...data.space.map((item) => el("figure", "", el("figcaption", "", el("code", "", item.prefix), item.text), bar(item.parts))));
+      table([...(zoned ? ["Zone", "Group"] : []), ...(addresses ? ["Supernets"] : []), "Slots in use", "Used", "Retired", "Free", "Slots"], lines));
   };
   const skipped = () => verdict && verdict.skipped.length ? section("skipped", "Skipped checks", "",
     table(["Reason", "Checks", "Hosts"], verdict.skipped.map(([why, ids, hosts]) => [why, ids.join(", "), number(hosts)]))) : null;

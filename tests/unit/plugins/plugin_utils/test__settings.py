@@ -19,7 +19,6 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     name_problems,
     near,
     problems,
-    specs,
     tag_problems,
     value_problems,
 )
@@ -43,8 +42,8 @@ CHECKOUT = Path(__file__).resolve().parents[4]
     ],
 )
 def test_a_slip_is_refused_with_what_was_meant(slip, meant):
-    said = f"{slip}: no variable has this name, so it would do nothing. Write {meant}. [variable_unknown]"
-    assert name_problems([slip]) == [said]
+    (problem,) = name_problems({slip: f"hosts.node1.{slip}"})
+    assert (problem.place, problem.fix) == (f"hosts.node1.{slip}", f"Write {meant}. [variable_unknown]")
 
 
 @pytest.mark.parametrize(
@@ -52,12 +51,12 @@ def test_a_slip_is_refused_with_what_was_meant(slip, meant):
     ["site_name", "audit_mail_to", "verify_owner", "ansible_user", "cluster_name", "ntp_servers", "_site_serial"],
 )
 def test_any_other_name_is_the_sites_own(name):
-    assert name_problems([name]) == []
+    assert name_problems({name: name}) == []
 
 
 def test_no_two_names_of_ours_are_a_slip_of_each_other():
-    known = {*specs(), *PATTERNS, *(name for names in known_variables().values() for name in names)}
-    assert name_problems(known) == []
+    known = known_variables()
+    assert [near(name, known) for name in known if near(name, known)] == []
 
 
 def test_near_is_one_edit():

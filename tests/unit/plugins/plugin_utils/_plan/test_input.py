@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.check import unknown_variables
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, plan
@@ -52,23 +49,6 @@ def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
 
 def test_an_existing_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
     assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).existing
-
-
-KNOWN = {"fabric_": ["fabric_supernets", "fabric_rails", "fabric_mtu"], "verify_": ["verify_max_errors"]}
-
-
-def strange(*names):
-    problems, warnings = unknown_variables({name: name for name in names}, KNOWN)
-    return [(problem.place, problem.fix.partition(",")[0]) for problem in problems], warnings
-
-
-@pytest.mark.parametrize(("name", "hint"), [("fabric_owner", "."), ("fabric_mut", "; did you mean fabric_mtu?")])
-def test_any_other_variable_with_our_prefix_is_a_warning(name, hint):
-    assert strange(name) == ([], [f"{name} is not a variable of this collection{hint}"])
-
-
-def test_options_and_variables_with_other_prefixes_stay_unchanged():
-    assert strange("fabric_rails", "verify_max_errors", "fabrics", "site_supernet") == ([], [])
 
 
 def test_sysctls_are_in_slash_notation_for_interfaces_with_dots():
