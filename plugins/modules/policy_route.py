@@ -43,10 +43,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  purge:
-    description: Whether entries of this collection that are not wanted any more are removed.
-    type: bool
-    default: true
   force:
     description:
       - Interfaces that may be touched although they carry the default route or Ansible's connection, or may have a

@@ -146,7 +146,8 @@ def playbooks() -> t.Iterator[dict[str, Pair]]:
         "ping": {"ansible.builtin.ping": {}},
         "one": {"railops.rdma.policy_route": one},
         "loop": {
-            "railops.rdma.policy_route": {**one, "rails": ["{{ item }}"], "purge": False},
+            "railops.rdma.policy_route": {**one, "rails": ["{{ item }}"]},
+            "check_mode": True,
             "loop": params["rails"],
             "loop_control": {"label": "{{ item.name }}"},
         },

@@ -153,7 +153,6 @@ class Decoder:
             vlan=vlan,
             ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(message),
-            dormant=message.get_attr("IFLA_OPERSTATE") == "DORMANT",
             arp=not message["flags"] & IFF_NOARP,
             # InfiniBand's GUID is the end of its address.
             mac=(message.get_attr("IFLA_PERM_ADDRESS") or mac or "")[-23:],

@@ -50,7 +50,6 @@ RAILS = {
 }
 SPEC = {
     **RAILS,
-    "purge": {"type": "bool", "default": True},
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
     "rollback_token": {"type": "str", "no_log": False},

@@ -13,7 +13,6 @@ import typing as t
 from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import group_by, shortened
-from .checks import DORMANT
 from .desired import inside
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
 from .ownership import Ownership
@@ -145,8 +144,6 @@ def rail_problem(rail: RailOptions, item: AddressOptions, state: PathState) -> F
         return Finding(True, f"{link.name} is down", ROLE)
     if not link.carrier:
         return Finding(True, f"{link.name} has no carrier", "Look at cable, transceiver and switch port.")
-    if link.dormant:
-        return Finding(True, f"{link.name} is dormant", DORMANT)
     holders = _holders(item.address, host)
     if link.name not in holders:
         there = f" but on {', '.join(holders)}" if holders else ""
@@ -184,20 +181,16 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
 
 def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
     """Compare the kernel's answer with the plan."""
-    target, route, plain = asked.target, asked.match, asked.plain
+    target, route = asked.target, asked.route
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
-    # With an interface and without a route, IPv4 takes the destination for a neighbor: table 0 (net/ipv4/route.c).
-    if not route or not plain or not plain.table:
+    if not route:
         cause = REFUSED.get(asked.error, os.strerror(asked.error))
-        if asked.flow == BOUND and target.family == 4 and plain:
-            cause = f"no route leaves by {target.interface}, and IPv4 would look for it on the link itself"
+        if asked.flow == BOUND and target.family == 4 and asked.error == errno.EHOSTUNREACH:
+            # Without a route, IPv4 takes the destination for a neighbor on the link (net/ipv4/route.c).
+            cause = f"no route leaves by {target.interface}"
     else:
-        # A route by a next hop object may name that alone: what the packet gets has the hop.
-        hops = route.next_hops or plain.next_hops
+        hops = route.next_hops
         if route.other in ("", "multipath") and set(hops) <= good:
-            if not set(plain.next_hops) <= good:
-                cause = f"the route is right, and the packet leaves by {plain.next_hops[0]}: an ICMP redirect?"
-                return Finding(True, cause, "Switch accept_redirects off and flush: `ip route flush cache`.")
             if route.table == target.table:
                 return None
             led, fix = _why(asked, state)
@@ -214,7 +207,7 @@ def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
 
 def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     """Return what may have led there, and the fix: rules that select the packet, routes, what ours lack."""
-    target, route = asked.target, asked.match
+    target, route = asked.target, asked.route
     six, length = (" -6", 128) if target.family == 6 else ("", 32)
     now = state.host.snapshot
     by_own = route is not None and route.table == target.table
@@ -259,7 +252,7 @@ def _rules_that_fit(asked: LookupResult, rules: t.Iterable[Rule]) -> list[Rule]:
     A rule that ends the look-up (unreachable, blackhole, prohibit) did not select a packet that got a route. Other
     selectors of the rules are shown and not judged.
     """
-    route = asked.match
+    route = asked.route
     return [
         rule
         for rule in sorted(rules)

@@ -50,15 +50,13 @@ class PathLookup(Reader):
     def asked(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
         pairs = [(target, flow) for target in targets for flow in target.flows]
-        kinds = (rt.RTM_F_FIB_MATCH, 0)
-        queries = [self._query(*pair, tos, kind) for pair in pairs for kind in (kinds[:1] if pair[0].brief else kinds)]
-        answers = self._answers(queries)[::-1]
-        for pair in pairs:
-            match, error = answers.pop()
-            plain, other_error = (match, 0) if pair[0].brief else answers.pop()
-            yield paths.LookupResult(*pair, match, plain, error or other_error)
+        for first in range(0, len(pairs), BATCH):
+            some = pairs[first : first + BATCH]
+            for pair, (error, answers, _why) in zip(some, self._ask([self._query(*pair, tos) for pair in some])):
+                route = self._route(answers[0]) if answers and not error else None
+                yield paths.LookupResult(*pair, route, error)
 
-    def _query(self, target: paths.PathTarget, flow: str, tos: int, flags: int) -> bytes:
+    def _query(self, target: paths.PathTarget, flow: str, tos: int) -> bytes:
         """Return the query; only RoCE has a traffic class."""
         protocol, port = TCP if flow == paths.TCP else UDP
         attrs = {
@@ -73,16 +71,9 @@ class PathLookup(Reader):
         }
         length = 32 if target.family == 4 else 128
         # IPv6 returns the real table anyway, and refuses the flag under strict checking.
-        flags |= rt.RTM_F_LOOKUP_TABLE if target.family == 4 else 0
+        flags = rt.RTM_F_FIB_MATCH | (rt.RTM_F_LOOKUP_TABLE if target.family == 4 else 0)
         head = {"dst_len": length, "src_len": length, "flags": flags, "tos": 0 if flow == paths.TCP else tos}
         return rt.packed("RTM_GETROUTE", nl.NLM_F_ACK, attrs, family=rt.FAMILIES[target.family], **head)
-
-    def _answers(self, queries: t.Sequence[bytes]) -> list[tuple[Route | None, int]]:
-        return [
-            (self._route(answers[0]) if answers and not error else None, error)
-            for first in range(0, len(queries), BATCH)
-            for error, answers, _why in self._ask(list(queries[first : first + BATCH]))
-        ]
 
 
 def marks_of(prefixes: t.Iterable[str]) -> list[bytes]:

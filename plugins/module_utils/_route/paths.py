@@ -6,8 +6,8 @@
 
 Two flows are RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; one names the
 rail's interface, as RDMA's own look-up does (drivers/infiniband/core/addr.c), and one does not, as sockets do. The
-third flow is TCP. Each is queried twice: for the route of the tables (all its hops, its table, its protocol), and for
-what this packet gets. RoCE's flows are also queried for a random sample of the plan's other hosts.
+third flow is TCP. Each is queried for the route of the tables: all its hops, its table, its protocol. RoCE's flows are
+also queried for a random sample of the plan's other hosts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCAL_TABLE = 255
 class PathTarget:
     """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link.
 
-    A `brief` target gets RoCE's flows only, one query each, and is listed only where something is wrong.
+    A `brief` target gets RoCE's flows only, and is listed only where something is wrong.
     """
 
     rail: str
@@ -58,12 +58,11 @@ class PathTarget:
 
 @dataclass(frozen=True)
 class LookupResult:
-    """One query with its answers: `match` is the route of the tables, `plain` what the packet gets, or an error."""
+    """One query with its answer: the route of the tables, or an error."""
 
     target: PathTarget
     flow: str
-    match: Route | None
-    plain: Route | None
+    route: Route | None
     error: int = 0
 
 

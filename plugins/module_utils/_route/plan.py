@@ -18,7 +18,7 @@ from .change import Phase, as_text, render, steps, toward
 from .checks import checks_of
 from .desired import nothing, wanted
 from .model import MAIN_TABLE, RouteHost, Snapshot, as_good, missing, port_of
-from .ownership import Ownership, exactly, in_metrics
+from .ownership import Ownership, exactly
 from .problems import link_problems, problems_of
 from .route_options import named, without
 
@@ -98,22 +98,15 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
 def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapshot) -> Snapshot:
     """Return the objects to remove: owned but not wanted, and those that conflict with a wanted object."""
     now = host.snapshot
-    addresses = set(mine.addresses) if want.purge else set()
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
-    addresses |= {
+    held = {
         item
         for item in now.addresses
         if want.present and item.interface in mine.interfaces and (item.family, item.address) in planned
     }
-    if want.purge:
-        routes, rules = set(mine.routes), set(mine.rules)
-    else:
-        tables, priorities = {rail.table for rail in want.rails}, {rail.priority for rail in want.rails}
-        metrics = {rail.metric for rail in want.rails}
-        routes = {item for item in mine.routes if item.table in tables or in_metrics(item, metrics)}
-        rules = {item for item in mine.rules if item.priority in priorities or item in wanted.rules}
-    links = {name: link for name, link in now.links.items() if want.purge and link.ours and name not in wanted.links}
-    return Snapshot(links, frozenset(addresses - wanted.addresses), frozenset(routes), frozenset(rules), {})
+    links = {name: link for name, link in now.links.items() if link.ours and name not in wanted.links}
+    addresses = frozenset((mine.addresses | held) - wanted.addresses)
+    return Snapshot(links, addresses, frozenset(mine.routes), frozenset(mine.rules), {})
 
 
 def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:

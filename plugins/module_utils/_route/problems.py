@@ -236,7 +236,7 @@ def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownershi
 def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
     """Find routes of others whose gateway or source no address of their interface would reach any more."""
     aim = wanted(want, host).addresses if want.present else frozenset()
-    removed = mine.addresses - aim if want.purge else frozenset()
+    removed = mine.addresses - aim
     kept = (host.addresses | host.snapshot.addresses) - removed | aim
 
     def reaches(addresses: t.Collection[model.Address], hop: model.Hop) -> bool:

@@ -74,7 +74,6 @@ class RouteOptions:
     policy: str = "prefixes"
     network: str = "roce"
     present: bool = True
-    purge: bool = True
     force: frozenset[str] = frozenset()
     adopt_ports: frozenset[str] = frozenset()
     sysctls: tuple[tuple[str, str], ...] = ()
@@ -135,7 +134,6 @@ def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
         policy=params.get("policy") or "prefixes",
         network=params.get("network") or "roce",
         present=present,
-        purge=params.get("purge", True),
         force=frozenset(params.get("force") or ()),
         adopt_ports=frozenset(params.get("adopt_ports") or ()),
         sysctls=tuple(sorted(sysctls.items())),

@@ -56,7 +56,7 @@ def test_a_second_attempt_does_what_the_first_did(
     monkeypatch.chdir(tmp_path)
     plan({**exclusive(), "plan_dir": "."}, hosts(2), check_mode=False)
     known = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"]}, "rdma_host_busy": "allow"}
-    known |= {"hostvars": {"node1": {}}, "rail_network_purge": True, "lossless_roce_ecn": False}
+    known |= {"hostvars": {"node1": {}}, "lossless_roce_ecn": False}
     module = importlib.import_module(f"ansible_collections.railops.rdma.plugins.action.{name}")
     given = copy.deepcopy(ARGS[name])
     action = action_of(

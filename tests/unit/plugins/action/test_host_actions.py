@@ -145,9 +145,9 @@ def test_a_host_does_not_make_a_template_of_its_temporary_folder(library_sent):
 
 def test_what_the_task_says_wins_and_what_has_no_value_is_not_given(plan):
     """Before core 2.19 a null in a variable is an empty text in an argument."""
-    args = {"plan_dir": plan, "purge": False, "force": None, "gateways": "", "rails": None, "network": "infiniband"}
+    args = {"plan_dir": plan, "confirm": "x", "force": None, "gateways": "", "rails": None, "network": "infiniband"}
     _result, handed = run(policy_route, args)
-    assert (handed["args"]["purge"], handed["args"]["network"]) == (False, "infiniband")
+    assert (handed["args"]["confirm"], handed["args"]["network"]) == ("x", "infiniband")
     assert [rail["name"] for rail in handed["args"]["rails"]] == ["rail1"]
     assert not {"force", "gateways", "plan_dir"} & {*handed["args"]}
 
