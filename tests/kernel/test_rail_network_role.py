@@ -285,25 +285,6 @@ def test_a_module_that_hangs_past_its_timer_writes_nothing_more_and_fails(site, 
     assert "changed=1" in play(folder, "--limit", "node1")
 
 
-def test_a_stale_host_plan_is_refused_before_the_host_is_touched(site):
-    folder, fabric = site
-    path = folder / "plan" / "hosts" / "node1.json"
-    text = path.read_text()
-    path.write_text(text.replace('"slot": 0', '"slot": 1'))
-    before = fabric.hosts[0].dump()
-    said = play(folder, "--limit", "node1", good=False)
-    path.write_text(text)
-    assert "stale" in said
-    assert fabric.hosts[0].dump() == before
-
-
-def test_absent_takes_it_back(site):
-    folder, fabric = site
-    play(folder)
-    assert "changed=1" in play(folder, "-e", "state=absent")
-    assert not [line for line in fabric.hosts[0].dump()["rules"] if "lookup 10" in line]
-
-
 RETRIES = """
 - hosts: node1
   gather_facts: false

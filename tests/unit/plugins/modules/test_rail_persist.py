@@ -45,22 +45,6 @@ def test_the_first_run_changes_and_the_second_does_not(run_module, root):
     assert tree(root) == after
 
 
-def test_without_a_rail_nothing_is_taken_away_unless_that_is_said(run_module, root):
-    run_module()
-    before = tree(root)
-    result = run_module(rails=[])
-    assert (result["failed"], "rails: There is none" in result["msg"], tree(root) == before) == (True, True, True)
-
-
-def test_check_mode_predicts_the_diff_and_writes_nothing(run_module, root):
-    before = tree(root)
-    predicted = run_module(_ansible_check_mode=True, _ansible_diff=True)
-    assert predicted["changed"] is True
-    assert tree(root) == before
-    first = run_module(_ansible_diff=True)
-    assert (first["diff"], first["after"]) == (predicted["diff"], predicted["after"])
-
-
 def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
     (one,) = run_module(_ansible_check_mode=True, _ansible_diff=True)["diff"]
     assert one["before"] == ""
@@ -76,15 +60,6 @@ def test_the_diff_has_a_line_a_file_and_their_text_with_v(run_module, root):
     (one,) = run_module(_ansible_diff=True)["diff"]
     (was,), (now,) = one["before"].splitlines(), one["after"].splitlines()
     assert (was.partition(",")[0], now.endswith(" lines, 0 of them new")) == (f"{name}: mode 0644", True)
-
-
-@pytest.mark.parametrize("manager", ["netplan", "networkd", "networkmanager"])
-def test_absent_undoes_present(run_module, root, manager):
-    before = tree(root)
-    run_module(manager=manager)
-    assert run_module(manager=manager, state="absent")["changed"] is True
-    assert tree(root) == before
-    assert run_module(manager=manager, state="absent")["changed"] is False
 
 
 def test_what_an_earlier_plan_or_manager_left_goes(run_module, root):

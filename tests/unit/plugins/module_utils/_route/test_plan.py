@@ -266,18 +266,6 @@ def test_force_lets_a_named_interface_pass():
     assert plan(host, force=["ens1np0", "docker0"]).changed
 
 
-def test_managed_entries_outside_the_plan_are_stale():
-    two = {"interface": "ens2np0", "addresses": [{"address": "192.0.2.34", "subnet": "192.0.2.32/27"}]}
-    host = host_of("ens1np0", "ens2np0")
-    both = after(host, plan(host, rails=[RAIL1, two]))
-    gone = plan(both)
-    assert {str(rule) for rule in gone.host.snapshot.rules - gone.target.rules} == {
-        "10002: from 192.0.2.34 lookup 1002"
-    }
-    stale = next(check for check in gone.checks if check["id"] == "network_stale")
-    assert stale["status"] == "deviation"
-
-
 def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
     key = "net/ipv4/conf/ens1np0/rp_filter"
     host = host_of("ens1np0", sysctls={key: "0"}, sysctls_all={key: "1"})
