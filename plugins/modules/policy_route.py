@@ -83,11 +83,10 @@ options:
     type: str
   gateways:
     description:
-      - How O(confirm) uses the rails' gateways. V(report) confirms, then pings all of them from the rails' addresses,
-        bound to their interfaces, and returns the answers in RV(checks). V(require) pings before it confirms, and
-        confirms only if all answer; otherwise the rollback timer rolls the change back.
+      - How O(confirm) uses the rails' gateways. V(require) pings all of them from the rails' addresses, bound to their
+        interfaces, and confirms only if all answer; otherwise the rollback timer rolls the change back.
     type: str
-    choices: [ignore, report, require]
+    choices: [ignore, require]
     default: ignore
 notes:
   - The settings last until the next reboot; M(railops.rdma.rail_persist) writes them for the host's network manager.

@@ -26,7 +26,6 @@ ROLE: list[Json] = [
         "ansible.builtin.include_role": {"name": "railops.rdma.rail_network"},
         "vars": {
             "rail_network_confirm_timeout": TIMER,
-            "rail_network_gateways": "report",
             "rail_network_persist": False,
         },
     }

@@ -92,9 +92,6 @@ class Manager:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
-    def refuse(self, want: RouteOptions, host: Rooted) -> None:
-        """Raise RdmaError for what it has no words for."""
-
     def files(
         self, rail: RailOptions, port: str, interface: str, routes: list[Route], rules: list[Rule], *, infiniband: bool
     ) -> t.Iterable[File]:
@@ -105,8 +102,8 @@ class Manager:
         """
         raise NotImplementedError
 
-    def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
-        """Return the files as this very host needs them."""
+    def fitted(self, want: RouteOptions, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
+        """Return the files as this very host needs them; raise RdmaError for what the manager cannot express."""
         return files
 
     def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:

@@ -52,18 +52,18 @@ class Netplan(Manager):
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def refuse(self, want: RouteOptions, host: Rooted) -> None:
-        """Refuse an exclusion rule where NetworkManager renders: it has no file beside which it could stand."""
-        if want.policy == "default_route" and self._for_networkmanager(host):
+    def fitted(self, want: RouteOptions, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
+        """Return the files with the priority that NetworkManager uses, where netplan renders for it.
+
+        Refuse an exclusion rule there: NetworkManager has no file beside the generated one.
+        """
+        if not self._for_networkmanager(host):
+            return files
+        if want.policy == "default_route":
             raise RdmaError(
                 "netplan with the renderer NetworkManager cannot express the exclusion rule of default_route.",
                 "Use fabric_policy: prefixes (the default), which needs no exclusion rule. [netplan_exclusion]",
             )
-
-    def fitted(self, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
-        """Return the files with the priority that NetworkManager goes by, where it is what netplan renders for."""
-        if not self._for_networkmanager(host):
-            return files
         return tuple(replace(file, text=file.text.replace(DHCP, FIRST + DHCP)) for file in files)
 
     def _for_networkmanager(self, host: Rooted) -> bool:

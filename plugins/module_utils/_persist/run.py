@@ -46,10 +46,9 @@ def _planned(
         return manager, (), [], {}, set()
     manager = manager_of(host) if manager == "auto" else manager
     names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
-    MANAGERS[manager].refuse(want, host)
     own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
     unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
-    files = MANAGERS[manager].fitted(host, files_of(unserved, names, manager))
+    files = MANAGERS[manager].fitted(want, host, files_of(unserved, names, manager))
     return (manager, files, *precedence_checks(host, manager, want, names, files), set(names.values()))
 
 

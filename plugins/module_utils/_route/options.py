@@ -53,5 +53,5 @@ SPEC = {
     "confirm_timeout": {"type": "int", "default": 0},
     "confirm": {"type": "str"},
     "rollback_token": {"type": "str", "no_log": False},
-    "gateways": {"type": "str", "choices": ["ignore", "report", "require"], "default": "ignore"},
+    "gateways": {"type": "str", "choices": ["ignore", "require"], "default": "ignore"},
 }

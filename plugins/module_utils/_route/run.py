@@ -97,25 +97,22 @@ def still_waiting(timer: RollbackTimer) -> RdmaError:
 
 
 def confirm_change(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Confirm a change, and look at the gateways if that is asked for: before it only where the answers decide."""
-    required = params["gateways"] == "require"
-    if not check_mode and not required:
-        confirm(params["confirm"])
-    checks, targets = [], []
-    if params["gateways"] != "ignore":
+    """Confirm a change, where the gateways are required only if all of them answer."""
+    checks = []
+    if params["gateways"] == "require":
         want = parse_want(params)
         targets = list(targets_of(want, names_of(want)))
         checks = checks_of(targets, EchoRun(targets, count=10, timeout=1.0).run())
-    silent = [
-        f"{target.address} to {target.source} on {target.interface}"
-        for target, check in zip(targets, checks)
-        if check["status"] == "deviation"
-    ]
-    if silent and required:
-        text = f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}."
-        fix = "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]"
-        raise RdmaError(text, fix, checks=checks)
-    if not check_mode and required:
+        silent = [
+            f"{target.address} to {target.source} on {target.interface}"
+            for target, check in zip(targets, checks)
+            if check["status"] == "deviation"
+        ]
+        if silent:
+            text = f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}."
+            fix = "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]"
+            raise RdmaError(text, fix, checks=checks)
+    if not check_mode:
         confirm(params["confirm"])
     return {"changed": False, "confirmed": not check_mode, "checks": checks}
 
