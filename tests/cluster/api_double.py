@@ -323,7 +323,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.patch(kind, namespace, name, sub, body, content, query, manager)
         if name:
             return 200, store.delete(kind, namespace, name, body or {}, query)
-        return self.delete_collection(kind, namespace, body, query)
+        raise without_rule("deletecollection")
 
     @staticmethod
     def parse(raw: bytes, content: str) -> t.Any:
@@ -555,16 +555,6 @@ class Handler(BaseHTTPRequestHandler):
             if not dig(body, "metadata.resourceVersion"):
                 new["metadata"].pop("resourceVersion", None)
             return 200, store.update(kind, namespace, name, new, query, manager, sub)
-
-    def delete_collection(self, kind: Kind, namespace: str, body: Json, query: dict[str, str]) -> tuple[int, Json]:
-        """Delete all that the selectors choose."""
-        store = self.double.store
-        with store.lock:
-            listed = store.list(kind, namespace, {k: v for k, v in query.items() if "Selector" in k})
-            for obj in listed["items"]:
-                meta = obj["metadata"]
-                store.delete(kind, meta.get("namespace", ""), meta["name"], body or {}, query)
-            return 200, listed
 
 
 def merge_patch(old: t.Any, patch: t.Any, *, strategic: bool = False) -> t.Any:

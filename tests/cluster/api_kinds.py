@@ -61,19 +61,13 @@ v1                              Secret                          secrets         
 v1                              Namespace                       namespaces                      no  ns
 v1                              ServiceAccount                  serviceaccounts                 yes sa
 v1                              Service                         services                        yes svc
-v1                              Endpoints                       endpoints                       yes ep
 v1                              Pod                             pods                            yes po
 v1                              Node                            nodes                           no  no
 v1                              Event                           events                          yes ev
-v1                              PersistentVolumeClaim           persistentvolumeclaims          yes pvc
-v1                              ReplicationController           replicationcontrollers          yes rc
 apps/v1                         Deployment                      deployments                     yes deploy
 apps/v1                         ReplicaSet                      replicasets                     yes rs
 apps/v1                         DaemonSet                       daemonsets                      yes ds
-apps/v1                         StatefulSet                     statefulsets                    yes sts
 batch/v1                        Job                             jobs                            yes
-batch/v1                        CronJob                         cronjobs                        yes cj
-policy/v1                       PodDisruptionBudget             poddisruptionbudgets            yes pdb
 rbac.authorization.k8s.io/v1    Role                            roles                           yes
 rbac.authorization.k8s.io/v1    RoleBinding                     rolebindings                    yes
 rbac.authorization.k8s.io/v1    ClusterRole                     clusterroles                    no
@@ -82,9 +76,7 @@ admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration  validatingwebhoo
 admissionregistration.k8s.io/v1 MutatingWebhookConfiguration    mutatingwebhookconfigurations   no
 apiextensions.k8s.io/v1         CustomResourceDefinition        customresourcedefinitions       no  crd
 authorization.k8s.io/v1         SelfSubjectAccessReview         selfsubjectaccessreviews        no
-storage.k8s.io/v1               StorageClass                    storageclasses                  no  sc
 coordination.k8s.io/v1          Lease                           leases                          yes
-scheduling.k8s.io/v1            PriorityClass                   priorityclasses                 no  pc
 """
 
 

@@ -173,13 +173,6 @@ def row_15(asked: Asked) -> None:
     asked.ask("GET", MAPS, **query, **{"continue": more})
 
 
-def row_16(asked: Asked) -> None:
-    """Delete all with a label."""
-    asked.apply(a="1")
-    asked.ask("DELETE", MAPS, labelSelector=f"{LABEL}={asked.row}")
-    asked.ask("GET", asked.at())
-
-
 def row_17(asked: Asked) -> None:
     """Delete what is not there."""
     asked.ask("DELETE", asked.at())

@@ -280,15 +280,6 @@ def test_a_node_without_a_pod_is_named_with_the_reason(idle: Probe) -> None:
     assert "has made none for this node" in found[0]["cause"]
 
 
-def test_a_library_that_talks_is_no_harm(probe: Probe) -> None:
-    """What is printed comes in many frames."""
-    text = "a line of a library that talks\n" * 3000
-    probe.pods.broken[("node1", "node2", "rail1")] = (text + printed(), 0)
-    checks = probe.run()
-    assert bad(checks) == []
-    assert len(of(checks, "pod_read_lat")) == 16
-
-
 def test_what_is_not_allowed_is_skipped_and_said(probe: Probe) -> None:
     probe.double.forbidden.add("pods/exec")
     checks = probe.run()

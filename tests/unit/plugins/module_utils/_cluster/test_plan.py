@@ -63,10 +63,6 @@ def managed(manager, operation, **fields):
     return {"manager": manager, "operation": operation, "apiVersion": V2, "fieldsV1": fields}
 
 
-def test_a_second_plan_is_empty():
-    assert not planned([pool(), config()], [pool(), config()]).changed
-
-
 def test_what_the_server_added_is_no_difference():
     live = pool(labels={**OURS, "ipam.spidernet.io/ippool-cidr": "192-0-2-0-27"}, finalizers=["x"])
     live["spec"]["disable"] = False
@@ -89,21 +85,6 @@ def test_strays_of_this_fabric_only_are_pruned():
 def test_what_is_declared_and_left_out_of_this_run_is_no_stray():
     live = [pool(), pool("b", "198.51.100.0/27")]
     assert actions(planned([], live, prune=True, declared=[Ref.of(pool())])) == [("delete", "b")]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "action"),
-    [
-        pytest.param([], "delete", id="delete"),
-        pytest.param([pool(ips=["192.0.2.3-192.0.2.20"])], "narrow", id="narrow"),
-        pytest.param([pool(ips=["192.0.2.3-192.0.2.30"], subnet="192.0.2.0/26")], "replace", id="replace"),
-    ],
-)
-def test_a_pool_in_use_is_kept_with_its_reason(wanted, action):
-    plan = planned(wanted, [pool(used=1)], prune=True)
-    assert not plan.changed
-    assert [(row.action, row.ref.name) for row in plan.kept] == [(action, "a")]
-    assert "192.0.2.3 by ml/train-0" in plan.kept[0].reason
 
 
 def cidr_pool(*nodes, gateway=1, name="c", **meta):
@@ -190,11 +171,6 @@ def test_a_pool_being_deleted_is_made_again_unless_it_is_in_use():
     assert planned([pool()], [pool(used=1, **gone)]).kept[0].action == "replace"
 
 
-def test_a_stray_in_the_way_goes_first():
-    plan = planned([pool("new")], [pool("old")], prune=True)
-    assert [name for name, _steps in plan.phases()] == ["remove conflicting strays", "apply SpiderIPPool"]
-
-
 @pytest.mark.parametrize("subnet", ["192.0.2.0/26", "192.0.2.0/28", "192.0.2.0/27"])
 def test_a_kept_stray_blocks_what_overlaps_it(subnet):
     plan = planned([pool("new", subnet, ips=["192.0.2.3"])], [pool("old", used=1)], prune=True)
@@ -205,20 +181,6 @@ def test_a_kept_stray_blocks_what_overlaps_it(subnet):
 def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way():
     plan = planned([pool("new", ips=["192.0.2.20"])], [pool("old", ips=["192.0.2.3"])], prune=True)
     assert plan.early == ()
-
-
-def test_an_edit_of_a_managed_field_is_repaired_and_another_controllers_field_is_not():
-    live = pool(ips=["192.0.2.3"])
-    edited = managed("kubectl-edit", "Update", **{"f:spec": {"f:ips": {}}})
-    declared = managed("argocd", "Apply", **{"f:spec": {"f:ips": {}}})
-    live["metadata"]["managedFields"] = [edited]
-    step = next(planned([pool()], [live]).all_steps())
-    assert (step.force, step.reverted) == (True, ("spec.ips (set by kubectl-edit)",))
-    live["metadata"]["managedFields"] = [declared]
-    plan = planned([pool()], [live])
-    assert [(row.field, row.owner) for row in plan.conflicts] == [("spec.ips", "argocd")]
-    assert not plan.changed
-    assert planned([pool()], [live], force=True).changed
 
 
 def test_an_object_of_our_name_without_our_mark_is_left():

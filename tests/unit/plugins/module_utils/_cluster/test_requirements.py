@@ -78,8 +78,3 @@ def test_a_kind_that_comes_later_is_found() -> None:
     assert kinds.get(api_version="example.org/v1", kind="Late") is None
     client.served.append({"name": "lates", "kind": "Late", "namespaced": False})
     assert kinds.get(api_version="example.org/v1", kind="Late").name == "lates"
-
-
-def test_a_group_that_is_not_served_has_no_kinds() -> None:
-    assert requirements.Kinds(Answers()).get(api_version="example.org/v2", kind="Row") is None
-    assert requirements.Kinds(Answers()).get(api_version="v1", kind="Pod") is None

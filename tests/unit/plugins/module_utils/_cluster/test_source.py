@@ -9,7 +9,7 @@ import pytest
 yaml = pytest.importorskip("yaml")
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import source
-from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
 
 @pytest.mark.parametrize(("value", "read"), [("2026-11-20", "2026-11-20"), ("{1: a}", {"1": "a"}), ("[a]", ["a"])])
@@ -33,13 +33,6 @@ def test_a_folder_without_values_and_labels(tmp_path):
     (tmp_path / "deviceplugin.json").write_text("{}")
     (tmp_path / "kustomization.yaml").write_text("resources: [pools.yaml]\n")
     assert [ref.name for ref in source.read([], [str(tmp_path)])] == ["a"]
-
-
-def test_all_errors_are_reported_at_once():
-    row = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
-    with pytest.raises(InputError) as caught:
-        source.read([row, row, {}, 3], [])
-    assert [problem.place for problem in caught.value.problems] == [f"definitions[{number}]" for number in (1, 2, 3)]
 
 
 def test_a_missing_folder_is_reported():
