@@ -91,7 +91,8 @@ class ActionModule(FabricAction):
             return ended
         count = sum(len(entry.hosts) for entry in step.entries)
         units = sum(len(entry.units) for entry in step.entries)
-        found = " (narrowing down)" if have.narrowing(report) else ""
+        narrows = any(run not in report.done[step.stage] for run in report.runs)
+        found = " (narrowing down)" if narrows else ""
         display.display(
             f"accept: {step.stage}{found}: step {have.number}, {units} runs of {step.kind} by {count} hosts"
         )

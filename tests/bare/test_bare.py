@@ -89,12 +89,6 @@ def test_nothing_of_the_machine_is_visible(machine, tmp_path, monkeypatch):
     assert not (machine.clone().parent / "shared").exists()
 
 
-def test_what_is_wanted_is_listed_with_who_wants_it_and_why(machine):
-    said = machine.run(["python3", "tests/tools/packages.py", "list"]).said
-    assert re.search(r"^iproute2 +missing +hosts and switches that are network namespaces \(demo, ", said, re.MULTILINE)
-    assert re.search(r"^python3-venv +here +", said, re.MULTILINE)
-
-
 def test_the_first_command_of_the_readme_ends_green_and_shows_its_verdict(machine):
     before = units(machine)
     said = first_command(machine)

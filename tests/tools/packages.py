@@ -4,7 +4,6 @@
 
 """The Debian packages that the demo and each check stand on, and the one place that installs them.
 
-    packages.py list            what is wanted by whom, why, and whether it is here
     packages.py install [NAME]  install what these lack (demo, or the name of a check); without a name all but a browser
 
 Root installs by apt on Debian 12 and Ubuntu 24.04 and later, after one line that says what; RAILOPS_INSTALL=0 forbids
@@ -48,14 +47,13 @@ class NotOfferedError(Exception):
 
 @dataclass(frozen=True)
 class Package:
-    """A package, what shows that it is here (a program or file, or several with a bar between), and its use.
+    """A package, and what shows that it is here: a program or file, or several with a bar between.
 
     :param few: a few tests want it: without it they are skipped, and not their check.
     """
 
     name: str
     gives: str
-    why: str
     few: bool = False
 
     def is_here(self) -> bool:
@@ -65,36 +63,36 @@ class Package:
         return any(Path(name).is_file() or shutil.which(name, path=PLACES) for name in self.gives.split("|"))
 
 
-VENV = Package("python3-venv", "", "environments of Ansible and the tests, outside of the checkout")
-IP = Package("iproute2", "ip", "hosts and switches that are network namespaces")
-PING = Package("iputils-ping", "ping", "traffic that uses nothing of the collection")
+VENV = Package("python3-venv", "")
+IP = Package("iproute2", "ip")
+PING = Package("iputils-ping", "ping")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # The whole browser wants a desktop's services.
 BROWSERS = "chromium|chromium-browser|google-chrome|chromium-headless-shell"
 SYSTEMS = (
-    Package("debootstrap", "debootstrap", "Debian systems in the cache: guests, network managers, a bare one"),
-    Package("debian-archive-keyring", KEYS, "who signs them"),
+    Package("debootstrap", "debootstrap"),
+    Package("debian-archive-keyring", KEYS),
 )
 GUESTS = (
     *SYSTEMS,
     IP,
     PING,
-    Package("qemu-system-x86", "qemu-system-x86_64", "guests"),
-    Package("qemu-utils", "qemu-img", "their disks"),
-    Package("e2fsprogs", "mke2fs", "their file system"),
-    Package("openssh-client", "ssh", "how Ansible reaches them"),
+    Package("qemu-system-x86", "qemu-system-x86_64"),
+    Package("qemu-utils", "qemu-img"),
+    Package("e2fsprogs", "mke2fs"),
+    Package("openssh-client", "ssh"),
 )
 # What the demo, the lab and each check need beside the environments of env.py.
 NEEDS: dict[str, tuple[Package, ...]] = {
     "demo": (VENV, IP),
-    "lab": (VENV, IP, PING, Package("jq", "jq", "the scripts of a cluster's nodes", few=True)),
-    "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", "what drivers report", few=True), *SYSTEMS),
+    "lab": (VENV, IP, PING, Package("jq", "jq", few=True)),
+    "kernel": (VENV, IP, PING, Package("ethtool", "ethtool", few=True), *SYSTEMS),
     "unit": (
         VENV,
-        Package("iproute2", "dcb", "the real dcb on a kernel of the test", few=True),
-        Package("gcc", "cc", "leads the netlink of dcb to the test", few=True),
-        Package("libc6-dev", "/usr/include/stdlib.h", "what gcc builds with", few=True),
-        Package("busybox", "busybox", "its shell reads what is written for shells", few=True),
+        Package("iproute2", "dcb", few=True),
+        Package("gcc", "cc", few=True),
+        Package("libc6-dev", "/usr/include/stdlib.h", few=True),
+        Package("busybox", "busybox", few=True),
     ),
     "main": (VENV, IP),
     "site": (VENV, IP),
@@ -108,8 +106,8 @@ NEEDS: dict[str, tuple[Package, ...]] = {
     # Half a gigabyte: only where it is asked for by name.
     "report": (
         VENV,
-        Package("chromium-headless-shell", BROWSERS, "the page of the report in a real browser"),
-        Package("poppler-utils", "pdftotext", "what of it is printed"),
+        Package("chromium-headless-shell", BROWSERS),
+        Package("poppler-utils", "pdftotext"),
     ),
 }
 NEEDS.update({f"{name}-slow": NEEDS[name] for name in ("unit", "kernel", "cluster")})
@@ -236,19 +234,9 @@ def install(missing: list[str]) -> None:
         )
 
 
-def show() -> None:
-    """Print who needs what, why, and whether it is here."""
-    for package in needed(NEEDS):
-        users = ", ".join(name for name, packages in NEEDS.items() if package in packages)
-        here = "here" if package.is_here() else "missing"
-        progress.say(f"{package.name:23} {here:8} {package.why} ({'everything' if package is VENV else users})")
-
-
 def main() -> None:
-    """Run one command."""
+    """Install."""
     words = sys.argv[1:]
-    if words == ["list"]:
-        return show()
     if words[:1] != ["install"] or (unknown := set(words[1:]) - set(NEEDS)):
         sys.exit(f"Nothing is known of {', '.join(sorted(unknown))}." if words[:1] == ["install"] else __doc__)
     names = words[1:] or [name for name in NEEDS if name != "report"]
@@ -258,7 +246,7 @@ def main() -> None:
         sys.exit(str(exc))
     if left := lacking(*names):
         sys.exit(f"Still missing: {', '.join(package.name for package in left)}.")
-    return progress.say("Everything is here.")
+    progress.say("Everything is here.")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def outcome(
     """Return what came of one run.
 
     :param kind: the kind of test.
-    :param found: host -> what it wrote: `sent` (the clients' results), `served` (the servers'), `error`.
+    :param found: host -> what it wrote: `send` (the clients' results), `serve` (the servers'), `error`.
     :param gpus: hosts whose GPU memory the network can reach: a program that runs on these alone must reach it.
     """
     senders = entry.hosts if kind in PERFTEST or kind == PAIRED else entry.hosts[:1]
@@ -43,11 +43,11 @@ def outcome(
         if wrote is None or wrote.get("error"):
             cause = f"no result came from {host}" + (f": {wrote['error']}" if wrote else "")
             return {"value": None, "cause": cause, "fix": _LOST_FIX}
-        for test in wrote.get("sent") or ():
+        for test in wrote.get("send") or ():
             if test["rail"] not in unit:
                 continue
             where = f"{host} to {test['peer']}, {test['rail']}" if len(senders) > 1 else ""
-            served = (found.get(test["peer"]) or {}).get("served") or ()
+            served = (found.get(test["peer"]) or {}).get("serve") or ()
             other: dict[str, t.Any] = next(
                 (one for one in served if all(one[key] == test[key] for key in ("port", "rail"))), {}
             )

@@ -122,10 +122,7 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
         ]
     except InvalidData as exc:
         result, tests = {"failed": True, "msg": f"its answer is refused: {exc}"}, []
-    if phase == "serve":
-        have["served"] = tests
-    else:
-        have["sent"] = tests
+    have[phase] = tests
     if result.get("unreachable"):
         have["error"] = "it is unreachable"
     elif result.get("failed"):
@@ -151,17 +148,16 @@ class AcceptState:
     number: int = 0
     step: AcceptStep | None = None
     finished: bool = False
-    asked: Json = field(default_factory=dict)
+    requested: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, verify_dir: str) -> AcceptState:
         """Return the acceptance beside a verdict; an empty one where there is none that can be read."""
-        have = files.read_json(os.path.join(verify_dir, FILE))
+        have = _tuples(files.read_json(os.path.join(verify_dir, FILE)))
         if have.get("schema") != SCHEMA:
             return cls("", AcceptFleet({}, ()))
-        fleet = _tuples(have["fleet"])
-        have["fleet"] = AcceptFleet(**{**fleet, "gpus": frozenset(fleet["gpus"])})
-        if step := _tuples(have["step"]):
+        have["fleet"] = AcceptFleet(**{**have["fleet"], "gpus": frozenset(have["fleet"]["gpus"])})
+        if step := have["step"]:
             have["step"] = AcceptStep(**{**step, "entries": tuple(StepGroup(*entry) for entry in step["entries"])})
         return cls(**{one.name: have[one.name] for one in fields(cls)})
 
@@ -173,12 +169,12 @@ class AcceptState:
 
     def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
         """Return whether this acceptance can continue: same plan and hosts, and interrupted before its end."""
-        same = (self.digest, self.fleet) == (digest, fleet)
-        return same and not self.finished and bool(self.results) and self.asked == _asked(settings)
+        same = (self.digest, self.fleet, self.requested) == (digest, fleet, (*settings.stages, *settings.collectives))
+        return same and not self.finished and bool(self.results)
 
     def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> AcceptStep | None:
         """Take the next step; None when there is none."""
-        self.asked, self.finished = _asked(settings), report.waiting is None
+        self.requested, self.finished = (*settings.stages, *settings.collectives), report.waiting is None
         self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
         return self.step
@@ -194,17 +190,9 @@ class AcceptState:
                 run = Run(self.step.kind, entry.hosts, unit)
                 self.results[run.key] = outcome(run.kind, entry, unit, found, self.fleet.gpus)
 
-    def narrowing(self, report: AcceptReport) -> bool:
-        """Return whether a step narrows down what failed, and is not one of its stage's own runs."""
-        return any(run not in report.done.get(str(report.waiting), ()) for run in report.runs)
-
 
 def _tuples(value: t.Any) -> t.Any:
     """Return what JSON holds with tuples for its lists."""
     if isinstance(value, dict):
         return {key: _tuples(item) for key, item in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _asked(settings: AcceptSettings) -> Json:
-    return {"stages": list(settings.stages), "collectives": list(settings.collectives)}

@@ -222,13 +222,13 @@ def test_what_a_program_said_goes_along_with_its_cause():
     said = "[node2:811] opal_os_dirpath_create: /tmp/ompi.node2.0: No such file or directory"
     test = {"rail": "rail1", "peer": "node3", "code": 1, "output": f"Using no perturbations\n{said}\n"}
     entry = StepGroup(("node2", "node3"), (("rail1",),))
-    came = outcome("netpipe", entry, ("rail1",), {"node2": {"sent": [test]}})
+    came = outcome("netpipe", entry, ("rail1",), {"node2": {"send": [test]}})
     assert came["cause"].startswith("node2 to node3, rail1: Open MPI's folders")
     assert came["cause"].endswith(f"({said})")
 
 
 def test_a_collective_through_host_memory_does_not_pass_where_gpu_memory_can_be_reached():
     test = {"rail": "rail1", "peer": "", "code": 0, "output": (FIXTURES / "alltoall-tagged.txt").read_text()}
-    entry, found = StepGroup(("node1", "node2"), (("rail1",),)), {"node1": {"sent": [test]}}
+    entry, found = StepGroup(("node1", "node2"), (("rail1",),)), {"node1": {"send": [test]}}
     assert outcome("alltoall", entry, ("rail1",), found, {"node1"})["value"] > 0
     assert "no GDRDMA" in outcome("alltoall", entry, ("rail1",), found, {"node1", "node2"})["cause"]

@@ -49,7 +49,7 @@ def test_an_output_of_one_line_is_cut(tmp_path):
     for output in (long, f"good\n{long}", "\n" * 40_000_000):
         note(str(tmp_path), "node1", 1, "send", {"tests": [{"rail": "rail1", "peer": "", "output": output}]})
         (path,) = (path for path in tmp_path.rglob("node1.json"))
-        (test,) = json.loads(path.read_text())["sent"]
+        (test,) = json.loads(path.read_text())["send"]
         assert max(map(len, test["output"].split("\n"))) <= LINE
         assert len(test["output"]) <= OUTPUT
         assert test["output"].startswith(output[:LINE])
