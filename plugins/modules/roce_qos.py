@@ -91,25 +91,10 @@ options:
   cnp_dscp:
     description: The DSCP of congestion notifications. Without it, 8 times O(cnp_priority).
     type: int
-  dscp_map:
-    description: More entries of the DSCP map, DSCP to priority.
-    type: dict
   ecn:
     description: Whether RoCE traffic takes part in congestion control.
     type: bool
     default: true
-  host_dcbx:
-    description: Whether to take DCBX away from the firmware, where the device lets go of it.
-    type: bool
-    default: true
-  backend:
-    description: What flow control and the DSCP map are set with.
-    type: str
-    choices:
-      - auto
-      - kernel
-      - vendor
-    default: auto
   unsupported:
     description:
       - What to do when an interface offers no flow control at all, by no means. V(report) is for test machines.
@@ -118,10 +103,6 @@ options:
       - fail
       - report
     default: fail
-  persist:
-    description: Whether the settings come back after a reboot or a driver reload.
-    type: bool
-    default: true
   ets_bandwidth:
     description:
       - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
@@ -207,17 +188,6 @@ disruptions:
       - the link goes down for a moment when flow control changes
 notes:
   description: Missing inventory values, and the settings that stay unchanged without them.
-  returned: success
-  type: list
-  elements: str
-  sample: []
-reboot_required:
-  description: Always false; the settings take effect at once.
-  returned: success
-  type: bool
-  sample: false
-reboot_reasons:
-  description: Always empty.
   returned: success
   type: list
   elements: str

@@ -32,11 +32,10 @@ CNP_FILES = {
 class Nic(Sysfs):
     """One interface. What its driver does not offer reads as None, and is never written."""
 
-    def __init__(self, interface: str, backend: str = "auto", root: str = "/") -> None:
+    def __init__(self, interface: str, root: str = "/") -> None:
         super().__init__(root)
         self.interface = interface
         self._net = f"/sys/class/net/{interface}"
-        self._wanted_backend = backend
         self._backend = BACKENDS["kernel"]  # read() chooses it
 
     @property
@@ -86,14 +85,13 @@ class Nic(Sysfs):
     def _read_backend(self) -> Values:
         problems = []
         # Drivers of OFED with this folder keep trust and map there, not in the kernel's table: their tool reads them.
-        ofed = self._wanted_backend == "auto" and bool(shutil.which("mlnx_qos")) and self.names(f"{self._net}/qos")
-        for name, backend in BACKENDS.items():
-            if self._wanted_backend in ("auto", name) and not (ofed and name == "kernel"):
-                self._backend = backend
-                try:
-                    return {**backend.read(self.interface), "backend": name}
-                except QosError as exc:
-                    problems.append(str(exc))
+        ofed = bool(shutil.which("mlnx_qos")) and self.names(f"{self._net}/qos")
+        for name in ("vendor",) if ofed else BACKENDS:
+            self._backend = BACKENDS[name]
+            try:
+                return {**self._backend.read(self.interface), "backend": name}
+            except QosError as exc:
+                problems.append(str(exc))
         empty: Values = dict.fromkeys(("trust", "pfc", "dscp_map", "dcbx", "ets"))
         return {**empty, "backend": None, "problem": "; ".join(problems)}
 

@@ -119,23 +119,17 @@ class QosFiles(Machine):
             lines="\n".join(f"ExecStart={line}" for line in lines),
         )
 
-    def wanted_changes(
-        self, interfaces: t.Mapping[str, t.Any], units: t.Mapping[str, str | None], *, persist: bool = True
-    ) -> list[Change]:
+    def wanted_changes(self, interfaces: t.Mapping[str, t.Any], units: t.Mapping[str, str | None]) -> list[Change]:
         """Return what has to be written, and removed, for the settings of exactly these interfaces.
-
-        The settings file is also the record of what was there before: it is kept when nothing has to last.
 
         :param interfaces: settings by interface.
         :param units: the text of the unit of each interface; None of one that has none.
-        :param persist: whether they have to last.
         """
         files: dict[str, str | None] = dict.fromkeys(self._ours(UNITS))
         folders = [f"{UNITS}/{name}" for name in self.names(UNITS) if name.endswith(".device.wants")]
         links: dict[str, str | None] = {link: None for folder in folders for link in self._ours(folder)}
-        if persist:
-            files.update({unit_of(name): text for name, text in units.items()})
-            links.update({link_of(name): unit_of(name) for name, text in units.items() if text})
+        files.update({unit_of(name): text for name, text in units.items()})
+        links.update({link_of(name): unit_of(name) for name, text in units.items() if text})
         return self.changes({**files, SETTINGS: _text(interfaces) if interfaces else None}, links)
 
     def _found(self, argv: list[str]) -> list[str]:

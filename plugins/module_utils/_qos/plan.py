@@ -57,7 +57,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         "trust": "dscp",
         "pfc": list(policy.pfc),
         "dscp_map": _with_entries(have["dscp_map"] or (), policy.entries),
-        "dcbx": "host" if policy.host_dcbx else have["dcbx"],
+        "dcbx": "host",
         "ecn_np": _with_priority(have["ecn_np"] or (), policy),
         "ecn_rp": _with_priority(have["ecn_rp"] or (), policy),
         "cnp_dscp": policy.cnp_dscp,
@@ -73,7 +73,6 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         **after,
         "trust": "dscp",
         "dscp_map": None if after["dscp_map"] is None else _with_entries((), policy.entries),
-        "dcbx": after["dcbx"] if policy.host_dcbx else None,
         "ets": None if policy.ets is None else after["ets"],
     }
     return NicPlan(

@@ -22,9 +22,7 @@ OPTIONS: dict[str, dict[str, t.Any]] = {
     "pfc_priorities": {"type": "list", "elements": "int"},
     "cnp_priority": {"type": "int", "default": 6},
     "cnp_dscp": {"type": "int"},
-    "dscp_map": {"type": "dict"},
     "ecn": {"type": "bool", "default": True},
-    "host_dcbx": {"type": "bool", "default": True},
     "ets_bandwidth": {"type": "int"},
 }
 """The module's options that make a policy."""
@@ -40,14 +38,12 @@ class QosPolicy:
     cnp_dscp: int = 48
     pfc: tuple[int, ...] = (5,)
     ecn: bool = True
-    extra: tuple[tuple[int, int], ...] = ()
-    host_dcbx: bool = True
     ets: int | None = None  # percent of the bandwidth for RoCE's class; None leaves ETS as it is
 
     @property
     def entries(self) -> dict[int, int]:
         """The DSCP map's entries that count, by DSCP."""
-        return {**dict(self.extra), self.dscp: self.priority, self.cnp_dscp: self.cnp_priority}
+        return {self.dscp: self.priority, self.cnp_dscp: self.cnp_priority}
 
     @property
     def traffic_class(self) -> int:
@@ -66,11 +62,6 @@ def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
     priority, cnp_priority = params["priority"], params["cnp_priority"]
     dscp = priority * 8 if params.get("dscp") is None else params["dscp"]
     cnp_dscp = cnp_priority * 8 if params.get("cnp_dscp") is None else params["cnp_dscp"]
-    try:
-        extra = {int(one): int(two) for one, two in (params.get("dscp_map") or {}).items()}
-    except (TypeError, ValueError):
-        fix = "Map DSCPs 0 to 63 to priorities 0 to 7. [dscp_map]"
-        raise InputError([Problem("dscp_map", "It has something that is no number.", fix)]) from None
     policy = QosPolicy(
         priority=priority,
         dscp=dscp,
@@ -78,8 +69,6 @@ def make_policy(params: t.Mapping[str, t.Any]) -> QosPolicy:
         cnp_dscp=cnp_dscp,
         pfc=tuple(sorted(set(params.get("pfc_priorities") or [priority]))),
         ecn=params.get("ecn", True),
-        extra=tuple(sorted(extra.items())),
-        host_dcbx=params.get("host_dcbx", True),
         ets=params.get("ets_bandwidth"),
     )
     if problems := list(policy_problems(policy)):
@@ -97,17 +86,6 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
         if not 0 <= value <= 63:
             yield Problem(
                 place, f"{value} is no DSCP.", "Give a number from 0 to 63: the ToS byte divided by 4. [dscp_range]"
-            )
-    for dscp, priority in policy.extra:
-        if not (0 <= dscp <= 63 and 0 <= priority <= 7):
-            yield Problem(
-                "dscp_map", f"{dscp}: {priority} is out of range.", "Map DSCPs 0 to 63 to priorities 0 to 7. [dscp_map]"
-            )
-        elif policy.entries.get(dscp) != priority:
-            yield Problem(
-                "dscp_map",
-                f"DSCP {dscp} already has priority {policy.entries[dscp]}.",
-                "Leave it out of the map. [dscp_in_use]",
             )
     if policy.dscp == policy.cnp_dscp and policy.priority != policy.cnp_priority:
         yield Problem(

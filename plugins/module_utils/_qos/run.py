@@ -19,7 +19,7 @@ from .._management_network import read_management_network
 from .._module import rails_spec
 from .._ports import ports_of
 from . import plan as planning
-from .backends import BACKENDS, QosError
+from .backends import QosError
 from .device import Nic
 from .files import SETTINGS, QosFiles, unit_of
 from .leaf import AWAY, DECLARED, NOWHERE, choose, existing_pfc, leaf_check, undeclared_check
@@ -33,9 +33,7 @@ SPEC = {
     "network": {"type": "str", "choices": ["roce", "infiniband"], "default": "roce"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **OPTIONS,
-    "backend": {"type": "str", "choices": ["auto", *BACKENDS], "default": "auto"},
     "unsupported": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
-    "persist": {"type": "bool", "default": True},
     "replace": {"type": "bool", "default": False},
     "force": {"type": "bool", "default": False},
 }
@@ -64,7 +62,7 @@ class QosRun:
         self.kept = {name: entry for name, entry in self.recorded.items() if name in apart}
         # What we set earlier and the fabric no longer has goes back to what it was.
         left = [name for name in self.recorded if name not in self.kept]
-        self.nics = {name: Nic(name, params["backend"]) for name in [*self.rails, *left]}
+        self.nics = {name: Nic(name) for name in [*self.rails, *left]}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, planning.NicPlan] = {}
 
@@ -200,7 +198,7 @@ class QosRun:
                 return  # a wish: what counts is what is read back
             raise RdmaError(
                 f"{exc}.",
-                "Look at the kernel log; run with backend vendor or kernel to use the other way. [qos_refused]",
+                "Read the kernel log (dmesg): it has the driver's reason. [qos_refused]",
                 interface=nic.interface,
             ) from exc
 
@@ -239,8 +237,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         undeclared = undeclared_check(there, run.policy, run.source)
         notes.append(f"{undeclared['cause']} {undeclared['fix']}")
         checks.append(undeclared)
-    if run.params["persist"] and run.settings():
-        wanted = "settings that come back by themselves"
+    if run.settings():
+        wanted = "settings that the next boot restores"
         seen = [change.path for change in files] or "all files as wanted"
         cause, fix = "Files differ or are missing.", by_role("lossless_roce")
         checks.append(compared("roce_persistence", wanted, seen, cause, fix, good=not files))
@@ -262,8 +260,6 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         "switch": {} if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
         "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
         "notes": notes,
-        "reboot_required": False,
-        "reboot_reasons": [],
         "checks": checks,
         "before": before,
         "after": after,
@@ -282,7 +278,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         else doing.files.read(unit_of(name))
         for name in settings
     }
-    changes = doing.files.wanted_changes(settings, units, persist=params["persist"])
+    changes = doing.files.wanted_changes(settings, units)
     if not check_mode:
         doing.write()
         doing.files.apply(changes)

@@ -67,7 +67,7 @@ def params(root, rdma_cm, dcb, monkeypatch, tmp_path):
     monkeypatch.setattr(work, "Sysfs", lambda: Sysfs(str(root)))
     machines.stand_for_the_host(monkeypatch, root)
     nic = work.Nic
-    monkeypatch.setattr(work, "Nic", lambda name, backend: nic(name, backend, str(root)))
+    monkeypatch.setattr(work, "Nic", lambda name: nic(name, str(root)))
     netlink = SimpleNamespace(socket=dcb.connect, AF_UNSPEC=0, AF_NETLINK=16, SOCK_RAW=3)
     monkeypatch.setattr(backends, "socket", netlink)
     return {"rails": RAILS, "priority": 5, "dscp": 40}
@@ -174,7 +174,7 @@ def test_soft_roce_gets_its_traffic_class(run_module, root, no_dcb):
 
 def test_a_traffic_class_of_a_removed_device_writes_nothing(root, dcb):
     put(root, "/sys/class/net/veth0/mtu", "4200\n")
-    work.Nic("veth0", root=str(root)).write(("traffic_class", 162))
+    work.Nic("veth0").write(("traffic_class", 162))
     assert not dcb.writes
 
 
@@ -320,16 +320,6 @@ def test_when_a_later_interface_fails_those_before_it_are_as_they_were(run_modul
     assert dcb.port("ens1np0")["pfc"] == 32, "what an earlier run set stays set"
 
 
-def test_settings_need_not_last_and_can_still_be_taken_back(run_module, root, dcb):
-    run_module(persist=False)
-    assert not (root / UNIT.format("ens1np0")).exists()
-    assert not os.path.lexists(root / LINK.format("ens1np0"))
-    assert run_module(persist=False)["changed"] is False
-    run_module(state="absent")
-    assert dcb.port("ens1np0")["pfc"] == 0
-    assert not (root / SETTINGS).exists()
-
-
 def test_settings_that_cannot_be_read_are_not_forgotten(run_module, refused, root, dcb):
     run_module()
     dcb.absent = True
@@ -417,7 +407,7 @@ def test_one_of_the_two_is_no_declaration(run_module, dcb):
 
 
 def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root):
-    run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1})
+    run_module(priority=3, dscp=26, cnp_priority=7)
     files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
     writes = list(dcb.writes)
     result = run_module(**UNDECLARED)
@@ -430,7 +420,7 @@ def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_mo
     result = run_module(**UNDECLARED)
     assert [check["rail"] for check in of(result, "roce_pfc") if check["status"] == "deviation"] == ["rail2"]
     assert dcb.writes == writes, "it is reported, not repaired"
-    assert of(run_module(priority=3, dscp=26, cnp_priority=7, dscp_map={10: 1}), "roce_declared") == []
+    assert of(run_module(priority=3, dscp=26, cnp_priority=7), "roce_declared") == []
     assert dcb.port("ens2np0")["pfc"] == 8
 
 

@@ -62,9 +62,6 @@ def test_what_follows_from_what(params, dscp, traffic_class, cnp_dscp, pfc):
         pytest.param({"dscp": 48}, "cnp_dscp", "of their own", id="one-dscp-two-priorities"),
         pytest.param({"pfc_priorities": [3]}, "pfc_priorities", "Add 5", id="roce-without-flow-control"),
         pytest.param({"pfc_priorities": [5, 9]}, "pfc_priorities", "0 to 7", id="flow-control-range"),
-        pytest.param({"dscp_map": {"40": 1}}, "dscp_map", "Leave it out", id="map-against-roce"),
-        pytest.param({"dscp_map": {"64": 1}}, "dscp_map", "0 to 63", id="map-range"),
-        pytest.param({"dscp_map": {"EF": 1}}, "dscp_map", "0 to 63", id="map-word"),
     ],
 )
 def test_what_is_refused(params, place, word):
