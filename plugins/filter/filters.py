@@ -26,7 +26,6 @@ from ..plugin_utils._settings import group_problem, planner_problems, problems, 
 from ..plugin_utils._verdict.dry_run import report
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.preflight import (
-    ALTNAMES,
     Place,
     Trouble,
     batches,
@@ -120,7 +119,6 @@ def run_hosts(
     serial: t.Any = None,
     attachment: str = "",
     network: str = "roce",
-    altnames: bool = False,
     unfinished: t.Collection[str] = (),
     *,
     all_hosts: bool = True,
@@ -132,7 +130,6 @@ def run_hosts(
     :param most: site_max_excluded.
     :param serial: site_serial.
     :param attachment: by which pods get a device of their own; empty where none, or where guests may have one.
-    :param altnames: whether a cluster is to find rails by alternative names.
     :param unfinished: nodes that an earlier run left cordoned.
     :param all_hosts: whether hosts without drift are played too.
     """
@@ -148,7 +145,6 @@ def run_hosts(
         facts = results[host].get("facts")
         found[host] += kind_troubles(facts.get("gathered") if isinstance(facts, dict) else None, attachment, network)
     made = sort(found, lost, places, groups, most)
-    made.stop += [ALTNAMES.sentence] if altnames else []
     same = [] if all_hosts else [host for host, result in results.items() if _as_planned(result, unfinished)]
     out = {*made.excluded, *made.deferred, *same}
     hosts, sizes = batches([host for host in results if host not in out], made.rails, places, serial)

@@ -28,8 +28,6 @@ attributes:
     support: full
   idempotent:
     support: full
-requirements:
-  - iproute2 on the managed node, for O(naming=altname)
 options:
   plan_dir:
     description: The fabric's plan folder on the controller. The host's rails are read from it.
@@ -80,21 +78,12 @@ options:
     elements: str
   naming:
     description:
-      - V(name) renames the interface when the host starts next. V(altname) adds an alternative name at once, and the
-        interface keeps its own; whatever reads C(/proc/sys/net) or C(/sys/class/net) sees only the latter. V(none) does
-        neither.
+      - V(name) renames the interface when the host starts next. V(none) does not.
     type: str
     choices:
       - name
-      - altname
       - none
     default: name
-  pin:
-    description:
-      - Whether to write the file for rails without a PCI address too, with the address that their interface has now, so
-        that no update of firmware, kernel or distribution renames them.
-    type: bool
-    default: false
   rdma_prefixes:
     description: The networks of the fabric. Addresses inside of them are no reason to leave an interface its name.
     type: list
@@ -105,7 +94,7 @@ options:
     elements: str
     default: []
   state:
-    description: V(absent) removes the owned files and alternative names. Modules stay loaded until the next boot.
+    description: V(absent) removes the owned files. Modules stay loaded until the next boot.
     type: str
     choices:
       - present
@@ -136,7 +125,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: The owned files, the loaded modules and the alternative names that the task is about, as they were.
+  description: The owned files and the loaded modules that the task is about, as they were.
   returned: success
   type: dict
 after:

@@ -89,19 +89,6 @@ def test_a_dry_run_lists_skipped_parts(fleet, machine):
     assert {name: (machine / name).read_bytes() for name in kept} == kept
 
 
-def test_alternative_names_are_refused_before_anything_where_pods_use_the_rails(fleet, machine):
-    run = preview(fleet, rdma_host_naming="altname", fabric_kubeconfig="/nonexistent", code=2)
-    assert "rdma_host_naming is altname, and device plugin and SR-IOV operator know no alternative names" in " ".join(
-        run.output.split()
-    )
-    with fleet.inside(ApiDouble) as double:
-        double.add_node("node1")
-        kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
-        real = preview(fleet, "--diff", rdma_host_naming="altname", fabric_kubeconfig=kubeconfig, code=2)
-    assert "device plugin and SR-IOV operator know no alternative names" in " ".join(real.output.split())
-    assert not [task for task in real.tasks if "nic_link_type" in task["task"] or "link type" in task["task"]]
-
-
 @pytest.fixture
 def workers(fleet, machine, tmp_path):
     """Let a kubelet and a step of a job run on node1, where no other host sees them."""

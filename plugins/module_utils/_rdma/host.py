@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
 
 
 class RdmaHost:
-    """One host: its files, its kernel, and the alternative names of its interfaces, which sysfs does not show.
+    """One host: its files and its kernel.
 
     :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
         gets another name.
@@ -43,10 +43,7 @@ class RdmaHost:
         ours = [path for path in ours if path not in kept]
         paths = (planning.MODULES_FILE, *ours)
         files = {path: text for path in paths if (text := self._files.read(path)) is not None}
-        named = want.naming == "altname" or any("AlternativeName=" in text for text in files.values())
-        links = self._files.links() if named else []
-        altnames = {link["ifname"]: tuple(link.get("altnames", ())) for link in links}
-        netdevs = tuple(sorted(self._netdevs(want, altnames), key=lambda item: item.name))
+        netdevs = tuple(sorted(self._netdevs(want), key=lambda item: item.name))
         renamed = planning.renamed(want, netdevs)
         roles = self._roles() if renamed else {}
         rules = [f"{RULES}/{name}" for name in self._files.names(RULES) if name.endswith(".rules")]
@@ -57,7 +54,7 @@ class RdmaHost:
             builtin=frozenset(name for name, builtin in modules.items() if builtin),
             files=files,
             others=tuple(self._others()) if want.naming != "none" else (),
-            rules={path: self._files.text(path) or "" for path in rules if want.naming == "name"},
+            rules={path: self._files.text(path) or "" for path in rules if want.naming != "none"},
             netdevs=netdevs,
             roles={name: role for name in renamed if (role := self._role(name, roles))},
         )
@@ -75,20 +72,6 @@ class RdmaHost:
                     "a reboot into that kernel. [module_not_loaded]",
                     module=name,
                 )
-        self.change_names(plan.add_names, plan.drop_names)
-
-    def change_names(self, add: t.Iterable[tuple[str, str]], drop: t.Iterable[tuple[str, str]]) -> None:
-        """Remove and add alternative names, as (interface, alternative name)."""
-        for verb, pairs in (("del", drop), ("add", add)):
-            for interface, name in pairs:
-                done = self._files.run(["ip", "link", "property", verb, "dev", interface, "altname", name])
-                if done.status:
-                    raise RdmaError(
-                        f"The alternative name {name} of {interface} cannot be changed: {done.err.strip()}.",
-                        "Check with ip link show whether another interface has it; kernels before 5.5 have none. "
-                        "[altname_refused]",
-                        interface=interface,
-                    )
 
     def _others(self) -> t.Iterator[LinkFile]:
         """Yield the .link files that are not ours, each with its drop-ins; one that is masked is none."""
@@ -110,7 +93,7 @@ class RdmaHost:
         devices = (f"/sys/class/infiniband/{name}" for name in self._files.names(f"{home}/device/infiniband"))
         return next((roles[path] for path in (home, *devices) if path in roles), "")
 
-    def _netdevs(self, want: RdmaOptions, altnames: dict[str, tuple[str, ...]]) -> t.Iterator[Netdev]:
+    def _netdevs(self, want: RdmaOptions) -> t.Iterator[Netdev]:
         answers = verbs.read()[0] if want.network == "infiniband" and want.rails else {}
         for function in read_pci(self._files).functions.values():
             ports = (port for device in function.rdma for port in answers.get(device, {}).values())
@@ -120,7 +103,6 @@ class RdmaHost:
                 yield Netdev(
                     name=name,
                     pci=function.address,
-                    altnames=altnames.get(name, ()),
                     infiniband=self._files.number(f"{home}/type") == INFINIBAND,
                     ipoib_mode=self._files.text(f"{home}/mode"),
                     port_mtu=port_mtu,

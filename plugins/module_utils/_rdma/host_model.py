@@ -41,29 +41,22 @@ class Netdev:
 
     name: str
     pci: str
-    altnames: tuple[str, ...] = ()
     infiniband: bool = False
     ipoib_mode: str | None = None
     port_mtu: int | None = None  # of the InfiniBand port, where a driver reports it
     mac: str = ""
     driver: str = ""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names that it has."""
-        return (self.name, *self.altnames)
-
 
 @dataclass(frozen=True)
 class RdmaOptions:
-    """The wanted state. `naming` is none, altname or name; `pin` gives rails without an address one, too."""
+    """The wanted state. `naming` is none or name."""
 
     network: str = "roce"
     rdma_mode: str | None = None
     rails: tuple[RdmaRail, ...] = ()
     modules: t.Sequence[str] | None = None
     naming: str = "name"
-    pin: bool = False
     present: bool = True
     out: frozenset[str] = frozenset()
     """The names of rails whose files stay as they are."""

@@ -46,8 +46,6 @@ class RdmaPlan:
     have: RdmaState
     files: dict[str, str | None] = field(default_factory=dict)
     load: list[str] = field(default_factory=list)
-    add_names: list[tuple[str, str]] = field(default_factory=list)
-    drop_names: list[tuple[str, str]] = field(default_factory=list)
     reboot_reasons: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -55,7 +53,7 @@ class RdmaPlan:
     @property
     def changed(self) -> bool:
         """Whether anything will change."""
-        return bool(self.files or self.load or self.add_names or self.drop_names)
+        return bool(self.files or self.load)
 
 
 def wanted_modules(want: RdmaOptions) -> tuple[str, ...]:
@@ -66,26 +64,18 @@ def wanted_modules(want: RdmaOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*MODULES[want.network], *shared)))
 
 
-def link_text(rail: str, pci: str, interface: str, naming: str, others: LinkFile | None = None) -> str:
-    """Return the exact content of a rail's .link file.
+def link_text(rail: str, pci: str, interface: str, others: LinkFile | None = None) -> str:
+    """Return the exact content of a rail's .link file, which names the interface when the device appears.
 
-    With a name the rail's interface is renamed when the device appears; with an alternative name it keeps the one that
-    the distribution gives it. The other settings are those of the file that applied before, or of systemd's own
-    99-default.link.
+    The other settings are those of the file that applied before, or of systemd's own 99-default.link.
 
     :param pci: the PCI address of the port.
-    :param naming: `name` or `altname`.
     :param others: the file that would apply without ours.
     """
     usual = {"AlternativeNamesPolicy": "database onboard slot path", "MACAddressPolicy": "persistent"}
-    if naming == "name":
-        names = [f"Name={interface}"]
-    else:
-        names = [f"AlternativeName={interface}"]
-        usual = {"NamePolicy": "keep kernel database onboard slot path", **usual}
-    link, more = settings_of(others, naming, usual)
+    link, more = settings_of(others, usual)
     lines = [f"# {rail}", *([f"# with the settings of {others.path}"] if others else [])]
-    lines += ["[Match]", f"Path=pci-{pci}", "", "[Link]", *names, *link, *more]
+    lines += ["[Match]", f"Path=pci-{pci}", "", "[Link]", f"Name={interface}", *link, *more]
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -106,7 +96,6 @@ def plan_host(want: RdmaOptions, have: RdmaState) -> RdmaPlan:
     wanted = {**_modules(plan), **_names(plan)} if want.present else {}
     plan.files = {path: text for path, text in wanted.items() if have.files.get(path) != text}
     plan.files.update({path: None for path in have.files if path not in wanted})
-    plan.drop_names = _drops(plan)
     if not want.present:
         plan.reboot_reasons = [
             f"the name {match['name']} was given by {path} and holds until the host starts again"
@@ -147,13 +136,11 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
     want, have = plan.want, plan.have
     files: dict[str, str] = {}
     for rail in want.rails if want.naming != "none" else ():
-        of_name = next((device.pci for device in have.netdevs if rail.interface in device.names), None)
-        pci = rail.pci or (of_name if want.pin else None)
-        if pci is None:
+        if rail.pci is None:
             continue
-        device = next((device for device in have.netdevs if device.pci == pci), Netdev("", pci))
+        device = next((device for device in have.netdevs if device.pci == rail.pci), Netdev("", rail.pci))
         name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
-        files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, pci, rail.interface, want.naming, others)
+        files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, rail.pci, rail.interface, others)
         if problem := next(_obstacles(rail, device, name, others, have), None):
             plan.problems.append(problem)
             cause, fix = problem.problem, problem.fix
@@ -161,33 +148,16 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
             continue
         observed, fix = device.name, by_role("rdma_host")
         if not device.name:
-            observed, cause = f"no interface at {pci}", f"there is no network interface at {pci}"
+            observed, cause = f"no interface at {rail.pci}", f"there is no network interface at {rail.pci}"
             fix = "Check with lspci that the card is there, and that its driver and link type are right."
-        elif rail.interface == device.name or (want.naming == "altname" and rail.interface in device.altnames):
-            observed, cause = rail.interface, ""
-        elif want.naming == "altname":
-            plan.add_names.append((device.name, rail.interface))
-            cause = "it has no such name yet"
+        elif rail.interface == device.name:
+            cause = ""
         else:
-            cause = f"the interface at {pci} is {device.name} and becomes {rail.interface} when the host starts"
+            cause = f"the interface at {rail.pci} is {device.name} and becomes {rail.interface} when the host starts"
             plan.reboot_reasons.append(cause)
             fix = by_role("rdma_host,reboot")
         plan.checks.append(compared("rdma_name", rail.interface, observed, cause, fix, rail=rail.name))
     return files
-
-
-def _drops(plan: RdmaPlan) -> list[tuple[str, str]]:
-    """Return the alternative names that our files set and the plan no longer has."""
-    want, have = plan.want, plan.have
-    keep = {rail.interface for rail in want.rails if want.present and want.naming == "altname"}
-    pattern = re.compile(r"Path=pci-(?P<pci>\S+).*?^AlternativeName=(?P<name>\S+)$", re.DOTALL | re.MULTILINE)
-    given = {match["name"]: match["pci"] for text in have.files.values() if (match := pattern.search(text))}
-    return [
-        (device.name, name)
-        for device in have.netdevs
-        for name in device.altnames
-        if given.get(name) == device.pci and name not in keep
-    ]
 
 
 def renamed(want: RdmaOptions, netdevs: t.Iterable[Netdev]) -> list[str]:
@@ -203,7 +173,7 @@ def _obstacles(
 
     :param name: of the rail's own .link file, and `others` the file that would apply without it.
     """
-    holder = next((one.pci for one in have.netdevs if one.pci != device.pci and rail.interface in one.names), None)
+    holder = next((one.pci for one in have.netdevs if one.pci != device.pci and rail.interface == one.name), None)
     if holder is not None:
         yield Problem(
             rail.name,
@@ -250,7 +220,7 @@ def _obstacles(
 
 def _ipoib(plan: RdmaPlan, rail: RdmaRail) -> None:
     """Check whether the interface can carry the rail's MTU."""
-    device = next((one for one in plan.have.netdevs if rail.interface in one.names or one.pci == rail.pci), None)
+    device = next((one for one in plan.have.netdevs if rail.interface == one.name or one.pci == rail.pci), None)
     if device is None or not device.infiniband or rail.mtu is None:
         return
     limit = ipoib_mtu_limit(device.ipoib_mode, device.port_mtu)

@@ -31,8 +31,7 @@ SPEC = {
     "rdma_prefixes": {"type": "list", "elements": "str"},
     "adopt_ports": {"type": "list", "elements": "str", "default": []},
     "modules": {"type": "list", "elements": "str"},
-    "naming": {"type": "str", "choices": ["name", "altname", "none"], "default": "name"},
-    "pin": {"type": "bool", "default": False},
+    "naming": {"type": "str", "choices": ["name", "none"], "default": "name"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -59,16 +58,8 @@ def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str
         "reboot_reasons": plan.reboot_reasons,
         "problems": [asdict(item) for item in problems],
         "checks": checks,
-        "before": {
-            "files": {path: plan.have.files.get(path) for path in plan.files},
-            "loaded": [],
-            "alternative_names": [list(pair) for pair in plan.drop_names],
-        },
-        "after": {
-            "files": plan.files,
-            "loaded": plan.load,
-            "alternative_names": [list(pair) for pair in plan.add_names],
-        },
+        "before": {"files": {path: plan.have.files.get(path) for path in plan.files}, "loaded": []},
+        "after": {"files": plan.files, "loaded": plan.load},
     }
 
 
@@ -84,7 +75,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         RdmaRail(item["name"], item["interface"], normal_address(item["pci"]) if item["pci"] else None, item["mtu"])
         for item in params["rails"]
     )
-    own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming", "pin")}
+    own = {name: params[name] for name in ("network", "rdma_mode", "modules", "naming")}
     present = params["state"] == "present"
     out = frozenset(rail["name"] for rail in params["out_of_service"] or [] if present)
     want = RdmaOptions(**own, rails=rails, present=present, out=out)

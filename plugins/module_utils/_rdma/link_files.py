@@ -59,16 +59,13 @@ def named_by_rule(rules: t.Mapping[str, str], device: Netdev) -> tuple[str, str]
     return found
 
 
-def settings_of(file: LinkFile | None, naming: str, usual: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Return the lines of the section Link, and those of all further sections, with what others set in them.
+def settings_of(file: LinkFile | None, usual: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Return the lines of the section Link without names, and those of all further sections, with what others set.
 
-    :param naming: `name` leaves their names out.
     :param usual: what is set where they set nothing.
     """
     sections = [(name, rows) for name, rows in file.sections if name != "Match"] if file else []
-    rows = [row for name, found in sections if name == "Link" for row in found]
-    rows = [row for row in rows if naming != "name" or row[0] not in NAMES]
-    theirs = {key for key, _value in rows} | ({"NamePolicy"} if any(key == "Name" for key, _value in rows) else set())
-    link = [f"{key}={value}" for key, value in [*((k, v) for k, v in usual.items() if k not in theirs), *rows]]
+    rows = [row for name, found in sections if name == "Link" for row in found if row[0] not in NAMES]
+    link = [f"{key}={value}" for key, value in [*((k, v) for k, v in usual.items() if k not in dict(rows)), *rows]]
     more = [line for name, found in sections if name != "Link" for line in ("", f"[{name}]", *map("=".join, found))]
     return link, more

@@ -77,14 +77,6 @@ class Sorted:
 UNREACHABLE = Trouble(
     "hosts_unreachable", None, "It does not answer.", "Repair it, or leave it out with --limit. [hosts_unreachable]"
 )
-ALTNAMES = Trouble(
-    "altname_in_cluster",
-    None,
-    "rdma_host_naming is altname, and device plugin and SR-IOV operator know no alternative names: pods would find no "
-    "rail.",
-    "Set rdma_host_naming to name (one reboot), or declare each host's own names in fabric_interfaces. "
-    "[altname_in_cluster]",
-)
 _REASONS = (
     ("Could not resolve", "Its name is not known to the controller.", "Set its ansible_host."),
     ("Host key verification failed", "Its SSH host key is not known.", "Add it to known_hosts (ssh-keyscan)."),

@@ -65,7 +65,6 @@ def test_preflight_refuses_guests_where_pods_need_virtual_functions(planned, att
         **task["vars"],
         "ansible_play_hosts_all": ["node1"],
         "groups": {},
-        "__site_altnames": False,
         "__site_played": True,
     }
     found = value("{{ __site_sorted }}", host)

@@ -136,11 +136,6 @@ def test_a_management_address_of_ipv6_is_one():
     assert of_kind(facts, "ib-sriov", "infiniband") == ""
 
 
-def test_alternative_names_stop_a_run_for_a_cluster():
-    (text,) = stops({"node1": answer()}, altnames=True)
-    assert text.endswith("[altname_in_cluster]")
-
-
 NODE = {"node": "gpu-1"}
 
 

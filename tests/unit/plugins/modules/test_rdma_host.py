@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._rdma import host_run as work
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
@@ -25,26 +22,7 @@ mkdir -p "{root}/sys/module/$1"
 
 
 @pytest.fixture
-def altnames(monkeypatch):
-    """The alternative names by interface, which `ip` shows and changes."""
-    names, run = {}, work.Machine.run
-
-    def ask(machine, argv, *more):
-        if argv[0] != "ip" or "get" in argv:
-            return run(machine, argv, *more)
-        if argv[1:3] == ["link", "property"]:
-            _ip, _link, _property, verb, _dev, interface, _altname, name = argv
-            names.setdefault(interface, []).append(name) if verb == "add" else names[interface].remove(name)
-        return ProgramResult(
-            0, json.dumps([{"ifname": interface, "altnames": own} for interface, own in names.items()]), ""
-        )
-
-    monkeypatch.setattr(work.Machine, "run", ask)
-    return names
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch, altnames):
+def root(tmp_path, monkeypatch):
     machines.lay_out("one-switch-each", tmp_path)
     names = ("core/ib_uverbs.ko.xz", "core/rdma_ucm.ko", "core/ib_umad.ko", "ulp/ipoib/ib_ipoib.ko.zst")
     modules = "".join(f"kernel/drivers/infiniband/{name}: x.ko\n" for name in names)
@@ -180,24 +158,20 @@ def test_check_mode_predicts_the_same_diff_and_writes_nothing(root, run_module):
     assert run_module(rails=[RAIL], _ansible_diff=True)["diff"] == predicted["diff"]
 
 
-def test_absent_undoes_present(root, run_module, altnames):
-    run_module(rails=[RAIL], naming="altname")
-    assert altnames == {"ens1np0": ["rail1"]}
-    assert run_module(rails=[RAIL], naming="altname")["changed"] is False
+def test_absent_undoes_present(root, run_module):
+    run_module(rails=[RAIL])
     assert run_module(state="absent")["changed"] is True
     assert not (root / CONF).exists()
     assert not (root / LINK).exists()
-    assert altnames == {"ens1np0": []}
     assert run_module(state="absent")["changed"] is False
 
 
-def test_a_rail_out_of_service_keeps_its_names(root, run_module, altnames):
+def test_a_rail_out_of_service_keeps_its_name(root, run_module):
     other = {**RAIL, "name": "rail2", "interface": "rail2", "pci": None}
-    run_module(rails=[RAIL], naming="altname")
-    out = {"rails": [other], "out_of_service": [RAIL], "naming": "altname"}
+    run_module(rails=[RAIL])
+    out = {"rails": [other], "out_of_service": [RAIL]}
     assert run_module(**out)["changed"] is False
     assert (root / LINK).exists()
-    assert altnames == {"ens1np0": ["rail1"]}
     assert run_module(**out, state="absent")["changed"] is True
     assert not (root / LINK).exists()
 

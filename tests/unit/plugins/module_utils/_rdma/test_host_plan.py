@@ -76,19 +76,15 @@ def test_a_card_that_is_not_there_is_a_deviation_and_keeps_its_file():
     assert statuses(plan)["rdma_name", "rail1"] == "deviation"
 
 
-def test_rails_without_an_address_stay_unchanged_unless_pinned():
+def test_rails_without_an_address_stay_unchanged():
     rail = RdmaRail("rail1", "ens1np0")
     assert plan_host(RdmaOptions(rails=(rail,)), have(Netdev("ens1np0", PCI))).files == {}
-    pinned = plan_host(RdmaOptions(rails=(rail,), pin=True), have(Netdev("ens1np0", PCI)))
-    assert f"Path=pci-{PCI}\n" in pinned.files[LINK]
-    assert pinned.reboot_reasons == []
 
 
 def test_the_file_of_a_removed_rail_is_removed():
-    files = {f"{LINK_FOLDER}/05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0", "altname")}
-    plan = plan_host(RdmaOptions(), have(Netdev("enp9", "0000:99:00.0", altnames=("ens9np0", "foreign")), files=files))
+    files = {f"{LINK_FOLDER}/05-railops-rail9.link": link_text("rail9", "0000:99:00.0", "ens9np0")}
+    plan = plan_host(RdmaOptions(), have(Netdev("enp9", "0000:99:00.0"), files=files))
     assert plan.files == {f"{LINK_FOLDER}/05-railops-rail9.link": None}
-    assert plan.drop_names == [("enp9", "ens9np0")]
 
 
 @pytest.mark.parametrize(
