@@ -12,11 +12,11 @@ that the cluster knows, the host's own checks show the others.
 from __future__ import annotations
 
 import contextlib
-import json
 import typing as t
 from dataclasses import dataclass
 
 from .._check import Check, deviation
+from .._validation import parsed, validate
 from .model import Json
 from .nodes import RESOURCES, resource
 from .pod_state import newest, ready, trouble
@@ -27,6 +27,7 @@ _CONFIG = (
     f"After a change of the plan, run the playbook railops.rdma.cluster. If the ConfigMap {PLUGIN} was edited, restore "
     "it from `helm get manifest`, and restart the plugin."
 )
+_SELECTORS = {"configList": (None, [{"selectors": (None, {"ifNames": (None, [str])})}])}
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ def plugin_of(config: Json | None, pods: t.Iterable[Json]) -> DevicePlugin:
     names: dict[str, frozenset[str]] | None = None
     # Untrusted: every user who may change the ConfigMap may have written it.
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        data = validate(parsed(((config or {})["data"] or {})["config.json"]), _SELECTORS, "it")
         names = {
             resource(entry): frozenset((entry.get("selectors") or {}).get("ifNames") or ())
-            for entry in json.loads(((config or {})["data"] or {})["config.json"]).get("configList") or ()
+            for entry in data.get("configList") or ()
         }
     return DevicePlugin(names, newest(pods))
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import typing as t
 from dataclasses import replace
@@ -18,6 +17,7 @@ from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, SRIOV
 from .._fabric.lock import LOCK, read_lock
+from .._validation import parsed, validate
 from . import components, networks, source
 from .adopted import AdoptedPart, PlannedParts, differences
 from .api_errors import Forbidden
@@ -28,6 +28,7 @@ from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV
 from .crds import API, SortedCrds, sort
 from .model import Json, below
 from .prerequisites import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
+from .requirements import yaml
 
 OPERATED = (("mellanox.com/v1alpha1", "NicClusterPolicy"), ("mellanox.com/v1alpha1", "NicNodePolicy"))
 CONFIG_MAP = ("v1", "ConfigMap")
@@ -235,14 +236,14 @@ class ComponentDiscovery:
 
     def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
         """Return what an adopted part says of itself, of which `rows` are there."""
-        if part == SPIDERPOOL:
-            text = mounted(self.cluster, rows, "conf.yml") or ""
-            return AdoptedPart(rows, config=next(iter(source.load_all(text)), {}) or {})
-        if part == DEVICE_PLUGIN:
-            own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
-            given = own[0] if own else mounted(self.cluster, rows, "config.json")
-            with contextlib.suppress(ValueError, TypeError, AttributeError):
-                read: t.Any = json.loads(given) if isinstance(given, str) else given
+        with contextlib.suppress(ValueError, yaml.YAMLError):
+            if part == SPIDERPOOL:
+                text = mounted(self.cluster, rows, "conf.yml") or ""
+                return AdoptedPart(rows, config=validate(next(iter(source.load_all(text)), {}) or {}, {}, "it"))
+            if part == DEVICE_PLUGIN:
+                own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
+                given = own[0] if own else mounted(self.cluster, rows, "config.json")
+                read = validate(parsed(given) if isinstance(given, str) else given, {"configList": (None, [{}])}, "it")
                 return AdoptedPart(rows, plugin=read.get("configList") or [])
         return AdoptedPart(rows)
 

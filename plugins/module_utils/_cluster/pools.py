@@ -10,13 +10,12 @@ addresses in the annotation that Multus writes.
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import re
 import typing as t
 
-from .._fabric.facts import status_rows
+from .._fabric.facts import inside, status_rows
 from .._formatting import shortened
+from .._validation import parsed
 from .model import Json
 
 
@@ -44,12 +43,12 @@ def without(rows: t.Mapping[str, str], application: str) -> dict[str, str]:
 def lent(live: Json) -> dict[str, str]:
     """Return the pod (`namespace/name`) that holds each address of a pool; nothing where that cannot be read."""
     try:
-        rows = json.loads((live.get("status") or {}).get("allocatedIPs") or "{}")
-    except ValueError:
+        rows = parsed((live.get("status") or {}).get("allocatedIPs") or "{}")
+        return {
+            address: str(row.get("pod", "a pod")) if isinstance(row, dict) else "a pod" for address, row in rows.items()
+        }
+    except (ValueError, AttributeError):
         return {}
-    if not isinstance(rows, dict):
-        return {}
-    return {address: str((row or {}).get("pod", "a pod")) for address, row in rows.items()}
 
 
 def attached(pods: t.Iterable[Json]) -> dict[str, str]:
@@ -77,7 +76,5 @@ def moved(live: Json, wanted: Json | None, holders: t.Callable[[], t.Mapping[str
     :param holders: gives what `attached` returns.
     """
     keep = prefixes(wanted) if wanted else {}
-    lost = [ipaddress.ip_network(row[0]) for node, row in prefixes(live).items() if keep.get(node) != row]
-    if not lost:
-        return {}
-    return {text: pod for text, pod in holders().items() if any(ipaddress.ip_address(text) in net for net in lost)}
+    lost = [row[0] for node, row in prefixes(live).items() if keep.get(node) != row]
+    return {text: pod for text, pod in holders().items() if inside(text, lost)} if lost else {}

@@ -9,6 +9,7 @@ The other files of a plan are for hosts, the cluster, switches and people.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import typing as t
 
@@ -115,6 +116,15 @@ def read_facts(folder: str) -> Facts:
 
 
 _STATUS = {"name": (None, str), "interface": (None, str), "ips": (None, [str]), "default": (None, bool)}
+
+
+def inside(address: str, subnets: t.Iterable[str]) -> bool:
+    """Return whether a text is an address of one of these networks."""
+    try:
+        value = ipaddress.ip_address(address)
+        return any(value in ipaddress.ip_network(subnet) for subnet in subnets)
+    except ValueError:
+        return False
 
 
 def status_rows(meta: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:

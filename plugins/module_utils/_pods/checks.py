@@ -10,14 +10,13 @@ node: the verdict puts it to the host of that node.
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 from dataclasses import dataclass
 
 from .._check import Check, compared, skipped
 from .._cluster.model import Json
 from .._cluster.pod_state import name_of, ready, trouble
-from .._fabric.facts import PodNetwork, networks_of, status_rows
+from .._fabric.facts import PodNetwork, inside, networks_of, status_rows
 from .._fabric.shapes import HostPlan, planned_rails
 from .._validation import line
 
@@ -107,14 +106,6 @@ def attached(node: PodNode, pod: t.Mapping[str, t.Any]) -> dict[str, Attached]:
     }
 
 
-def _inside(address: str, subnets: t.Iterable[str]) -> bool:
-    try:
-        value = ipaddress.ip_address(address)
-        return any(value in ipaddress.ip_network(subnet) for subnet in subnets)
-    except ValueError:
-        return False
-
-
 def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence[Json] = ()) -> list[Check]:
     """Return whether the pod runs, and for each rail whether it has the rail's network with the planned addresses.
 
@@ -141,8 +132,8 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
             checks.append(check("pod_network", node.name, network.rail, planned_network, "not attached", cause, fix))
             continue
         shown = f"{have.interface or '?'} {', '.join(have.ips) or 'without address'}"
-        outside = [address for address in have.ips if not _inside(address, network.subnets)]
-        lacking = [subnet for subnet in network.subnets if not any(_inside(address, [subnet]) for address in have.ips)]
+        outside = [address for address in have.ips if not inside(address, network.subnets)]
+        lacking = [subnet for subnet in network.subnets if not any(inside(address, [subnet]) for address in have.ips)]
         cause = fix = ""
         if network.subnets and (outside or lacking):
             cause = f"it has no address of {', '.join(lacking)}"

@@ -89,7 +89,9 @@ def test_the_plugin_as_the_cluster_shows_it():
     assert found.names == {ONE: frozenset({"ens1np0"})}
     assert set(found.pods) == {"node1"}
     assert plugin_of(None, []).names is None
-    assert plugin_of({"data": {"config.json": "{"}}, []).names is None
+    mixed = json.dumps({"configList": [{"selectors": {"ifNames": [1, "b"]}}]})
+    for text in ("{", "[" * 100_000, mixed):
+        assert plugin_of({"data": {"config.json": text}}, []).names is None
 
 
 @pytest.mark.parametrize(("code", "fails"), [(403, False), (500, True)])

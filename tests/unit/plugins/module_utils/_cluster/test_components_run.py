@@ -8,8 +8,18 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import SRIOV_OPERATOR, Release
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.components_run import PROOFS, removable
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components import (
+    DEVICE_PLUGIN,
+    SPIDERPOOL,
+    SRIOV_OPERATOR,
+    FoundPart,
+    Release,
+)
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.components_run import (
+    PROOFS,
+    ComponentDiscovery,
+    removable,
+)
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
 
 PROOF = PROOFS[SRIOV_OPERATOR]
@@ -22,7 +32,7 @@ class Api:
     def __init__(self, *crds):
         self.crds = {crd["metadata"]["name"]: crd for crd in crds}
 
-    def one(self, _version, _kind, name):
+    def one(self, _version, _kind, name, _namespace=""):
         return self.crds.get(name)
 
     def listed(self, *_kind):
@@ -46,3 +56,18 @@ def crd(name, fields):
 def test_the_crd_of_an_operator_of_others_is_named(there, existing, goes):
     found = removable(Api(*there), [crd(PROOF, [])], Release("spiderpool", "spiderpool"))
     assert (found["existing_crds"], found["crds"]) == (existing, goes)
+
+
+MOUNTS = {"metadata": {"namespace": "a"}, "spec": {"template": {"spec": {"volumes": [{"configMap": {"name": "c"}}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [(part, text) for part in (SPIDERPOOL, DEVICE_PLUGIN) for text in ("[" * 100_000, "{", "[1]")]
+    + [(DEVICE_PLUGIN, '{"configList": [1]}')],
+)
+def test_a_damaged_configuration_of_an_adopted_component_counts_as_unknown(part, text):
+    discovery = object.__new__(ComponentDiscovery)
+    discovery.cluster = Api({"metadata": {"name": "c"}, "data": {"conf.yml": text, "config.json": text}})
+    found = discovery.seen(part, [FoundPart(part, "here", body=MOUNTS)])
+    assert (found.config, found.plugin) == ({}, None)

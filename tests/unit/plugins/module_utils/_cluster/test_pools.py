@@ -29,6 +29,8 @@ def pool(text, count):
         pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
         pytest.param(pool(json.dumps(OURS | OTHERS), 2), " (172.17.0.4 by ml/train-0)", id="both"),
         pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
+        pytest.param(pool("[" * 100_000, 1), "", id="deep"),
+        pytest.param(pool('{"172.17.0.4": "x"}', 1), " (172.17.0.4 by a pod)", id="no-object"),
         pytest.param(
             pool('{"172.17.0.5": {"pod": "default/fabric-test-2-x7k2p"}}', 1),
             " (172.17.0.5 by default/fabric-test-2-x7k2p)",
@@ -49,7 +51,7 @@ def test_the_test_application_goes_with_pools_of_nv_ipam_too():
     pods = {address: row["pod"] for address, row in OURS.items()}
     assert keep_pool("delete", ref, live, None, lambda: pods, "default/fabric-test") is None
     assert keep_pool("delete", ref, live, None, lambda: pods).users == " (172.17.0.3 by default/fabric-test-x7k2p)"
-    both = {**pods, "172.17.0.4": "ml/train-0"}
+    both = {**pods, "172.17.0.4": "ml/train-0", "what a tenant wrote": "ml/evil"}
     assert (
         keep_pool("delete", ref, live, None, lambda: both, "default/fabric-test").users == " (172.17.0.4 by ml/train-0)"
     )
