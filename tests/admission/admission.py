@@ -28,7 +28,7 @@ from .pools import (
 )
 from .ranges import parse_cidr, parse_range, ranges_text
 from .schema import KINDS, copied
-from .shape import check_labels, check_name, check_schema, check_shape
+from .shape import check_labels, check_name, check_schema
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,7 +79,6 @@ class Admission:
     def _admitted(self, obj: Json, old: Json | None) -> Json:
         if KINDS.get(str(obj.get("kind"))) is None:
             return t.cast("Json", copied(obj))
-        check_shape(obj)
         check_name(obj)
         check_schema(obj)
         new = mutate(obj)
@@ -91,7 +90,7 @@ class Admission:
     def _remember(self, obj: Json) -> None:
         kind, _namespace, name = key = key_of(obj)
         self._objects[key] = obj
-        if kind == "SpiderIPPool" and (cidr := parse_cidr((obj.get("spec") or {}).get("subnet"))) is not None:
+        if kind == "SpiderIPPool" and (cidr := parse_cidr(obj["spec"]["subnet"])) is not None:
             ranges = effective_ranges(obj["spec"])
             self._pools[cidr.family].add(name, cidr.first, cidr.last, obj["spec"]["subnet"], ranges)
 
@@ -100,7 +99,7 @@ class Admission:
         stored = self._objects.pop(key, None)
         if stored is None:
             return
-        if kind == "SpiderIPPool" and (cidr := parse_cidr((stored.get("spec") or {}).get("subnet"))) is not None:
+        if kind == "SpiderIPPool" and (cidr := parse_cidr(stored["spec"]["subnet"])) is not None:
             self._pools[cidr.family].remove(name)
 
     # One method a kind; the order inside is the webhook's.

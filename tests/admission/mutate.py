@@ -64,7 +64,7 @@ class AdmissionError(Exception):
     """An object that the API would refuse: the message it would send, the HTTP code and the reason."""
 
     def __init__(self, obj: Json, place: str, problem: str, *, code: int = 422) -> None:
-        kind, name = str(obj.get("kind")), str(metadata_of(obj).get("name"))
+        kind, name = str(obj.get("kind")), str(obj["metadata"].get("name"))
         self.message = f"{place}: {problem}"
         if kind in KINDS and code == 422:
             self.message = f'{kind}.{KINDS[kind].group} "{name}" is invalid: {self.message}'
@@ -73,15 +73,9 @@ class AdmissionError(Exception):
         self.reason = {403: "Forbidden", 409: "AlreadyExists"}.get(code, "Invalid")
 
 
-def metadata_of(obj: Json) -> Json:
-    """Return the metadata, or nothing where they are no mapping."""
-    metadata = obj.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
 def key_of(obj: Json) -> Key:
     """Return (kind, namespace, name); the namespace is empty for what lives in none."""
-    metadata = metadata_of(obj)
+    metadata = obj["metadata"]
     return str(obj.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
@@ -144,7 +138,7 @@ def _merge_ranges(obj: Json, family: int) -> None:
 
 def _mutate_pool(obj: Json) -> None:
     spec = obj["spec"]
-    cidr = parse_cidr(spec.get("subnet"))
+    cidr = parse_cidr(spec["subnet"])
     if spec.get("ipVersion") is None:
         if cidr is None:
             raise AdmissionError(

@@ -68,13 +68,7 @@ def effective_ranges(spec: Json) -> Intervals:
 
 def allocations(obj: Json) -> Json:
     """Return the allocated addresses of a pool: address -> {pod, podUid}."""
-    text = (obj.get("status") or {}).get("allocatedIPs")
-    if not text:
-        return {}
-    try:
-        return dict(json.loads(text))
-    except ValueError:
-        return {}
+    return dict(json.loads((obj.get("status") or {}).get("allocatedIPs") or "{}"))
 
 
 def check_unchanged(new: Json, old: Json, fields: tuple[str, ...]) -> None:
@@ -159,10 +153,9 @@ def check_in_use(new: Json, old: Json) -> None:
     for text, record in used.items():
         address = parse_address(text)
         if address is not None and not any(first <= address[1] <= last for first, last in ranges):
-            pod = record.get("pod", "?") if isinstance(record, dict) else "?"
             raise AdmissionError(
                 new,
                 "spec.ips",
-                f"Forbidden: remove an IP address {text} that is being used by Pod {pod}, total IP addresses of an "
-                "IPPool are jointly determined by 'spec.ips' and 'spec.excludeIPs'",
+                f"Forbidden: remove an IP address {text} that is being used by Pod {record['pod']}, total IP addresses "
+                "of an IPPool are jointly determined by 'spec.ips' and 'spec.excludeIPs'",
             )

@@ -53,10 +53,8 @@ class Parsed(t.NamedTuple):
     last: int
 
 
-def parse_address(text: t.Any) -> tuple[int, int] | None:
+def parse_address(text: str) -> tuple[int, int] | None:
     """Return (family, integer) of an address, or None."""
-    if not isinstance(text, str):
-        return None
     try:
         if ":" not in text:
             return 4, int.from_bytes(inet_pton(AF_INET, text), "big")
@@ -66,10 +64,8 @@ def parse_address(text: t.Any) -> tuple[int, int] | None:
     return (4, value ^ _MAPPED) if value >> 32 == 0xFFFF else (6, value)
 
 
-def parse_range(text: t.Any) -> Parsed | None:
+def parse_range(text: str) -> Parsed | None:
     """Return one entry `a` or `a-b` of one family, or None."""
-    if not isinstance(text, str):
-        return None
     low, dash, high = text.partition("-")
     first = parse_address(low)
     last = parse_address(high) if dash else first
@@ -78,10 +74,8 @@ def parse_range(text: t.Any) -> Parsed | None:
     return Parsed(first[0], first[1], last[1])
 
 
-def parse_cidr(text: t.Any) -> Cidr | None:
+def parse_cidr(text: str) -> Cidr | None:
     """Return a network, host bits allowed, or None."""
-    if not isinstance(text, str):
-        return None
     address, slash, length = text.partition("/")
     parsed = parse_address(address)
     if parsed is None or not slash or not length.isascii() or not length.isdigit() or (length[0] == "0" < length[1:]):

@@ -2,26 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API refuses of any object, before a webhook sees it: its shape, name, labels and fields. Pure."""
+"""What the API refuses of any object, before a webhook sees it: its name, labels and fields. Pure."""
 
 from __future__ import annotations
 
 from .mutate import DNS_NAME, LABEL_VALUE, AdmissionError, Json
 from .schema import KINDS, schema_problems
-
-
-def check_shape(obj: Json) -> None:
-    """Refuse what no client could send: metadata or spec that are no mappings, labels that are no text."""
-    metadata = obj.get("metadata")
-    wanted = [("metadata", metadata), ("spec", obj.get("spec"))]
-    if isinstance(metadata, dict):
-        wanted += [(f"metadata.{key}", metadata[key]) for key in ("labels", "annotations") if metadata.get(key)]
-    for place, value in wanted:
-        texts = place in ("metadata", "spec") or (
-            isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-        )
-        if not isinstance(value, dict) or not texts:
-            raise AdmissionError(obj, place, "Invalid type: expected a mapping", code=400)
 
 
 def check_name(obj: Json) -> None:
