@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from .._errors import RdmaError
-from .._fabric.numbers import IFNAME_MAX
 from .._programs import ProgramResult
 from .._route.model import MAIN_TABLE, Route, Rule
 from .._systemd import named, sections
@@ -165,26 +164,19 @@ def _script(text: str) -> dict[str, dict[str, str]]:
             length = have.get(f"PREFIX{match[1]}") or have.get(f"NETMASK{match[1]}") or "32"
             four[f"address{match[1]}"] = f"{value}/{length},{have.get(f'GATEWAY{match[1]}', '')}"
     link = {"mac-address": have.get("HWADDR", ""), "mtu": have.get("MTU", "")}
-    tag = {"parent": have.get("PHYSDEV", ""), "id": have.get("VLAN_ID", "")}
-    links = {"vlan": tag, "ethernet": link} if kind == "vlan" else {kind: link}
-    return {"connection": own, **links, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
+    section = "ethernet" if kind == "vlan" else kind
+    return {"connection": own, section: link, "ipv4": four, "ipv6": {"method": "ignore"}, "ifcfg": have}
 
 
 def _matches(have: t.Mapping[str, t.Mapping[str, str]], port: Port) -> bool:
-    own, match, tag = have["connection"], have.get("match", {}), have.get("vlan", {})
+    own, match = have["connection"], have.get("match", {})
     kind = "vlan" if port.kind == "vlan" else {"ether": "ethernet"}.get(port.type, port.type)
     if own["type"].replace("802-3-", "") != kind:
         return False
-    asked = own.get("interface-name", "")
-    if kind == "vlan" and not asked:
-        parent = tag.get("parent", "")
-        # Too long for an interface it is the UUID of a profile; without one [ethernet] has the address of the parent.
-        parent = parent if 0 < len(parent) <= IFNAME_MAX else port.name.rpartition(".")[0]
-        asked = f"{parent}.{tag.get('id', '')}"
     mac = next((pairs["mac-address"].lower() for pairs in have.values() if pairs.get("mac-address")), "")
     named = [word.lstrip("&|!") for word in match.get("interface-name", "").replace(";", " ").split()]
     return (
-        asked in ("", port.name)
+        own.get("interface-name", "") in ("", port.name)
         and mac in ("", port.permanent or port.mac)
         and (not named or any(fnmatchcase(port.name, word) for word in named))
     )

@@ -60,7 +60,6 @@ def test_a_file_in_etc_hides_its_name_elsewhere_and_files_beside_it_add_to_it():
 
 
 KEYFILE = "[connection]\nid=a\ntype={}\n{}\n\n[ipv4]\nmethod=auto\n"
-UUID = "5d1ce7a1-9c5f-4d0b-8f0b-7261696c6f70"
 
 
 @pytest.mark.parametrize(
@@ -72,14 +71,10 @@ UUID = "5d1ce7a1-9c5f-4d0b-8f0b-7261696c6f70"
         pytest.param("ethernet", "\n[match]\ninterface-name=eth*;en*;", True, False, id="globs"),
         pytest.param("ethernet", "\n[match]\ninterface-name=eth*", False, False, id="other-globs"),
         pytest.param("infiniband", "", False, False, id="another-kind"),
-        pytest.param("vlan", "\n[vlan]\nid=101\nparent=ens1np0", False, True, id="vlan-by-its-parent"),
-        pytest.param("vlan", "\n[vlan]\nid=101\nparent=ens2np0", False, False, id="vlan-of-another-parent"),
-        pytest.param("vlan", f"\n[vlan]\nid=101\nparent={UUID}", False, True, id="vlan-by-its-parents-profile"),
-        pytest.param("vlan", f"\n[vlan]\nid=102\nparent={UUID}", False, False, id="another-vlan-of-it"),
-        pytest.param("vlan", f"\n[ethernet]\nmac-address={MAC}\n\n[vlan]\nid=101", False, True, id="vlan-by-address"),
-        pytest.param("vlan", f"\n[ethernet]\nmac-address={MAC[:-1]}2\n\n[vlan]\nid=101", False, False, id="not-it"),
-        pytest.param("vlan", "\n[vlan]\nparent=ens1np0", False, False, id="vlan-without-its-number"),
-        pytest.param("vlan", "", False, False, id="vlan-without-its-section"),
+        pytest.param("vlan", "interface-name=ens1np0.101", False, True, id="vlan"),
+        pytest.param("vlan", "interface-name=ens2np0.101", False, False, id="another-vlan"),
+        pytest.param("vlan", "\n[vlan]\nid=101", False, True, id="vlan-without-a-name"),
+        pytest.param("vlan", f"\n[ethernet]\nmac-address={MAC[:-1]}2", False, False, id="vlan-of-another-address"),
     ],
 )
 def test_what_a_profile_of_networkmanager_matches(kind, more, card, vlan):
@@ -104,18 +99,8 @@ def test_a_file_of_network_scripts_is_a_profile_too():
     assert profile.holds == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "vlan"),
-    [
-        ("PHYSDEV=ens1np0\nVLAN_ID=101\n", True),
-        ("PHYSDEV=ens1np0\nVLAN_ID=102\n", False),
-        ("PHYSDEV=ens2np0\nVLAN_ID=101\n", False),
-        (f"VLAN_ID=101\nHWADDR={MAC}\n", True),
-        ("DEVICE=ens1np0.101\nPHYSDEV=ens1np0\nVLAN_ID=101\n", True),
-        ("", False),
-    ],
-)
-def test_a_vlan_of_network_scripts_has_its_name_of_its_port_and_its_number(text, vlan):
+@pytest.mark.parametrize(("text", "vlan"), [("VLAN_ID=101\n", True), ("DEVICE=ens2np0.101\n", False)])
+def test_a_vlan_of_network_scripts_may_have_no_name(text, vlan):
     path = "/etc/sysconfig/network-scripts/ifcfg-a"
     (profile,) = networkmanager.profiles({path: f"VLAN=yes\nTYPE=Vlan\nONBOOT=yes\nBOOTPROTO=none\nMTU=9000\n{text}"})
     assert (profile.matches(CARD), profile.matches(VLAN), profile.holds) == (False, vlan, {"MTU 9000"})

@@ -266,15 +266,6 @@ def test_force_lets_a_named_interface_pass():
     assert plan(host, force=["ens1np0", "docker0"]).changed
 
 
-def test_a_stricter_all_is_seen_where_the_kernel_takes_the_larger():
-    key = "net/ipv4/conf/ens1np0/rp_filter"
-    host = host_of("ens1np0", sysctls={key: "0"}, sysctls_all={key: "1"})
-    check = next(item for item in plan(host, sysctls={key: "0"}).checks if item["id"] == "network_sysctls")
-    assert "larger of the two" in check["cause"]
-    all_key = "net/ipv4/conf/all/rp_filter"
-    assert (check["planned"][all_key], check["observed"][all_key]) == ("0", "1")
-
-
 @pytest.mark.parametrize(
     ("own", "wider", "status", "changed"),
     [
