@@ -67,5 +67,5 @@ def _lock(file: int, path: str) -> None:
 
 def _ended(other: str, mine: str, live: str) -> bool:
     """Whether a run of our controller has ended, by the processes that live there."""
-    (theirs, _mark, pid), (ours, _mark, _pid) = (name.partition(", process ") for name in (other, mine))
-    return theirs == ours and pid not in live.split(",")
+    (holder, _mark, pid), (own, _mark, _pid) = (name.partition(", process ") for name in (other, mine))
+    return holder == own and pid not in live.split(",")

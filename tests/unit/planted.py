@@ -104,7 +104,7 @@ class Machine:
         table = any(route.table == 1000 + int(rail[-1]) for route in self.now.routes)
         return held and self.rule(rail) and table
 
-    def asked(self, target: paths.PathTarget, flow: str) -> paths.LookupResult:
+    def lookup(self, target: paths.PathTarget, flow: str) -> paths.LookupResult:
         """Answer as the kernel would: by the rail's table where its rule leads there, else by main."""
         own = [route for route in self.now.routes if route.table == target.table and bool(route.gateway)]
         if not target.gateway:
@@ -181,11 +181,11 @@ class Fleet:
             [{**PLANNED.slice(other), "host": other} for other in (HOSTS[(HOSTS.index(name) + 1) % 4],)]
         )
         ways = [way for way in paths.targets_of(machine.want, host, near, {}) if way.interface in machine.now.links]
-        asked = tuple(machine.asked(way, flow) for way in ways for flow in way.flows)
+        lookups = tuple(machine.lookup(way, flow) for way in ways for flow in way.flows)
         there = [rail.name for rail in machine.want.rails if rail.device in machine.now.links]
         found += [
             check
-            for check in path_checks.checks_of(machine.want, ways, paths.PathState(host, asked))
+            for check in path_checks.checks_of(machine.want, ways, paths.PathState(host, lookups))
             if check["rail"] in there
         ]
         names = {rail.name: rail.device for rail in machine.want.rails}

@@ -49,11 +49,11 @@ def look_at_drift(request: Request) -> tuple[Checks, Facts]:
     """Return as fact `drift` the roles that have something to do or to say here; none where the host is as planned."""
     persist = boolean(request.settings.get(OWN, {}).get("persist", True))
     found = ["rail_network"] if rollback.pending() else []
-    for role, name, door in (*CHANGES, *NETWORK):
+    for role, name, room in (*CHANGES, *NETWORK):
         if not plays(request, role) or (name == "rail_persist" and not persist):
             continue
         try:
-            result = compare(name, door, request)
+            result = compare(name, room, request)
         except RdmaError:
             found.append(role)
             continue
@@ -100,11 +100,11 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
     """
     reboots: list[str] = []
     at_once: list[str] = []
-    for role, name, door in CHANGES:
+    for role, name, room in CHANGES:
         if not plays(request, role):
             continue
         try:
-            result = compare(name, door, request)
+            result = compare(name, room, request)
         except RdmaError:
             continue  # the role says it itself
         reboots += result.get("reboot_reasons") or ()

@@ -98,24 +98,24 @@ def plays(request: Request, role: str) -> bool:
     return not role or roles is None or role in roles
 
 
-def compare(name: str, door: t.Any, request: Request) -> dict[str, t.Any]:
+def compare(name: str, room: t.Any, request: Request) -> dict[str, t.Any]:
     """Return what a role's module reports in check mode.
 
-    :param door: of its room: `run` and `SPEC`.
+    :param room: the module's: `run` and `SPEC`.
     """
-    found: dict[str, t.Any] = door.run(request.module, options_of(name, door.SPEC, request), check_mode=True)
+    found: dict[str, t.Any] = room.run(request.module, options_of(name, room.SPEC, request), check_mode=True)
     request.library_missing |= bool(found.get("library_missing"))
     return found
 
 
-def of_module(name: str, door: t.Any) -> Look:
+def of_module(name: str, room: t.Any) -> Look:
     """Return the look that a role's module takes in check mode.
 
-    :param door: of its room: `run` and `SPEC`.
+    :param room: the module's: `run` and `SPEC`.
     """
 
     def look(request: Request) -> tuple[Checks, Facts]:
-        result = compare(name, door, request)
+        result = compare(name, room, request)
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {}
 
@@ -130,7 +130,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
         host, existing = kernel.read(want), kernel.existing_routes(want)
         targets = list(targets_of(want, host, neighbors, request.params.get("addresses") or {}))
         there = [target for target in targets if target.interface in host.snapshot.links]
-        state = PathState(host, tuple(kernel.asked(there, tos_of(request))), existing)
+        state = PathState(host, tuple(kernel.lookups(there, tos_of(request))), existing)
     return [*path_checks.checks_of(want, targets, state), path_checks.existing_routes_check(want, host, existing)], {}
 
 

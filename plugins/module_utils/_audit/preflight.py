@@ -126,27 +126,27 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     sysfs = Sysfs()
     options = options_of("policy_route", SPEC, request)
     want = parse_want(options)
-    kept = read_management_network(sysfs)
-    called = {name for link in kept.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
-    ports = {rail.asked: rail.interface for rail in want.rails}
+    network = read_management_network(sysfs)
+    called = {name for link in network.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
+    ports = {rail.identifier: rail.interface for rail in want.rails}
     if plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":
         # By its address a rail with a name is found only where it gets that name.
         for rail in want.rails:
             at = sysfs.pci_interfaces(rail.pci) if rail.pci and rail.interface not in called else []
-            ports[rail.asked] = next(iter(at), rail.interface)
+            ports[rail.identifier] = next(iter(at), rail.interface)
     with PathLookup() as kernel:
-        rails = tuple(replace(rail, interface=ports[rail.asked]) for rail in want.rails)
-        host = kernel.read(named(replace(want, rails=rails), ports), kept)
+        rails = tuple(replace(rail, interface=ports[rail.identifier]) for rail in want.rails)
+        host = kernel.read(named(replace(want, rails=rails), ports), network)
         routes = kernel.existing_routes(want)
-    names = {**host.names, **{asked: host.names[name] for asked, name in ports.items() if name in host.names}}
+    names = {**host.names, **{text: host.names[name] for text, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
     if plays(request, "nic_link_type"):
         # The role sets the link type before the network role runs.
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
-        links = {name: link if link.ours else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
+        links = {name: link if link.managed else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
         host = replace(host, snapshot=replace(host.snapshot, links=links))
     mine = Ownership(want, host)
-    missing = [rail for rail in want.rails if rail.asked not in names]
+    missing = [rail for rail in want.rails if rail.identifier not in names]
     coming = [rail for rail in missing if _comes(rail, request, sysfs)]
     lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
     checks: Checks = []
@@ -154,8 +154,8 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     if not boolean(request.settings.get(renumbered.NAME, {}).get("allow") or False):
         parts = (host.addresses, mine.addresses | host.retained.addresses)
         apart = host.out_of_service
-        live, ours = ({(row.interface, row.address) for row in part if row.interface not in apart} for part in parts)
-        checks, facts = renumbered.decide(want, names, live, ours)
+        live, managed = ({(row.interface, row.address) for row in part if row.interface not in apart} for part in parts)
+        checks, facts = renumbered.decide(want, names, live, managed)
     want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in coming)), missing)
     want = named(replace(want, lost=frozenset(rail.name for rail in lost)), names)
     problems = problems_of(want, host, mine)

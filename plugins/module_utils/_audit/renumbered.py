@@ -28,11 +28,11 @@ FIX = (
 )
 
 
-def decide(want: RouteOptions, names: t.Mapping[str, str], live: Here, ours: Here) -> tuple[Checks, Facts]:
+def decide(want: RouteOptions, names: t.Mapping[str, str], live: Here, managed: Here) -> tuple[Checks, Facts]:
     """Return a deviation for each address that its rail would lose for another, and all strange ones as a fact.
 
     :param names: the present name of each rail's interface.
-    :param live: the interface and address of all that the host has, and `ours` what of it, or of the next boot, this
+    :param live: the interface and address of all that the host has, and `managed` what of it, or of the next boot, this
         collection owns.
     """
     planned = {
@@ -41,10 +41,10 @@ def decide(want: RouteOptions, names: t.Mapping[str, str], live: Here, ours: Her
         for item in rail.addresses
     }
     addresses = {address for _rail, address in planned.values()}
-    here = ours | {row for row in live if any(inside(row[1], prefix) for prefix in want.prefixes)}
+    here = managed | {row for row in live if any(inside(row[1], prefix) for prefix in want.prefixes)}
     strange = {row for row in here if row[1] not in addresses}
     checks = []
-    for interface, address in sorted(strange & ours):
+    for interface, address in sorted(strange & managed):
         family = 6 if ":" in address else 4
         # Another address, also in the planned subnet, may be intended.
         if (interface, family) in planned:

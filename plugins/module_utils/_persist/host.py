@@ -88,7 +88,7 @@ class PersistHost(Rooted):
             )
         return found
 
-    def kept(self) -> dict[str, str]:
+    def set_aside(self) -> dict[str, str]:
         """Return the port for which each file was set aside."""
         found = {}
         for folder, _folders, names in os.walk(self.path(KEPT)):
@@ -96,14 +96,14 @@ class PersistHost(Rooted):
             found.update({f"/{path}/{name}": port for name in names if not name.startswith(".railops-")})
         return found
 
-    def swap(self, new: t.Iterable[str], gone: t.Iterable[str], undo: contextlib.ExitStack) -> None:
+    def swap(self, new: t.Iterable[str], removed: t.Iterable[str], undo: contextlib.ExitStack) -> None:
         """Give staged files their names and take others away.
 
         :param new: the paths whose next text is staged.
-        :param gone: the paths that go.
+        :param removed: the paths that go.
         :param undo: gets what puts all of it back, for when this or what follows fails.
         """
-        for path in (*new, *gone):
+        for path in (*new, *removed):
             target, old = self.path(path), self.path(temporary(f"{path}.old"))
             with writing(path):
                 with contextlib.suppress(FileNotFoundError):
@@ -111,7 +111,7 @@ class PersistHost(Rooted):
                 if os.path.lexists(target):
                     os.link(target, old, follow_symlinks=False)
                 undo.callback(self._back, target, old)
-                if path in gone:
+                if path in removed:
                     self.remove(path)
                 else:
                     os.replace(self.path(temporary(path)), target)

@@ -140,8 +140,8 @@ class PrecedenceCheck:
         """
         where = {"rail": rail, "object": device.name}
         made = re.compile(rf"/(10-)?netplan-{re.escape(device.name)}\.")
-        ours = [item for item in self.after if item.matches(device) and (item.path in files or made.search(item.path))]
-        mine = min(ours, key=lambda item: (item.daemon, item.rank), default=None)
+        used = [item for item in self.after if item.matches(device) and (item.path in files or made.search(item.path))]
+        mine = min(used, key=lambda item: (item.daemon, item.rank), default=None)
         if mine is None:
             self.checks.append(self.unused(device, files, made, where))
             return
@@ -151,7 +151,7 @@ class PrecedenceCheck:
             self.checks.append(deviation("persist_precedence", mine.path, initrd, text, fix, **where))
             return
         first = [item for item in self.after if item.daemon == mine.daemon and item.rank <= mine.rank]
-        first = [item for item in first if item.matches(device) and item not in ours]
+        first = [item for item in first if item.matches(device) and item not in used]
         rivals = self.rivals(mine, device)
         aside = [item.path for item in first + rivals if port in self.taken and self.movable(item)]
         ignored = networkmanager.leaves_alone(self.texts, device) if mine.daemon == "networkmanager" else ""
@@ -160,7 +160,7 @@ class PrecedenceCheck:
         if len(aside) < len(first + rivals):
             seen = list(dict.fromkeys(self.source(item.path) for item in first + rivals))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
-            fix = MANAGERS[mine.daemon].yields.format(ours=mine.path, port=device.name)
+            fix = MANAGERS[mine.daemon].yields.format(managed=mine.path, port=device.name)
             fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
             fix += f". {TAKE.format(port=port)}"
         elif ignored:
@@ -199,8 +199,8 @@ class PrecedenceCheck:
         self, port: str, device: Port, mine: Profile, own: str, planned: set[str]
     ) -> tuple[t.Sequence[str], str, str]:
         """Return the files that override settings of ours in the used profile, with cause and fix; else our file."""
-        alone = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
-        planned |= {word for item in alone for word in item.holds if word.startswith(("route ", "rule "))}
+        read = networkd.profiles({mine.path: self.own.get(mine.path, "")}) if mine.daemon == "networkd" else ()
+        planned |= {word for item in read for word in item.holds if word.startswith(("route ", "rule "))}
         missing = sorted(planned - mine.holds) + (["no DHCP"] if mine.dhcp else [])
         drops = sorted(filter(DROPS.fullmatch, mine.holds))
         if not missing and not drops:
@@ -254,7 +254,7 @@ class PrecedenceCheck:
             self.checks.append(warning("persist_existing", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
-            keeps = MANAGERS[self.manager].keeps.format(ours=mine.path, port=name)
+            keeps = MANAGERS[self.manager].keeps.format(managed=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
                 keeps = f"It is in the entry {name!r}, with which ours merges: remove it there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
@@ -265,8 +265,8 @@ class PrecedenceCheck:
         found = [item for item in self.after if item.daemon in self.running - {mine.daemon} and item.matches(device)]
         if mine.daemon == "networkd" and found:
             # netplan excludes networkd's devices from NetworkManager by udev.
-            alone = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
-            return [] if alone else found
+            excluded = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
+            return [] if excluded else found
         return [item for item in found if "Unmanaged=yes" not in item.holds]
 
     def early(self, item: Profile, mine: Profile) -> bool:

@@ -17,7 +17,7 @@ from .._files import Sysfs, temporary
 from .._management_network import read_management_network
 from .._route.managed_state import MANAGED_STATE
 from .._route.options import RAILS
-from .._route.route_options import RouteOptions, asked, management_network_problem, named
+from .._route.route_options import RouteOptions, management_network_problem, named, task_options
 from . import sysctl
 from .host import KEPT, PersistHost
 from .model import LINK, File
@@ -82,13 +82,13 @@ def converge(
     check_mode: bool,
     report: bool = False,
     stage: bool = False,
-    whole: bool = True,
+    verbose: bool = True,
 ) -> dict[str, t.Any]:
     """Bring the files to the wanted state and return the result.
 
     :param manager: one of MANAGERS, or `auto` for the one that the host uses.
     :param report: whether a conflict is a deviation instead of a failure.
-    :param whole: whether the diff has the complete text of each file.
+    :param verbose: whether the diff has the complete text of each file.
     :param stage: whether to write the files under temporary names only; a later call renames them.
     """
     manager, files, checks, aside, names = _planned(want, host, manager)
@@ -96,9 +96,9 @@ def converge(
     files = out.merged(files, {path: file.text for path, file in host.state(()).items()})
     wanted = {file.path: file for file in files}
     have = {path: file for path, file in host.state(wanted).items() if path not in out.paths}
-    kept = {path: f"{KEPT}/{port}{path}" for path, port in host.kept().items() if port not in names | out.names}
+    copies = {path: f"{KEPT}/{port}{path}" for path, port in host.set_aside().items() if port not in names | out.names}
     moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
-    moves.update({copy: path for path, copy in kept.items() if not host.exists(path)})
+    moves.update({copy: path for path, copy in copies.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]
     remove = [path for path in have if path not in wanted]
     touched = {*(file.path for file in write), *remove, *moves, *moves.values()}
@@ -121,13 +121,13 @@ def converge(
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
     checks = [*_checks(files, have), *checks, *(in_the_way("persist_preflight", row) for row in lacking)]
-    checks += [*_stale([*remove, *left]), *_left(kept, moves), *_beside(host, remove, moves)]
+    checks += [*_stale([*remove, *left]), *_left(copies, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
         "changed": bool(write or remove or moves or left) and not stage,
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
         "after": {file.path: f"{file.mode:04o}" for file in files},
         "checks": checks,
-        "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, whole=whole),
+        "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, verbose=verbose),
     }
     # Not their text: an unmanaged profile may hold a secret.
     result["diff"] += [
@@ -141,9 +141,9 @@ def converge(
     return {**result, "warnings": [f"{row['cause']} {row['fix']}" for row in checks if row["status"] == WARNING]}
 
 
-def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, whole: bool) -> list[dict[str, str]]:
+def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, verbose: bool) -> list[dict[str, str]]:
     """Return the diff of some files: of the text of each, or one of a line for each."""
-    if whole:
+    if verbose:
         return [_diff(path, have.get(path), wanted.get(path)) for path in paths]
     names = {"before_header": "files", "after_header": "files (-v shows their text)"}
     sides = (_lines(paths, have, {}), _lines(paths, wanted, have))
@@ -188,7 +188,7 @@ def _stale(paths: list[str]) -> t.Iterator[Check]:
 
 def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
     """Yield third-party drop-ins that the removal of our files orphans."""
-    folders = [f"{gone}.d" for gone in remove if host.link(f"{gone}.d") is None]
+    folders = [f"{path}.d" for path in remove if host.link(f"{path}.d") is None]
     for path in (f"{folder}/{name}" for folder in folders for name in host.names(folder)):
         if path not in remove and path not in moves and not path.endswith(".tmp"):
             cause = f"{path} belongs to a managed file that is removed: from the next boot on no manager reads it."
@@ -196,8 +196,8 @@ def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.It
             yield warning("persist_existing", "", path, cause, fix)
 
 
-def _left(kept: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
-    for path, copy in kept.items():
+def _left(copies: dict[str, str], moves: dict[str, str]) -> t.Iterator[Check]:
+    for path, copy in copies.items():
         if copy not in moves:
             cause = f"{path} was set aside for a rail, and there is a new one: the old one stays at {copy}."
             yield warning("persist_existing", path, copy, cause, f"Remove {copy} when it is not needed.")
@@ -207,12 +207,12 @@ def refuse_management_network(want: RouteOptions, host: PersistHost) -> None:
     """Refuse rails on interfaces that carry this host's own network, unless forced: after a boot it would be gone."""
     if not want.present or not host.live:
         return
-    kept = read_management_network(Sysfs())
+    network = read_management_network(Sysfs())
     places = [(rail, host.interface(rail.interface, rail.pci)) for rail in want.rails]
     problems = [
-        management_network_problem(f"rails[{number}]", rail, name, kept.why(name))
+        management_network_problem(f"rails[{number}]", rail, name, network.why(name))
         for number, (rail, name) in enumerate(places)
-        if kept.why(name) and not want.force & {rail.interface, rail.pci, name}
+        if network.why(name) and not want.force & {rail.interface, rail.pci, name}
     ]
     if problems:
         raise InputError(problems)
@@ -223,10 +223,10 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     host = PersistHost(params["root"], module)
     report = check_mode and params["on_conflict"] == "report"
     try:
-        want = asked(params)
+        want = task_options(params)
         refuse_management_network(want, host)
         manager, stage = params["manager"], params["stage"]
-        more = {"report": report, "stage": stage, "whole": module._verbosity > 0}
+        more = {"report": report, "stage": stage, "verbose": module._verbosity > 0}
         return converge(want, host, manager, check_mode=check_mode, **more)
     except RdmaError as exc:
         if not report:

@@ -26,7 +26,7 @@ def toward(now: Snapshot, source: Snapshot, target: Snapshot) -> Snapshot:
 
     # A VLAN's interface comes and goes with a change; no other link does.
     links = {name: link for name, link in now.links.items() if name in target.links or name not in source.links}
-    made = {name: link for name, link in target.links.items() if link.ours and name not in now.links}
+    made = {name: link for name, link in target.links.items() if link.managed and name not in now.links}
     return Snapshot(
         links={**pick(links, source.links, target.links), **made},
         addresses=(now.addresses - (source.addresses - target.addresses)) | target.addresses,

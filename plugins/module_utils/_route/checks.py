@@ -62,7 +62,7 @@ def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snap
 
 def lost_interface_check(rail: RailOptions, host: RouteHost) -> Check:
     """Return the check of a rail that has no interface: the only one of that rail."""
-    cause = f"this host has no interface {rail.asked!r}."
+    cause = f"this host has no interface {rail.identifier!r}."
     known = missing(rail, host, known=True)
     return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else NO_INTERFACE)
 

@@ -151,7 +151,7 @@ class Decoder:
             master=self._name_of(master) if master else "",
             parent=self._name_of(parent) if parent and not elsewhere else "",
             vlan=vlan,
-            ours=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
+            managed=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(message),
             arp=not message["flags"] & IFF_NOARP,
             # InfiniBand's GUID is the end of its address.

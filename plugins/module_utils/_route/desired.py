@@ -40,7 +40,7 @@ def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
         links.update({link.name: replace(link, mtu=mtu) for link in model.stacked_on(port, host, mtu)})
         if rail.vlan:
             have = model.link_of(rail, host) or model.Link(
-                rail.device, 0, False, parent=port.name, vlan=rail.vlan, ours=True
+                rail.device, 0, False, parent=port.name, vlan=rail.vlan, managed=True
             )
             links[have.name] = have = replace(have, up=True, mtu=mtu)
         for item in rail.addresses:
@@ -115,5 +115,5 @@ def covers(outer: str, inner: str) -> bool:
 
 def nothing(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
     """Return what stays of the rails when they are taken away: the links as they are."""
-    links = {link.name: link for rail in want.rails for link in model.links_of(rail, host) if not link.ours}
+    links = {link.name: link for rail in want.rails for link in model.links_of(rail, host) if not link.managed}
     return model.Snapshot(links, frozenset(), frozenset(), frozenset(), {})

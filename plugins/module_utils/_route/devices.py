@@ -35,8 +35,8 @@ def stacked_links(
     :param ports: the port of each existing rail, by the name that the plan requests.
     :param stacked: returns all stacked links of the host, each with its place and the place of its lower device.
     """
-    asked = [(ports[rail.asked], rail.mtu or 0) for rail in want.rails if want.present and rail.asked in ports]
-    lowered = {port.index: port.name for port, mtu in asked if 0 < mtu < port.mtu}
+    present = [(ports.get(rail.identifier), rail.mtu or 0) for rail in want.rails if want.present]
+    lowered = {port.index: port.name for port, mtu in present if port and 0 < mtu < port.mtu}
     devices = {rail.device for rail in want.rails}
     above = list(stacked()) if lowered else []
     found: dict[Place, Link] = {}

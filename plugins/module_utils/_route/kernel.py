@@ -121,7 +121,7 @@ class Kernel(Reader):
             }
             return packed(kind, how, attrs, index=link.index)
         # The kernel takes no alias along with a new link.
-        attrs = {"IFLA_MTU": link.mtu, "IFLA_IFALIAS": MANAGER if link.ours else None}
+        attrs = {"IFLA_MTU": link.mtu, "IFLA_IFALIAS": MANAGER if link.managed else None}
         index, flags = link.index or self._index_of(link.name), rt.IFF_UP if link.up else 0
         return packed(kind, how, attrs, index=index, flags=flags, change=rt.IFF_UP)
 

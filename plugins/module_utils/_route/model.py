@@ -45,7 +45,7 @@ class Link:
     """A network link. MTUs are bytes; `max_mtu` 0 means that the driver names no limit.
 
     `master` is the bond or bridge that has the link as a port. `parent` is the lower device (of a VLAN's interface).
-    `vlan` is the ID of a VLAN's interface, `ours` whether this collection created it. An unmanaged interface that is
+    `vlan` is the ID of a VLAN's interface, `managed` whether this collection created it. An unmanaged interface that is
     stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. `netns` is
     the number of the network namespace, where that is another one. `made` is the kernel's kind of a link that is no
     plain port (bridge). Without `arp` the kernel resolves no neighbor.
@@ -64,7 +64,7 @@ class Link:
     master: str = field(default="", compare=False)
     parent: str = field(default="", compare=False)
     vlan: int = field(default=0, compare=False)
-    ours: bool = field(default=False, compare=False)
+    managed: bool = field(default=False, compare=False)
     depth: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
@@ -250,7 +250,7 @@ def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
     if not rails:
         return host
     here = host.snapshot
-    links = {host.names.get(text, text) for rail in rails for text in (rail.interface or rail.asked, rail.device)}
+    links = {host.names.get(text, text) for rail in rails for text in (rail.interface or rail.identifier, rail.device)}
     links |= {link.name for link in here.links.values() if link.parent in links}
     tables, priorities = {rail.table for rail in rails}, {rail.priority for rail in rails}
     snapshot = Snapshot(
@@ -275,7 +275,7 @@ def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
 
 def port_of(rail: RailOptions, host: RouteHost) -> Link | None:
     """Return the port of a rail, or None."""
-    return host.snapshot.links.get(host.names.get(rail.asked, ""))
+    return host.snapshot.links.get(host.names.get(rail.identifier, ""))
 
 
 def link_of(rail: RailOptions, host: RouteHost) -> Link | None:

@@ -21,20 +21,20 @@ class Ownership:
 
     def __init__(self, want: RouteOptions, host: RouteHost) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
-        self.interfaces |= {link.name for link in host.snapshot.links.values() if link.ours} | host.out_of_service
+        self.interfaces |= {link.name for link in host.snapshot.links.values() if link.managed} | host.out_of_service
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}
-        here, kept = host.snapshot, host.retained
+        here, retained = host.snapshot, host.retained
         proof = any(item.protocol == PROTOCOL for part in KINDS for item in getattr(here, part))
         # To take away from a host that never had anything of ours, a plan alone proves nothing.
-        plan = [wanted(want, host)] if want.present or proof or any(getattr(kept, part) for part in KINDS) else []
-        rules = {rule for named in (kept, *plan) for rule in named.rules}
-        routes = {exactly(route) for named in (kept, *plan) for route in named.routes}
+        plan = [wanted(want, host)] if want.present or proof or any(getattr(retained, part) for part in KINDS) else []
+        rules = {rule for named in (retained, *plan) for rule in named.rules}
+        routes = {exactly(route) for named in (retained, *plan) for route in named.routes}
         # Our files have the old name of a port that got another one.
-        renamed = [route for route in kept.routes if route.interface not in here.links]
+        renamed = [route for route in retained.routes if route.interface not in here.links]
         routes |= {exactly(replace(route, interface=name)) for route in renamed for name in self.interfaces}
         self.rules = {rule for rule in here.rules if rule.protocol == PROTOCOL or rule in rules}
         self.routes = {route for route in here.routes if route.protocol == PROTOCOL or exactly(route) in routes}
-        own = {(item.interface, item.address) for item in kept.addresses}
+        own = {(item.interface, item.address) for item in retained.addresses}
         # Kernels before 5.18 keep no protocol of an address: one with a rule of ours is ours.
         sources = {rule.source.partition("/")[0] for rule in self.rules if rule.source}
         own |= {(name, address) for name in self.interfaces for address in sources}

@@ -68,9 +68,9 @@ def checks_of(want: RouteOptions, targets: t.Sequence[PathTarget], state: PathSt
     """Return one check a rail and family."""
     if want.network == "infiniband":
         return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
-    asked = group_by((one.target, one) for one in state.asked)
+    lookups = group_by((one.target, one) for one in state.lookups)
     return [
-        _check(rail, item, [one for one in targets if one.source == item.address], state, asked)
+        _check(rail, item, [one for one in targets if one.source == item.address], state, lookups)
         for rail in want.rails
         for item in rail.addresses
     ]
@@ -100,7 +100,7 @@ def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterabl
 
 
 def _check(
-    rail: RailOptions, item: AddressOptions, targets: list[PathTarget], state: PathState, asked: Answers
+    rail: RailOptions, item: AddressOptions, targets: list[PathTarget], state: PathState, lookups: Answers
 ) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
@@ -108,7 +108,7 @@ def _check(
     if broken := rail_problem(rail, item, state):
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
     found = group_by(
-        (finding, target) for target in targets for finding in _findings(target, state, asked.get(target, ()))
+        (finding, target) for target in targets for finding in _findings(target, state, lookups.get(target, ()))
     )
     bad = {finding: own for finding, own in found.items() if finding.bad}
     wrong = {target for own in bad.values() for target in own}
@@ -139,7 +139,7 @@ def rail_problem(rail: RailOptions, item: AddressOptions, state: PathState) -> F
     link = link_of(rail, host)
     if link is None:
         fix = "Look with `ip -br link`; see fabric_interfaces."
-        return Finding(True, f"this host has no interface {rail.asked}", fix)
+        return Finding(True, f"this host has no interface {rail.identifier}", fix)
     if not link.up:
         return Finding(True, f"{link.name} is down", ROLE)
     if not link.carrier:
@@ -165,9 +165,9 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
     flows: dict[Finding, set[str]] = {}
-    for asked in answers:
-        if finding := _evaluate(asked, state):
-            flows.setdefault(finding, set()).add(asked.flow)
+    for lookup in answers:
+        if finding := _evaluate(lookup, state):
+            flows.setdefault(finding, set()).add(lookup.flow)
     for finding, own in flows.items():
         side = ""
         if own == {TCP}:
@@ -179,13 +179,13 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         yield finding._replace(cause=finding.cause + side)
 
 
-def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
+def _evaluate(lookup: LookupResult, state: PathState) -> Finding | None:
     """Compare the kernel's answer with the plan."""
-    target, route = asked.target, asked.route
+    target, route = lookup.target, lookup.route
     good = {Hop(target.interface, target.gateway), Hop(target.interface, target.gateway or target.address)}
     if not route:
-        cause = REFUSED.get(asked.error, os.strerror(asked.error))
-        if asked.flow == BOUND and target.family == 4 and asked.error == errno.EHOSTUNREACH:
+        cause = REFUSED.get(lookup.error, os.strerror(lookup.error))
+        if lookup.flow == BOUND and target.family == 4 and lookup.error == errno.EHOSTUNREACH:
             # Without a route, IPv4 takes the destination for a neighbor on the link (net/ipv4/route.c).
             cause = f"no route leaves by {target.interface}"
     else:
@@ -193,7 +193,7 @@ def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
         if route.other in ("", "multipath") and set(hops) <= good:
             if route.table == target.table:
                 return None
-            led, fix = _why(asked, state)
+            led, fix = _why(lookup, state)
             return Finding(False, f"it leaves as planned, and not by table {target.table}{led}", fix)
         where = " and ".join(map(str, dict.fromkeys(hops))) or route.other
         where += " inside of another packet" if "encap" in route.other else ""
@@ -201,17 +201,17 @@ def _evaluate(asked: LookupResult, state: PathState) -> Finding | None:
         cause = (
             f"it leaves by {where} instead of {target.interface if by_name else Hop(target.interface, target.gateway)}"
         )
-    led, fix = _why(asked, state)
+    led, fix = _why(lookup, state)
     return Finding(True, cause + led, fix)
 
 
-def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
+def _why(lookup: LookupResult, state: PathState) -> tuple[str, str]:
     """Return what may have led there, and the fix: rules that select the packet, routes, what ours lack."""
-    target, route = asked.target, asked.route
+    target, route = lookup.target, lookup.route
     six, length = (" -6", 128) if target.family == 6 else ("", 32)
     now = state.host.snapshot
     by_own = route is not None and route.table == target.table
-    rules = [] if by_own else _rules_that_fit(asked, now.rules)
+    rules = [] if by_own else _rules_that_fit(lookup, now.rules)
     routes = [route] if route else []
     # Of the rails' tables everything was read: also what refuses there, or passes on.
     routes += [
@@ -220,8 +220,8 @@ def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
         if item.other and item.table in (target.table, LOCAL_TABLE) and item.family == target.family and not by_own
         if item not in routes and (item.dst == DEFAULT or inside(target.address, item.dst))
     ]
-    ours = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
-    missing = ours not in now.rules
+    managed = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
+    missing = managed not in now.rules
     master = now.links[target.interface].master
     parts = [f"rule `{rule}` (made by {_maker(rule)}) selects it" for rule in rules]
     place = {MAIN_TABLE: " of the table main"}
@@ -229,7 +229,7 @@ def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     parts += [f"{target.interface} is a port of {master}"] if master else []
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
-    # What is behind ours is asked only where ours lead nowhere.
+    # What is behind ours is queried only where ours lead nowhere.
     existing = [rule for rule in rules if rule.protocol != PROTOCOL and rule.priority < target.priority]
     others = [item for item in routes if item.protocol != PROTOCOL and item.dst != DEFAULT]
     if existing:
@@ -240,26 +240,26 @@ def _why(asked: LookupResult, state: PathState) -> tuple[str, str]:
     if others and not missing:
         command = f"ip{six} route del {others[0]}"
         return led, f"Take that route away where it comes from; on this host: `{command}`."
-    if asked.error in TYPED and not missing:
+    if lookup.error in TYPED and not missing:
         command = f"ip{six} route show table all match {target.address}/{length}"
         return led, f"Look for the route that does it: `{command}`."
     return led, ROLE
 
 
-def _rules_that_fit(asked: LookupResult, rules: t.Iterable[Rule]) -> list[Rule]:
+def _rules_that_fit(lookup: LookupResult, rules: t.Iterable[Rule]) -> list[Rule]:
     """Return the rules before main's that select the packet's addresses and can have led to the kernel's answer.
 
     A rule that ends the look-up (unreachable, blackhole, prohibit) did not select a packet that got a route. Other
     selectors of the rules are shown and not judged.
     """
-    route = asked.route
+    route = lookup.route
     return [
         rule
         for rule in sorted(rules)
-        if rule.family == asked.target.family and 0 < rule.priority < MAIN_PRIORITY
-        if rule.table != asked.target.table
+        if rule.family == lookup.target.family and 0 < rule.priority < MAIN_PRIORITY
+        if rule.table != lookup.target.table
         and (not route or rule.table == route.table or (rule.table == 0 and "goto" in rule.other))
-        if (_fits(asked.target.source, rule.source) and _fits(asked.target.address, rule.dest)) != rule.invert
+        if (_fits(lookup.target.source, rule.source) and _fits(lookup.target.address, rule.dest)) != rule.invert
         or (rule.invert and rule.other)
     ]
 

@@ -47,7 +47,7 @@ class PathLookup(Reader):
             if any(covers(prefix, route.dst) for prefix in want.prefixes_of(family))
         ]
 
-    def asked(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
+    def lookups(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
         pairs = [(target, flow) for target in targets for flow in target.flows]
         for first in range(0, len(pairs), BATCH):

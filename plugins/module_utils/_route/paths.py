@@ -71,7 +71,7 @@ class PathState:
     """The state of a host for the proof; `existing` are unmanaged routes of the tables main and local."""
 
     host: RouteHost
-    asked: tuple[LookupResult, ...]
+    lookups: tuple[LookupResult, ...]
     existing: t.Sequence[Route] = ()
 
 
@@ -90,13 +90,14 @@ def targets_of(
     for place, rail in enumerate(want.rails):
         near = {rail.name, want.rails[(place + 1) % len(want.rails)].name}
         link = link_of(rail, host)
+        name = link.name if link else rail.identifier
         for item in rail.addresses:
             others = [(item.gateway, "its gateway", False)] if item.gateway else []
             for there in neighbors:
                 what = f"{there.host or 'neighbor'} {there.rail}{f' in {there.zone}' if there.zone else ''}"
                 others.append((there.address, what, there.rail not in near))
             others += [(address, f"another host's {rail.name}", True) for address in more.get(rail.name, ())]
-            own = (rail.name, link.name if link else rail.asked, rail.table, rail.priority, item.family, item.address)
+            own = (rail.name, name, rail.table, rail.priority, item.family, item.address)
             known = set()
             for address, what, brief in others:
                 gateway = planned_gateway(want, item, address) if (":" in address) == (item.family == 6) else None

@@ -104,7 +104,7 @@ def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapsho
         for item in now.addresses
         if want.present and item.interface in mine.interfaces and (item.family, item.address) in planned
     }
-    links = {name: link for name, link in now.links.items() if link.ours and name not in wanted.links}
+    links = {name: link for name, link in now.links.items() if link.managed and name not in wanted.links}
     addresses = frozenset((mine.addresses | held) - wanted.addresses)
     return Snapshot(links, addresses, frozenset(mine.routes), frozenset(mine.rules), {})
 
@@ -114,5 +114,5 @@ def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
     tables = [route for route in sorted(now.routes, reverse=True) if route.table != MAIN_TABLE]
     there = {(exactly(route), route.mtu): route for route in tables}
     routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
-    kept = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if as_good(key, now.sysctls[key], value)}
-    return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **kept})
+    equal = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if as_good(key, now.sysctls[key], value)}
+    return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **equal})

@@ -42,7 +42,7 @@ def link_problems(want: RouteOptions, host: model.RouteHost) -> t.Iterator[Probl
     seen: dict[str, str] = {}
     for number, rail in enumerate(want.rails):
         place, link = f"rails[{number}]", model.port_of(rail, host)
-        forced = link is not None and bool(want.force & {rail.asked, link.name})
+        forced = link is not None and bool(want.force & {rail.identifier, link.name})
         if link and not forced and (carried := host.management_network.why(link.name)):
             yield management_network_problem(place, rail, link.name, carried)
         for item in _rail_problems(want, rail, link, host, seen, forced=forced):
@@ -86,12 +86,12 @@ def _rail_problems(
     :param forced: whether the user declared the port to be a rail.
     """
     if link is None:
-        text = f"this host has no interface {rail.asked!r}."
+        text = f"this host has no interface {rail.identifier!r}."
         if want.present and rail.name not in want.lost:
             yield Problem("interface", text, NO_INTERFACE)
         return
     if seen.setdefault(link.name, rail.name) != rail.name:
-        text = f"{rail.asked!r} is {link.name}, which is {seen[link.name]} already."
+        text = f"{rail.identifier!r} is {link.name}, which is {seen[link.name]} already."
         yield Problem("interface", text, "Give each rail an interface of its own. [rail_duplicate]")
     if not want.present:
         return
@@ -137,7 +137,7 @@ def _mtu_problems(
         )
         yield Problem("mtu", text, fix)
     stacked = model.stacked_on(link, host, rail.mtu)
-    if stacked and not want.adopt_ports & {rail.asked, link.name}:
+    if stacked and not want.adopt_ports & {rail.identifier, link.name}:
         names = shortened([f"{item.name} with {item.mtu}" for item in stacked], MOST_NAMES)
         lost = (
             f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower interfaces stacked on it: {names}."
@@ -237,15 +237,15 @@ def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> 
     """Find routes of others whose gateway or source no address of their interface would reach any more."""
     aim = wanted(want, host).addresses if want.present else frozenset()
     removed = mine.addresses - aim
-    kept = (host.addresses | host.snapshot.addresses) - removed | aim
+    preserved = (host.addresses | host.snapshot.addresses) - removed | aim
 
     def reaches(addresses: t.Collection[model.Address], hop: model.Hop) -> bool:
         own = (f"{item.address}/{item.length}" for item in addresses if item.interface == hop.interface)
         return any(inside(hop.gateway, net) for net in own)
 
     for route in sorted(host.snapshot.routes - mine.routes) if removed else ():
-        hops = [hop for hop in route.next_hops if hop.gateway and reaches(removed, hop) and not reaches(kept, hop)]
-        sources = {item.address for item in removed} - {item.address for item in kept}
+        hops = [hop for hop in route.next_hops if hop.gateway and reaches(removed, hop) and not reaches(preserved, hop)]
+        sources = {item.address for item in removed} - {item.address for item in preserved}
         if hops or route.source in sources:
             what = f"leads to {hops[0].gateway}" if hops else f"has the source {route.source}"
             text = (

@@ -67,10 +67,10 @@ def isolation_checks(
 
 def _check(name: str, family: int, answered: list[str], silent: list[str], meet: bool, declared: bool) -> Check:
     where: dict[str, t.Any] = {"rail": name, "family": family}
-    asked = sorted(answered + silent)
-    if not asked:
+    queried = sorted(answered + silent)
+    if not queried:
         return skipped(CHECK, "no neighbor answers on its own rail", **where)
-    planned = {"meets": asked if meet else []}
+    planned = {"meets": queried if meet else []}
     observed = {"meets": answered}
     if meet and silent:
         cause = f"{name} does not reach {', '.join(silent)} of a neighbor, whose own rails answer"

@@ -55,13 +55,13 @@ class Reader(Decoder):
 
         :param management_network: what carries the host's own network.
         """
-        kept, retained = management_network or ManagementNetwork(), read_retained()
-        paths = (*BEYOND.values(), *([kept.peer] if kept.peer else []))
+        protected, retained = management_network or ManagementNetwork(), read_retained()
+        paths = (*BEYOND.values(), *([protected.peer] if protected.peer else []))
         devices = [rail.device for rail in want.rails if rail.vlan]
         ports = read_ports()
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
-        out = [text for rail in want.out for text in (rail.asked, rail.device)]
-        names, links = self._links([*(rail.asked for rail in want.rails), *devices, *out, *earlier])
+        out = [text for rail in want.out for text in (rail.identifier, rail.device)]
+        names, links = self._links([*(rail.identifier for rail in want.rails), *devices, *out, *earlier])
         coming = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
@@ -79,7 +79,7 @@ class Reader(Decoder):
             scope=scope._replace(tables=tables),
             names=names,
             addresses=frozenset(addresses),
-            management_network=kept,
+            management_network=protected,
             matches=tuple((prefix, route) for (prefix, _address), route in found if route),
             sysctls_all={
                 key: self._read_sysctl(model.of_all(key)) or "" for key, _value in want.sysctls if model.of_all(key)
@@ -109,8 +109,8 @@ class Reader(Decoder):
         tables = {*scope.tables, *(rule.table for rule in rules if rule.table in scope.claimed)} - {model.MAIN_TABLE}
         ways = {route for route in self._lookups(scope.paths) if route and route.protocol not in model.KERNEL_PROTOCOLS}
         routes = frozenset(self._routes(links, tables) | ways)
-        ours = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
-        return model.Snapshot(links, ours, routes, frozenset(rules), sysctls), addresses, tables
+        managed = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
+        return model.Snapshot(links, managed, routes, frozenset(rules), sysctls), addresses, tables
 
     def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         return self._open(netns).ask(messages)
@@ -134,8 +134,8 @@ class Reader(Decoder):
                     found[link.name] = replace(link, mtu=now.mtu, up=now.up)
         return found
 
-    def _links(self, asked: list[str]) -> tuple[dict[str, str], dict[str, model.Link]]:
-        wanted = [(text, name) for text in asked for name in self._resolve(text)]
+    def _links(self, requested: list[str]) -> tuple[dict[str, str], dict[str, model.Link]]:
+        wanted = [(text, name) for text in requested for name in self._resolve(text)]
         by = [("IFLA_IFNAME" if len(name) <= IFNAME_MAX else "IFLA_ALT_IFNAME", name) for _text, name in wanted]
         messages = [packed("RTM_GETLINK", nl.NLM_F_ACK, {key: name}) for key, name in by]
         names: dict[str, str] = {}
@@ -150,7 +150,7 @@ class Reader(Decoder):
     def _vlans(self) -> list[str]:
         """Return the VLANs' interfaces that this collection made."""
         kind = {"IFLA_LINKINFO": {"attrs": [("IFLA_INFO_KIND", "vlan")]}}
-        return [link.name for link in map(self._link, self._dump("RTM_GETLINK", kind)) if link.ours]
+        return [link.name for link in map(self._link, self._dump("RTM_GETLINK", kind)) if link.managed]
 
     def _stacked(self) -> t.Iterator[tuple[tuple[int, int], tuple[int, int], model.Link]]:
         """Yield the links of FOLLOWERS that are stacked on others, in all network namespaces of this host.
@@ -219,8 +219,8 @@ class Reader(Decoder):
         self, family: int, table: int, interface: str, protocol: int, marks: t.Sequence[bytes] = (b"",)
     ) -> t.Iterator[model.Route]:
         """Yield the routes of the kernel's filters, of which only those that have one of the marks are decoded."""
-        asked = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
-        for answer in self._dump("RTM_GETROUTE", asked, family=family, proto=protocol):
+        attrs = {"RTA_TABLE": table or None, "RTA_OIF": self._index_of(interface) if interface else None}
+        for answer in self._dump("RTM_GETROUTE", attrs, family=family, proto=protocol):
             # Decoding is what takes the time, and struct rtmsg has the protocol as its sixth byte: the kernel's own
             # routes come and go with their addresses.
             if answer[5] in model.KERNEL_PROTOCOLS or not any(mark in answer for mark in marks):

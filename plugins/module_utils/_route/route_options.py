@@ -50,7 +50,7 @@ class RailOptions:
     vlan: int = 0
 
     @property
-    def asked(self) -> str:
+    def identifier(self) -> str:
         """The identifier of the rail's port: its name, an alternative name, or a PCI address."""
         return self.interface or self.pci
 
@@ -62,7 +62,7 @@ class RailOptions:
     @property
     def device(self) -> str:
         """The interface of the rail's addresses: the port, or the interface of its VLAN."""
-        return vlan_interface(self.interface, self.vlan) if self.vlan else self.asked
+        return vlan_interface(self.interface, self.vlan) if self.vlan else self.identifier
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
     return want
 
 
-def asked(params: t.Mapping[str, t.Any]) -> RouteOptions:
+def task_options(params: t.Mapping[str, t.Any]) -> RouteOptions:
     """Return what a task asks for; without a rail it would take all of them off the host.
 
     :raises InputError: for all that is wrong.
@@ -177,8 +177,8 @@ def named(want: RouteOptions, names: t.Mapping[str, str]) -> RouteOptions:
 
 def without(want: RouteOptions, lost: t.Collection[RailOptions]) -> RouteOptions:
     """Return the want that leaves these rails as they are: /proc/sys has nothing of an interface that is gone."""
-    gone = {name for rail in lost for name in (rail.interface, rail.device)}
-    sysctls = tuple((key, value) for key, value in want.sysctls if gone.isdisjoint(key.split("/")))
+    missing = {name for rail in lost for name in (rail.interface, rail.device)}
+    sysctls = tuple((key, value) for key, value in want.sysctls if missing.isdisjoint(key.split("/")))
     return replace(want, sysctls=sysctls, lost=frozenset(rail.name for rail in lost))
 
 
@@ -240,7 +240,7 @@ def _number_problems(want: RouteOptions, rail: RailOptions, place: str) -> t.Ite
 
 
 def _rail_problems(rail: RailOptions, place: str) -> t.Iterator[Problem]:
-    if not rail.asked:
+    if not rail.identifier:
         yield Problem(
             place, "names neither interface nor pci.", "Say which interface the rail is. [rail_interface_missing]"
         )

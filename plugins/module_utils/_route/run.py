@@ -24,7 +24,7 @@ from .managed_state import note
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
-from .route_options import RouteOptions, asked, parse_want
+from .route_options import RouteOptions, parse_want, task_options
 from .transaction import change
 
 SPEC = options.SPEC
@@ -132,9 +132,9 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         elif params["confirm"]:
             made = confirm_change(params, check_mode=check_mode)
         else:
-            want, kept, timeout = asked(params), read_management_network(Sysfs()), params["confirm_timeout"]
+            want, network, timeout = task_options(params), read_management_network(Sysfs()), params["confirm_timeout"]
             report = check_mode and params["on_conflict"] == "report"
-            made = converge(want, kept, check_mode=check_mode, timeout=timeout, report=report)
+            made = converge(want, network, check_mode=check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not check_mode and not made.get("token"):
             note(frozenset(), {})

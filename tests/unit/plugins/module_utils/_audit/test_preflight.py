@@ -176,7 +176,7 @@ class FakeKernel(contextlib.nullcontext):
         names = {}
         for rail in want.rails:
             found = [rail.interface] if rail.interface else self.sysfs.pci_interfaces(rail.pci)
-            names.update((rail.asked, name) for name in found if name in self.sysfs.names("/sys/class/net"))
+            names.update((rail.identifier, name) for name in found if name in self.sysfs.names("/sys/class/net"))
         links = {name: Link(name, 1500, True) for name in names.values()}
         return RouteHost(snapshot=Snapshot(links, *[frozenset()] * 3, {}), names=names, management_network=kept)
 

@@ -36,7 +36,7 @@ PARAMS = {
 
 
 def planned(want):
-    names = {rail.asked for rail in want.rails}
+    names = {rail.identifier for rail in want.rails}
     links = {name: Link(name, 4200, True) for name in names}
     found = wanted(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names={name: name for name in names}))
     return found.addresses, {exactly(route) for route in found.routes}, found.rules

@@ -496,7 +496,7 @@ def test_a_name_in_use_is_refused(have, says):
 
 
 def test_a_change_back_makes_a_vlan_again_that_was_removed():
-    before = after(tagged_host(ours=True), plan(tagged_host(ours=True), rails=[TAGGED])).snapshot
+    before = after(tagged_host(managed=True), plan(tagged_host(managed=True), rails=[TAGGED])).snapshot
     gone = dataclasses.replace(before, links={"ens1np0": before.links["ens1np0"]}, addresses=frozenset())
     again = toward(gone, source=gone, target=before)
     assert DEVICE in again.links
