@@ -42,7 +42,7 @@ FIELDS = {
     "address": ("address", "hop", "peer"),
     "interface": ("interface", "port", "master"),
     "number": ("before", "limit", "priority", "length", "need_mtu"),
-    "path": ("IFUPDOWN", "copy", "folder", "ours", "path", "source"),
+    "path": ("IFUPDOWN", "copy", "folder", "path", "source"),
     "command": ("command", "op", "route"),
     "commands": ("commands",),
     "settings": ("settings",),

@@ -41,8 +41,8 @@ class Networkd(Manager):
 
     owned = ((FOLDER, OWN),)
     folders = FOLDERS
-    yields = "Rename it so that it sorts after {managed}, or leave {port} out of its [Match]"
-    keeps = "Move it to {managed}.d/NAME.conf, which is not ours"
+    yields = "Rename it so that it sorts after {path}, or leave {port} out of its [Match]"
+    keeps = "Move it to {path}.d/NAME.conf, which is not ours"
     beside = (KEEP_FOREIGN,)
 
     def manages(self, host: Rooted) -> bool:

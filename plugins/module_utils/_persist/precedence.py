@@ -160,7 +160,7 @@ class PrecedenceCheck:
         if len(aside) < len(first + rivals):
             seen = list(dict.fromkeys(self.source(item.path) for item in first + rivals))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
-            fix = MANAGERS[mine.daemon].yields.format(managed=mine.path, port=device.name)
+            fix = MANAGERS[mine.daemon].yields.format(path=mine.path, port=device.name)
             fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
             fix += f". {TAKE.format(port=port)}"
         elif ignored:
@@ -254,7 +254,7 @@ class PrecedenceCheck:
             self.checks.append(warning("persist_existing", [], files, text, "", **where))
         else:
             text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
-            keeps = MANAGERS[self.manager].keeps.format(managed=mine.path, port=name)
+            keeps = MANAGERS[self.manager].keeps.format(path=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
                 keeps = f"It is in the entry {name!r}, with which ours merges: remove it there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
