@@ -33,16 +33,13 @@ class ActionModule(FabricAction):
         raw = {
             key: value for key, value in args.items() if value != "" or task_vars.get(f"fabric_{key}", "") is not None
         }
-        nodes = raw.pop("nodes", None)
         places = {name: name for name in task_vars}
         try:
-            self._resolve(raw, task_vars, of_inventory=nodes is None)
+            self._resolve(raw, task_vars)
             self._check_keys(raw)
-            problems: list[Problem] = []
-            if nodes is None:
-                nodes, problems, unseen = collect(raw, task_vars["groups"], task_vars["hostvars"], places)
-                if unseen:
-                    self._display.warning(unseen)
+            nodes, problems, unseen = collect(raw, task_vars["groups"], task_vars["hostvars"], places)
+            if unseen:
+                self._display.warning(unseen)
             if problems := [*problems, *name_problems(places)]:
                 places_of = {one.place for one in problems}
                 found = read_problems(raw, nodes)
@@ -90,11 +87,10 @@ class ActionModule(FabricAction):
             if isinstance(raw.get(key), str) and raw[key].lower() in ("true", "yes", "1", "false", "no", "0"):
                 raw[key] = raw[key].lower() in ("true", "yes", "1")
 
-    def _resolve(self, raw: dict[str, t.Any], variables: dict[str, t.Any], *, of_inventory: bool) -> None:
+    def _resolve(self, raw: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
         """Add the options that only variables give, and refuse each value that is still a template.
 
         :param raw: the options of the task.
-        :param of_inventory: whether options that are not given come from the variables of the inventory.
         """
         problems: list[Problem] = []
         for key in [key for key in DEFAULTS if key not in raw and f"fabric_{key}" in variables]:
@@ -105,7 +101,7 @@ class ActionModule(FabricAction):
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
             else:
-                raw |= {key: value} if of_inventory and value is not None else {}
+                raw |= {key: value} if value is not None else {}
         problems += [found for key, value in raw.items() for found in still_templates(f"fabric_{key}", value)]
         if problems:
             raise InputError(problems)

@@ -358,33 +358,6 @@ options:
     description: Parent of the plan's folder, relative to the working directory.
     type: path
     default: plan
-  nodes:
-    description:
-      - The nodes, instead of the hosts of O(group) with their variables C(fabric_node_name), C(fabric_interfaces),
-        C(fabric_cables) and C(fabric_slot).
-    type: list
-    elements: dict
-    suboptions:
-      host:
-        description: The inventory name; names the file in C(hosts/).
-        type: str
-        required: true
-      name:
-        description: The Kubernetes name; by default the inventory name.
-        type: str
-      groups:
-        description: The inventory groups that it is in, as far as they are zones' groups.
-        type: list
-        elements: str
-      interfaces:
-        description: Interface or PCI address by rail name, where this node differs.
-        type: dict
-      cables:
-        description: C(leaf) and C(port) of the switch that each cable ends in, by rail name.
-        type: dict
-      slot:
-        description: Its slot, to adopt what exists.
-        type: int
 seealso:
   - module: railops.rdma.policy_route
 author:
@@ -401,20 +374,6 @@ EXAMPLES = r"""
     rails:
       - interface: ens1np0
       - interface: ens2np0
-
-- name: Plan two nodes without an inventory
-  railops.rdma.ippool_plan:
-    mode: shared
-    max_nodes: 53
-    gateway: last
-    host_addresses: end
-    rails:
-      - interface: ens1np0
-        subnets: [172.16.11.0/24]
-    nodes:
-      - host: node1
-      - host: node2
-        interfaces: {rail1: enp26s0np0}
 
 - name: Fail when the committed plan differs from the inventory
   railops.rdma.ippool_plan:

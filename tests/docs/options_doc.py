@@ -27,7 +27,6 @@ from generated import CHECKOUT, main
 ROLES = CHECKOUT / "roles"
 PLANNED, PLANNER = "fabric", "ippool_plan"
 MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the module ippool_plan."
-MODULE_ONLY = ("nodes",)
 TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
 REQUIRED = " Required."
@@ -149,11 +148,6 @@ def option(name: str, docs: dict[str, t.Any], indent: int, prefix: str) -> list[
     return lines
 
 
-def planned() -> Docs:
-    """Return the planner's options that are variables of its role."""
-    return {key: about for key, about in documented(PLANNER).items() if key not in MODULE_ONLY}
-
-
 def spec(docs: Docs, old: str) -> str:
     """Return the argument specs of the role fabric; the text above the options is written manually."""
     head = old.partition("    options:\n")[0].removesuffix(f"    # {MADE}\n")
@@ -258,7 +252,7 @@ def pages() -> t.Iterator[tuple[Path, str]]:
         text = before = specs.read_text(encoding="utf-8")
         values = (folder / "defaults/main.yml").read_text(encoding="utf-8")
         if role == PLANNED:
-            text, values = spec(planned(), before), defaults(planned(), values)
+            text, values = spec(documented(PLANNER), before), defaults(documented(PLANNER), values)
         elif role in HOST_ROLES:
             text = completed(role, of_role(role), before)
         made = yaml.safe_load(text)["argument_specs"]

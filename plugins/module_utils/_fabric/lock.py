@@ -46,7 +46,7 @@ NAMES = {
     "switch": ("prefixes.csv", "gateways.csv"),
     "workload": (
         *(f"{library}-{where}.env" for library in ("nccl", "ucx") for where in ("hosts", "pods")),
-        *("kueue-topology.yaml", "pod.yaml", "topology.conf"),
+        *("pod.yaml", "topology.conf"),
     ),
     "facts": (FACTS,),
     "report": ("report.md", "report.html", ".gitattributes"),

@@ -19,7 +19,6 @@ OPTIONS: dict[str, dict[str, t.Any]] = yaml.load(DOCUMENTATION, getattr(yaml, "C
     "options"
 ]
 """Each fabric_* variable, by its name without the prefix."""
-del OPTIONS["nodes"]  # the inventory's
 DEFAULTS: dict[str, t.Any] = {name: option.get("default") for name, option in OPTIONS.items()}
 """None: required, or it follows from another one."""
 INJECT_KEYS: list[str] = OPTIONS["inject"]["suboptions"]["key"]["choices"]

@@ -183,13 +183,18 @@ class _Allocator:
 
     def _keep(self, retired: set[str]) -> None:
         """Everybody who has a slot keeps it; a zone that was only renamed is the same zone."""
+        before = {entry.zone for entry in self.locked.values()}
+        new = {index for name, index in self.zone_index.items() if name not in before}
+        same = {
+            self.locked[name].zone: one.zone
+            for name, one in self.candidates.items()
+            if name in self.locked and one.zone in new
+        } | self.zone_index
         for name, entry in self.locked.items():
+            zone = same.get(entry.zone, -1)
             if name in self.candidates:
                 zone = self.candidates[name].zone
             elif name in retired:
-                zone = self.zone_index.get(entry.zone, -1)
-                if zone < 0 and self.moves:
-                    zone = self.moves.same_zone(entry)
                 if zone < 0:
                     fix = f"Name {name} in fabric_release, or bring the zone back. [zone_missing]"
                     problem = f"Retired {name} has a slot in zone {entry.zone!r}, which is not in the inventory."
@@ -197,8 +202,7 @@ class _Allocator:
                     continue
             else:
                 continue
-            renamed = self.moves is not None and self.moves.same_zone(entry) == zone
-            moved = self.fabric.zones[zone].name != entry.zone and not renamed
+            moved = zone != same.get(entry.zone)
             if moved and not self.options.allow_renumber:
                 self.check.add(
                     "fabric_zones",

@@ -32,18 +32,6 @@ class Moves:
         """The variables that decide addresses and were changed, each with its old and new value."""
         self.old_blocks = arithmetic.named_blocks(self.old)
         self.new_blocks = arithmetic.named_blocks(fabric)
-        self._zones: dict[str, int] = {}
-
-    def same_zone(self, entry: Entry) -> int:
-        """Return the index of the zone that has the old zone's addresses under a new name, or -1."""
-        if entry.zone not in self._zones:
-            self._zones[entry.zone] = -1
-            old = {key[1:]: block for key, block in self.old_blocks.items() if key[0] == entry.zone}
-            for index, zone in enumerate(self.new.zones):
-                new = {key[1:]: block for key, block in self.new_blocks.items() if key[0] == zone.name}
-                if old and all(key in new and _same_shape(old[key], new[key]) for key in old):
-                    self._zones[entry.zone] = index
-        return self._zones[entry.zone]
 
     def moved(self, slots: t.Mapping[str, tuple[int, int]]) -> tuple[int, list[str]]:
         """Return how many nodes move, and sentences about the first of them.

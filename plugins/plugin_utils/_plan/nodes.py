@@ -12,7 +12,6 @@ from ...module_utils._validation import HOST, PCI
 from .._fabric.model import NO_SLOT, Fabric, Node
 from .check import INTERFACE, SUBDOMAIN, Checker, shown
 
-NODE_KEYS = ("host", "name", "groups", "interfaces", "cables", "slot")
 ALL = "all"
 OUT_FORM = '{node2: {rails: [rail2], reason: "RMA 4711"}}'
 
@@ -20,34 +19,28 @@ Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
 """A node's interface and PCI address of each rail."""
 
 
-def read_nodes(fabric: Fabric, nodes: object, out_of_service: object = None) -> tuple[Node, ...]:
+def read_nodes(
+    fabric: Fabric, nodes: t.Iterable[t.Mapping[str, t.Any]], out_of_service: object = None
+) -> tuple[Node, ...]:
     """Validate the nodes, which have no slot yet but the one that they ask for.
 
-    :param nodes: a list of dictionaries with `host`; where they say something the others of NODE_KEYS.
+    :param nodes: `host` of each, and `groups`, `name`, `interfaces`, `cables`, `slot` where the inventory has them.
     :param out_of_service: the rails of hosts that are out of service, with the reason.
     :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
     """
     check = Checker()
-    listed = check.listing("nodes", nodes, "nodes such as {host: node1}")
-    if not listed and not check.problems:
-        problem = f"Group {fabric.group!r} has no hosts."
-        check.add("fabric_group", problem, "Name a group of the inventory that has some. [group_empty]")
     found: list[Node] = []
     names: dict[str, str] = {}
-    hosts: set[str] = set()
     usual = tuple(rail.interface for rail in fabric.rails), tuple(rail.pci for rail in fabric.rails)
-    for index, item in enumerate(listed):
-        one = _read_node(check, fabric, usual, index, item)
+    for item in nodes:
+        one = _read_node(check, fabric, usual, item)
         if one is None:
             continue
-        if one.host in hosts:
-            check.add(f"hosts.{one.host}", "It is listed twice.", "List every host once. [host_duplicate]")
         other = names.setdefault(one.name, one.host)
         if other != one.host:
             problem = f"{one.name!r} is already the node name of host {other!r}."
             fix = "Give each host the name that Kubernetes knows it by. [node_name_in_use]"
             check.add(f"hosts.{one.host}.fabric_node_name", problem, fix)
-        hosts.add(one.host)
         found.append(one)
     out = _out_of_service(check, fabric, {node.host: node.name for node in found}, out_of_service)
     check.raise_any()
@@ -89,13 +82,9 @@ def _out_of_service(
     return found
 
 
-def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, index: int, item: object) -> Node | None:
-    if not isinstance(item, dict):
-        check.add(f"nodes[{index}]", f"{shown(item)} is not a dictionary.", "Write it as {host: node1}. [not_a_dict]")
-        return None
-    check.mapping(f"nodes[{index}]", item, NODE_KEYS, "{host: node1}")
-    host = item.get("name") if item.get("host") is None else item["host"]
-    if not isinstance(host, str) or not HOST.fullmatch(host):
+def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, item: t.Mapping[str, t.Any]) -> Node | None:
+    host: str = item["host"]
+    if not HOST.fullmatch(host):
         fix = "Rename the host in the inventory: letters, digits, dots, dashes, underscores. [host_name]"
         check.add(f"hosts.{host}", f"{shown(host)} cannot be the name of a file in hosts/.", fix)
         return None

@@ -34,6 +34,7 @@ from .switch import render_switch
 from .workload import render_workload
 
 T = t.TypeVar("T")
+Nodes = t.Sequence[t.Mapping[str, t.Any]]
 
 ATTRIBUTES = (
     "# The page is for people to open; report.md shows the same in a diff.\nreport.html -diff linguist-generated=true\n"
@@ -43,7 +44,7 @@ ATTRIBUTES = (
 
 def run(
     raw: t.Mapping[str, t.Any],
-    nodes: object,
+    nodes: Nodes,
     *,
     check_mode: bool,
     diff: bool = False,
@@ -127,7 +128,7 @@ def render(plan: FabricPlan) -> dict[str, str]:
     return files
 
 
-def read_problems(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Problem, ...]:
+def read_problems(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Problem, ...]:
     """Return what is wrong with the input."""
     try:
         _read(raw, nodes)
@@ -136,7 +137,7 @@ def read_problems(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Problem, .
     return ()
 
 
-def _read(raw: t.Mapping[str, t.Any], nodes: object) -> tuple[Fabric, Options, tuple[Node, ...]]:
+def _read(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Fabric, Options, tuple[Node, ...]]:
     """Read the fabric, the options and the nodes, and raise the problems of all at once."""
     problems: list[Problem] = []
 

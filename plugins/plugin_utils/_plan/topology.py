@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the plan to the schedulers: labels of nodes, Slurm's topology and Kueue's.
+"""From the plan to the schedulers: labels of nodes, and Slurm's topology.
 
 In Slurm a node may be under one leaf switch only (slurmctld warns of a second one), and here it is on one leaf per
-rail: nodes that share all leaves form one switch, which represents these. Formats: topology.conf(5) of Slurm 22.05;
-Kueue's Topology v1beta2.
+rail: nodes that share all leaves form one switch, which represents these. Format: topology.conf(5) of Slurm 22.05.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ import hashlib
 import re
 import typing as t
 
-from ...module_utils._fabric.labels import HOSTNAME, ZONE_LABEL, short_name
+from ...module_utils._fabric.labels import ZONE_LABEL, short_name
 from ...module_utils._formatting import group_by
 from .._fabric.model import Fabric, FabricPlan, Node
-from .._fabric.names import Body, leaf_label, manifest
+from .._fabric.names import leaf_label
 from .._report.equal import joined
 from .check import LABEL_VALUE
 
-KUEUE = "kueue.x-k8s.io/v1beta2"
 _NUMBERED = re.compile(r"(.*[^0-9])([0-9]{1,9})")
 
 
@@ -126,16 +124,3 @@ def slurm_conf(plan: FabricPlan) -> str:
         for name, nodes, children in _switches(plan)
     ]
     return SLURM_HEAD + "# For slurm.conf with TopologyPlugin=topology/tree.\n" + "".join(lines)
-
-
-# --- Kueue -----------------------------------------------------------------------------------------------------------
-
-
-def kueue_topology(plan: FabricPlan) -> Body:
-    """Return Kueue's Topology. It ends with the host name: only such a one can be changed later."""
-    groups = leaf_groups(plan)
-    levels = [ZONE_LABEL] if plan.fabric.zoned else []
-    if is_tree(groups) and any(len(zone) > 1 for zone in groups.values()):
-        levels.append(leaf_label(plan.fabric.rails[0]))
-    spec = {"levels": [{"nodeLabel": label} for label in [*levels, HOSTNAME]]}
-    return manifest(KUEUE, "Topology", plan.fabric, plan.fabric.name, spec, namespaced=False)

@@ -21,7 +21,7 @@ from .._fabric.names import inject_value, node_label, profiles
 from .._fabric.totals import rdma_prefixes
 from .configs import pod_networks
 from .text import HEADING, documents
-from .topology import kueue_topology, slurm_conf
+from .topology import slurm_conf
 
 PODS, HOSTS = "pods", "hosts"
 POD_INTERFACE = "eth0"
@@ -251,5 +251,4 @@ def render_workload(plan: FabricPlan) -> dict[str, str]:
     return {
         **files,
         "pod.yaml": documents(pod_templates(plan), HEADING + POD_HEAD + (INJECTED if plan.fabric.inject else "")),
-        "kueue-topology.yaml": documents([kueue_topology(plan)], HEADING),
     }

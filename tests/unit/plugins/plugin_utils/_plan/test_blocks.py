@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import block_of
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails, shared
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, shared
 
 
 def pods(made, rail, slot=0, family=4, zone=0):
@@ -114,13 +114,6 @@ def test_lid_only_has_rails_and_no_addresses():
     data = made.slice("node1")
     assert [rail["addresses"] for rail in data["rails"]] == [[]] * 8
     assert (data["rdma_prefixes"], data["sysctls"], data["rdma_mode"]) == ([], {}, "exclusive")
-
-
-def test_large_subnets_are_split_into_pools_of_4096():
-    made = plan(shared(rail_prefix=18, subnet_offset=0, rails=rails(2), max_nodes=10), hosts(1))
-    pools = block_of(made.plan, 0, 0, 4).pools()
-
-    assert [sum(last - first + 1 for first, last in pool) for pool in pools] == [4096, 4096, 4096, 4083]
 
 
 @pytest.mark.parametrize(

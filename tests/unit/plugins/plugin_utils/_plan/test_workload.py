@@ -292,22 +292,6 @@ def test_rails_whose_groups_differ_are_no_tree():
     ]
     files = render_workload(plan_of(raw_of(rails=known()), nodes))
     assert files["topology.conf"].splitlines()[-1] == "SwitchName=fabric-fabric Nodes=node[1-3]"
-    assert "leaf" not in files["kueue-topology.yaml"]
-
-
-CRD = env.SHARED / "crds-workload/kueue.x-k8s.io_topologies.yaml"
-
-
-@pytest.mark.parametrize("sample", EACH)
-def test_kueue_takes_the_topology(sample):
-    """By the CRD's schema, as far as it goes; tests/cluster asks a real server."""
-    if not CRD.exists():
-        pytest.skip(env.NO_CRDS)
-    made = yaml.safe_load(made_of(sample)[1]["kueue-topology.yaml"])
-    assert server(CRD)(made) == []
-    have = [level["nodeLabel"] for level in made["spec"]["levels"]]
-    assert have[-1] == "kubernetes.io/hostname"
-    assert len(set(have)) == len(have)
 
 
 def test_the_training_operator_takes_the_mpijob_of_the_docs():
