@@ -85,12 +85,6 @@ class ActionModule(ModuleAction):
         facts = found.get("ansible_facts") or {}
         return {key: facts.get(f"ansible_{key}") for key in GATHERED}
 
-    def _lost(self, args: dict[str, t.Any], text: str, *, connected: bool) -> str:
-        """Return why preflight cannot ask this host; nothing where it is no matter of reaching it."""
-        if args.get("checks") != ["preflight"]:
-            return ""
-        return " ".join(unreached(text, self._group, connected=connected)).strip()
-
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module; with verify_dir write the host's result and return what became of it."""
         self._node, settings = {}, without_omitted(args.pop("settings", None) or {}, None)
@@ -113,21 +107,25 @@ class ActionModule(ModuleAction):
             args["since"] = read_json(last_path(verify_dir, self._host)) or None
         plan_dir = str(args.get("plan_dir") or "")
         args |= {"settings": settings} if settings and not plan_dir else {}
+        preflight = args.get("checks") == ["preflight"]
         try:
             result = once(self._task, super().act(args, task_vars))
         except AnsibleError as exc:
             connected = not isinstance(exc, AnsibleConnectionFailure)
-            lost = self._lost(args, str(exc), connected=connected)
-            if not lost and not connected:
-                problem, fix = unreached(str(exc), self._group, connected=False)
+            problem, fix = unreached(str(exc), self._group, connected=connected)
+            if preflight and problem:
+                result = {"failed": True, "msg": f"{problem} {fix}", "lost": True}
+            elif not connected:
                 if verify_dir:
                     write_unreachable(verify_dir, self._host, problem)
                 raise AnsibleConnectionFailure(f"{problem} {fix}") from None
-            if not lost and not (verify_dir and isinstance(exc, AnsibleActionFail)):
+            elif verify_dir and isinstance(exc, AnsibleActionFail):
+                result = {"failed": True, "msg": str(exc)}
+            else:
                 raise
-            result = {"failed": True, "msg": lost or str(exc), "lost": bool(lost)}
-        if lost := self._lost(args, str(result.get("module_stderr") or ""), connected=True):
-            result = {"failed": True, "msg": lost, "lost": True}
+        problem, fix = unreached(str(result.get("module_stderr") or ""), self._group, connected=True)
+        if preflight and problem:
+            result = {"failed": True, "msg": f"{problem} {fix}", "lost": True}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}
         if isinstance(node := facts.pop("node", None), dict):  # whose answer it is, no host says
             facts["node"] = {**{key: line(node.get(key)) or "" for key in HOST_KEYS}, **self._node}

@@ -29,7 +29,7 @@ from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._report.equal import SECTIONS
 from ..plugin_utils._verdict import files, merge
 from ..plugin_utils._verdict.causes import UNSEEN
-from ..plugin_utils._verdict.explain import HostPlace, place_of, with_causes
+from ..plugin_utils._verdict.explain import place_of, with_causes
 from ..plugin_utils._verdict.finish import finish, written
 from ..plugin_utils._verdict.intake import NOT_VERIFIED
 from ..plugin_utils._verdict.parts import (
@@ -43,6 +43,7 @@ from ..plugin_utils._verdict.parts import (
     together,
     write_part,
 )
+from ..plugin_utils._verdict.preflight import HostPlace
 from ..plugin_utils._verdict.require import unknown
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)

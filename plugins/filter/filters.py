@@ -26,7 +26,7 @@ from ..plugin_utils._settings import group_problem, planner_problems, problems, 
 from ..plugin_utils._verdict.dry_run import report
 from ..plugin_utils._verdict.intake import answer_in
 from ..plugin_utils._verdict.preflight import (
-    Place,
+    HostPlace,
     Trouble,
     batches,
     kind_troubles,
@@ -167,7 +167,7 @@ def _as_planned(result: t.Mapping[str, t.Any], unfinished: t.Collection[str]) ->
     return not isinstance(node, dict) or node.get("node") not in unfinished
 
 
-def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:
+def _planned(plan_dir: str) -> tuple[dict[str, HostPlace], dict[str, str]]:
     """Return where each host of the plan is, and the host of each address."""
     folder = os.path.expanduser(os.path.expandvars(plan_dir))
     places, owners = {}, {}
@@ -177,7 +177,7 @@ def _planned(plan_dir: str) -> tuple[dict[str, Place], dict[str, str]]:
             with contextlib.suppress(AnsibleActionFail):
                 have = read_host_plan(folder, host)
                 interfaces = {rail["name"]: rail["interface"] or rail["pci"] or "" for rail in have["rails"]}
-                places[host] = Place(nodes[have["node"]]["zone"], interfaces)
+                places[host] = HostPlace(nodes[have["node"]]["zone"], interfaces=interfaces)
                 owners.update(
                     {row["address"]: have["node"] for rail in planned_rails(have) for row in rail["addresses"]}
                 )

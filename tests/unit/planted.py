@@ -36,7 +36,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.plan import de
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import same_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import HostPlace, with_causes
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight import HostPlace
 from ansible_collections.railops.rdma.tests.unit import fabrics
 
 RAILS = ["rail1", "rail2", "rail3"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import typing as t
 from collections import Counter
-from dataclasses import dataclass, field
 
 from ...module_utils._check import DEVIATION, NOT_CHECKED, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
@@ -18,14 +17,7 @@ from .cards import Leaves, cards_of
 from .causes import Found, found_in
 from .merge import counted, deviations, untested
 from .pairs import with_attribution
-
-
-@dataclass(frozen=True)
-class HostPlace:
-    """A host's planned place: its zone, empty in a fabric without zones, and the leaf of each rail."""
-
-    zone: str = ""
-    leaves: t.Mapping[str, str] = field(default_factory=dict)
+from .preflight import HostPlace
 
 
 def leaves_of(verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str, HostPlace]) -> Leaves:

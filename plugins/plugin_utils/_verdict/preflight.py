@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import typing as t
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from ...module_utils._check import DEVIATION, Check
 from ...module_utils._errors import grouped, with_id
@@ -52,12 +53,13 @@ class Trouble(t.NamedTuple):
         return f"{self.text} {self.fix}".strip()
 
 
-class Place(t.NamedTuple):
-    """A host's declared place, which it shares with other hosts."""
+class HostPlace(t.NamedTuple):
+    """A host's planned place, which it shares with other hosts: its zone, empty in a fabric without zones."""
 
-    zone: str
-    interfaces: t.Mapping[str, str]
-    """By rail."""
+    zone: str = ""
+    leaves: t.Mapping[str, str] = MappingProxyType({})
+    """By rail, as the interfaces."""
+    interfaces: t.Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -176,7 +178,7 @@ def allowed(most: object, hosts: int) -> int:
 def sort(
     found: t.Mapping[str, t.Sequence[Trouble]],
     lost: t.Collection[str],
-    places: t.Mapping[str, Place],
+    places: t.Mapping[str, HostPlace],
     groups: t.Mapping[str, t.Collection[str]],
     most: object,
 ) -> Sorted:
@@ -229,7 +231,7 @@ def sort(
 def _out_of_service(
     found: t.Mapping[str, t.Sequence[Trouble]],
     having: t.Mapping[tuple[str, str | None], t.Collection[str]],
-    places: t.Mapping[str, Place],
+    places: t.Mapping[str, HostPlace],
 ) -> list[str]:
     """Return the lines that take rails without an interface out of service, unless every host lacks the same one."""
     lines = []
@@ -241,15 +243,15 @@ def _out_of_service(
         }
         rails = [rail for key, rail in sorted(keys, key=str) if rail and len(having[key, rail]) < max(2, len(found))]
         if any(key == "interface_not_found" for key, rail in keys if rail in rails):
-            whole = {*rails} == {*places.get(host, Place("", {})).interfaces}
+            whole = {*rails} == {*places.get(host, HostPlace()).interfaces}
             lines.append(f"{host}: {{rails: {'all' if whole else '[' + ', '.join(rails) + ']'}}}")
     problem = f"Where the card is dead, add to group_vars/all and plan: fabric_out_of_service: {{{', '.join(lines)}}}"
     return [problem] if lines else []
 
 
-def _everywhere(trouble: Trouble, places: t.Mapping[str, Place]) -> str:
+def _everywhere(trouble: Trouble, places: t.Mapping[str, HostPlace]) -> str:
     """Return the fix of a problem that all hosts have."""
-    rails = [*next(iter(places.values()), Place("", {})).interfaces]
+    rails = [*next(iter(places.values()), HostPlace()).interfaces]
     if trouble.key != "interface_not_found" or trouble.rail not in rails:
         return trouble.fix
     at = f"fabric_rails[{rails.index(trouble.rail)}].interface"
@@ -266,7 +268,7 @@ def _shared_by(
     rail: str | None,
     hosts: t.Collection[str],
     lost: t.Collection[str],
-    places: t.Mapping[str, Place],
+    places: t.Mapping[str, HostPlace],
     groups: t.Mapping[str, t.Collection[str]],
 ) -> str:
     """Return what all these hosts, and no other, share by declaration; empty where chance explains it."""
@@ -285,7 +287,7 @@ def _shared_by(
 
 
 def batches(
-    hosts: t.Sequence[str], unsound: t.Collection[str], places: t.Mapping[str, Place], serial: t.Any
+    hosts: t.Sequence[str], unsound: t.Collection[str], places: t.Mapping[str, HostPlace], serial: t.Any
 ) -> tuple[list[str], list[t.Any]]:
     """Return hosts in the order of their batches, and the sizes of these: the canary batch is first.
 
@@ -297,7 +299,7 @@ def batches(
     """
     first: dict[t.Any, str] = {}
     for host in sorted(hosts, key=lambda host: host in unsound):
-        place = places.get(host, Place("", {}))
+        place = places.get(host, HostPlace())
         first.setdefault((place.zone, *sorted(place.interfaces.items())), host)
     canaries = [*first.values()]
     if len(canaries) * 2 > len(hosts):

@@ -46,7 +46,7 @@ class Required:
     def host(self, name: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[Check]:
         """Return a deviation for each required group that a host, or a rail of it, has only skipped checks of."""
         self._hosts.append(name)
-        return [check for group in self._required for check in self._look(group, name, checks, self._made[group])]
+        return self._all(name, checks)
 
     def section(self, name: str, checks: t.Sequence[t.Mapping[str, t.Any]], made: t.Iterable[str]) -> list[Check]:
         """Return the same of the plan's or the cluster's section.
@@ -55,17 +55,18 @@ class Required:
         :param made: the ids of those that are.
         """
         rows = [*checks, *({"id": one, "rail": None, "status": OK} for one in made)]
-        return [check for group in self._required for check in self._look(group, name, rows, set())]
+        return self._all(name, rows)
 
-    def _look(
-        self, group: str, where: str, checks: t.Sequence[t.Mapping[str, t.Any]], hosts: set[str]
-    ) -> t.Iterator[Check]:
+    def _all(self, where: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[Check]:
+        return [check for group in self._required for check in self._look(group, where, checks)]
+
+    def _look(self, group: str, where: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> t.Iterator[Check]:
         rows = [row for row in checks if has(group, row["id"])]
         made = {row["rail"] for row in rows if row["status"] != SKIPPED}
         if rows:
             self._named[group].add(where)
         if made:
-            hosts.add(where)
+            self._made[group].add(where)
         reasons = {row["rail"]: row["cause"] for row in rows if row["status"] == SKIPPED and row["rail"] not in made}
         for rail, reason in reasons.items():
             # What is skipped of the whole host matters where nothing else of the group was made there.

@@ -47,7 +47,7 @@ def _table(titles: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> list
     return md_table(titles, [[plain(cell) or "-" for cell in row] for row in rows])
 
 
-def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
+def coverage(verdict: Verdict) -> str:
     """Return how many checks ran and why others were skipped, in one sentence."""
     found = verdict.get("coverage")
     if not found:
@@ -59,7 +59,7 @@ def coverage(verdict: Verdict, limit: int = _REASONS) -> str:
         if row["reason"] != NO_PODS:
             reason = re.split(r" \(|[.:;]", row["reason"])[0]
             rows.append(f"{shortened([names.get(check, check) for check in row['checks']], 2)} ({reason})")
-    return plain(f"{text}; skipped: {shortened(rows, limit)}" if rows else text)
+    return plain(f"{text}; skipped: {shortened(rows, _REASONS)}" if rows else text)
 
 
 def _card(card: Cause) -> t.Iterator[str]:

@@ -16,11 +16,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import deviati
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Found
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
-    HostPlace,
     leaves_of,
     place_of,
     with_causes,
 )
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight import HostPlace
 
 RAILS = ["rail1", "rail2", "rail3", "rail4"]
 CHECKS = ("network_link", "network_mtu", "ping_gateway")

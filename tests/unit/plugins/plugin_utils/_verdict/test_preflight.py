@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight import (
     DECLARATION,
     KINDS,
-    Place,
+    HostPlace,
     Trouble,
     allowed,
     batches,
@@ -22,7 +22,9 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight im
 def fleet(number, profiles=1, zones=1):
     """Return hosts of interface profiles and zones, by turns."""
     return {
-        f"node{at}": Place(f"z{at // profiles % zones}", {f"rail{rail}": f"p{at % profiles}s{rail}" for rail in (1, 2)})
+        f"node{at}": HostPlace(
+            f"z{at // profiles % zones}", {}, {f"rail{rail}": f"p{at % profiles}s{rail}" for rail in (1, 2)}
+        )
         for at in range(1, number + 1)
     }
 
