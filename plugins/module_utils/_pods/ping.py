@@ -19,7 +19,7 @@ CHECK = "pod_ping"
 COUNT = 3
 HEADERS = {4: 28, 6: 48}
 """Bytes of IP and ICMP headers, by family."""
-_LOSS, _TIMES = re.compile(r"([\d.]+)% packet loss"), re.compile(r"= [\d.]+/([\d.]+)/")
+_LOSS, _TIMES = re.compile(r"(\d{1,9}(?:\.\d+)?)% packet loss"), re.compile(r"= [\d.]+/(\d{1,9}(?:\.\d+)?)/")
 _IMAGE = "Give the test application an image with ping (rail_objects_test_image), or set verify_pods to look."
 _PATH = "Look at pod_interface and pod_table of both pods, and compare the MTU of pods, nodes and leaves."
 

@@ -10,6 +10,7 @@ ends lie in tests/unit/fixtures/perftest.
 
 from __future__ import annotations
 
+import math
 import re
 import typing as t
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def last_row(output: str) -> dict[str, float]:
         if line.startswith("#bytes"):
             columns = _COLUMN.findall(line)
         elif columns and len(cells) > 2 and all(map(_NUMBER.fullmatch, cells)):
-            row = dict(zip(columns, map(float, cells)))
+            row = {name: value for name, value in zip(columns, map(float, cells)) if 0 <= value < math.inf}
     return row
 
 

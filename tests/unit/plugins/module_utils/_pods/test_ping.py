@@ -32,6 +32,7 @@ NO_PING = 'exec failed: exec: "ping": executable file not found in $PATH'
         pytest.param(CommandResult(BUSYBOX, 0), 52, "", False, id="busybox"),
         pytest.param(CommandResult(IPUTILS.format(1, 66.6667) + TIMES, 0), None, "66.6667% of 3", False, id="loss"),
         pytest.param(CommandResult(IPUTILS.format(0, 100), 1, "exit code 1"), None, "100% of 3", False, id="no-answer"),
+        pytest.param(CommandResult(IPUTILS.format(3, "..") + TIMES, 0), None, "0.052", True, id="no-number"),
         pytest.param(CommandResult("", None, NO_PING), None, NO_PING, True, id="no-ping"),
         pytest.param(
             CommandResult("ping: socket: Operation not permitted\n", 2), None, "not permitted", True, id="no-rights"

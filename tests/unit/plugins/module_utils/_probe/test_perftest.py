@@ -61,6 +61,7 @@ BANDWIDTH_CPU = (
             "read_lat", LATENCY_DURATION, {"latency_us": 327.92, "latency_max_us": 327.92}, id="latency-duration"
         ),
         pytest.param("write_bw", BANDWIDTH_GBITS, {"gbits": 390.54}, id="gbits-with-warning-between"),
+        pytest.param("write_bw", BANDWIDTH_GBITS.replace("390.54", "nan"), None, id="no-number"),
         pytest.param("write_bw", BANDWIDTH_MIB, None, id="another-unit-than-asked-for"),
         pytest.param("write_bw", BANDWIDTH_CPU, {"gbits": 48.91}, id="cpu-column"),
         pytest.param("read_lat", PREAMBLE, None, id="no-table"),
