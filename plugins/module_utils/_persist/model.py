@@ -77,8 +77,6 @@ class Manager:
     yields = ""
     """What makes another's file come after ours; `keeps` is what keeps another's settings beside ours."""
     keeps = ""
-    detects_duplicates = True
-    """Whether it would wait for the end of IPv6's duplicate address detection, so that the kernel must not do any."""
 
     def among(self, paths: t.Iterable[str]) -> list[str]:
         """Return those of the paths that are of its own files."""

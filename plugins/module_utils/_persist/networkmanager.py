@@ -56,7 +56,6 @@ class NetworkManager(Manager):
     folders = (*PROFILES, "/etc/NetworkManager", *CONF[:2])
     yields = f"Give it a connection.autoconnect-priority below {PRIORITY}, or autoconnect=false"
     keeps = "Give it to another interface, or remove it from the profile"
-    detects_duplicates = False
 
     def manages(self, host: Rooted) -> bool:
         """Whether it runs, or will be started."""

@@ -92,10 +92,11 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
         keys = ("KERNEL", "ENV{ID_NET_NAME}")
         lines = "".join(IPOIB.format(key=key, name=name) for name in connected for key in keys)
         files.append(File(IPOIB_FILE, HEADER + lines, PUBLIC))
-    # netplan has no setting for it per address, and without carrier the detection never ends.
+    # networkd would wait for the end of duplicate address detection: without a carrier it has none, and netplan cannot
+    # turn it off for an address. NetworkManager leaves routes out where it is off.
     six = [rail for rail in want.rails if any(item.family == 6 for item in rail.addresses)]
     dad = {f"net/ipv6/conf/{vlan_interface(names[rail.name], rail.vlan)}/accept_dad": "0" for rail in six}
-    if settings := {**(dad if writer.detects_duplicates else {}), **dict(want.sysctls)}:
+    if settings := {**(dad if manager != "networkmanager" else {}), **dict(want.sysctls)}:
         lines = "".join(f"{key} = {value}\n" for key, value in sorted(settings.items()))
         files.append(File(SYSCTL_FILE, HEADER + lines, PUBLIC))
     return tuple(sorted(files, key=lambda file: file.path))
