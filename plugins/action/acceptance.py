@@ -146,9 +146,9 @@ class ActionModule(FabricAction):
         for host, checks in host_checks(have.fleet, report, judged, have.results).items():
             path = files.result_path(self._args["verify_dir"], host)
             old = files.read_result(path)
-            kept = [check for check in old.get("checks", []) if not check["id"].startswith(PREFIX)]
+            unchanged = [check for check in old.get("checks", []) if not check["id"].startswith(PREFIX)]
             node = old.get("node") or read_host_plan(self._args["plan_dir"], host)["node"]
-            made = merge.host_result(host, node, digest, [*kept, *checks], old.get("error"), old.get("facts"))
+            made = merge.host_result(host, node, digest, [*unchanged, *checks], old.get("error"), old.get("facts"))
             files.write_json(path, made)
         return {"checks": list(fabric_checks(report, judged)), "failed_stage": report.failed or ""}
 

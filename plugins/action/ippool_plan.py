@@ -63,11 +63,11 @@ class ActionModule(FabricAction):
         :raises RdmaError: no cluster that answers.
         """
         fabric, namespace = (str(raw.get(key) or DEFAULTS[key]) for key in ("name", "namespace"))
-        asked = {"api_version": "v1", "kind": "ConfigMap", "name": name_of(fabric), "namespace": namespace}
+        wanted = {"api_version": "v1", "kind": "ConfigMap", "name": name_of(fabric), "namespace": namespace}
         ways = {key: self._templar.template(variables.get(f"fabric_{key}")) for key in ("kubeconfig", "context")}
         found = self._execute_module(
             module_name="kubernetes.core.k8s_info",
-            module_args={**asked, **{key: value for key, value in ways.items() if value}},
+            module_args={**wanted, **{key: value for key, value in ways.items() if value}},
             task_vars=variables,
         )
         if found.get("failed") or not found.get("api_found", True):

@@ -14,7 +14,7 @@ NEW_CONNECTION = "new_connection"
 
 
 class ActionModule(ModuleAction):
-    """Give policy_route the host plan, and confirm a change over a new connection where that is asked.
+    """Give policy_route the host plan, and confirm a change over a new connection where the task requests it.
 
     Change and confirmation are one task: in a batch, no host's rollback timer waits for the changes of the others.
     """
@@ -30,10 +30,10 @@ class ActionModule(ModuleAction):
             return changed
         try:
             self._connection.reset()
-            kept = super().act({**args, "confirm": changed["token"]}, task_vars)
+            confirmed = super().act({**args, "confirm": changed["token"]}, task_vars)
         except AnsibleConnectionFailure as exc:
             raise AnsibleConnectionFailure(
                 f"After the change no new connection came about, and the host takes the change back: {exc}"
             ) from exc
-        checks = [*changed["checks"], *kept.get("checks", ())]
-        return {**changed, **kept, "changed": True, "checks": checks}
+        checks = [*changed["checks"], *confirmed.get("checks", ())]
+        return {**changed, **confirmed, "changed": True, "checks": checks}

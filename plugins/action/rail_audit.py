@@ -95,14 +95,14 @@ class ActionModule(ModuleAction):
         gather = settings.get("preflight", {}).pop("gather", None)
         verify_dir = args.pop("verify_dir", None)
         left_out: dict[str, str] = {}
-        said = {key: args.pop(key, value) for key, value in SCOPE.items()}
-        if said["roles"] is not None:
+        own = {key: args.pop(key, value) for key, value in SCOPE.items()}
+        if own["roles"] is not None:
             # Here, as a condition of the task would cost more than all that this does.
             if self._host not in task_vars["groups"][self._group]:
                 reason = f"{self._host} is not in the group {self._group}"
                 return {"changed": False, "skipped": True, "skip_reason": reason}
-            flags = {key: boolean(said[key]) for key in ("devices", "persist")}
-            args["checks"], left_out = scope(said["roles"], traffic=said["traffic"], **flags)
+            flags = {key: boolean(own[key]) for key in ("devices", "persist")}
+            args["checks"], left_out = scope(own["roles"], traffic=own["traffic"], **flags)
         if verify_dir and "since" not in args:
             args["since"] = read_json(last_path(verify_dir, self._host)) or None
         plan_dir = str(args.get("plan_dir") or "")

@@ -67,9 +67,9 @@ class ActionModule(FabricAction):
         parts = _read(args["folders"], plan.get("digest")) if merging else [self._part(args, plan)]
         folders = folders_of(parts)
         out = out_of_service(args["plan_dir"])
-        whole = {row["host"] for row in out if row["all_rails"]}
-        folders = {host: folder for host, folder in folders.items() if host not in whole}
-        left = sorted({*planned_hosts(args["plan_dir"])} - {*folders} - whole, key=natural) if merging else []
+        excluded = {row["host"] for row in out if row["all_rails"]}
+        folders = {host: folder for host, folder in folders.items() if host not in excluded}
+        left = sorted({*planned_hosts(args["plan_dir"])} - {*folders} - excluded, key=natural) if merging else []
         expected = self._expected(args, plan, [*folders, *left], folders)
         if args["planned"] and self._task.check_mode:
             return {"changed": False}

@@ -231,21 +231,21 @@ class Narrow:
         while pairs:
             done = [(one, other, rails) for one, other, rails in pairs if len(one) == len(other) == 1]
             found += [Finding(BETWEEN, one, rails, self._run(one + other, rails), other) for one, other, rails in done]
-            wide = [pair for pair in pairs if pair not in done]
+            left = [pair for pair in pairs if pair not in done]
             split = []
-            for one, other, rails in wide:
-                kept, cut = (other, one) if len(one) >= len(other) else (one, other)
-                split.append((kept, _halves(cut), rails))
-            good = iter(self._ask(self._run(half + kept, rails) for kept, both, rails in split for half in both))
+            for one, other, rails in left:
+                fixed, wide = (other, one) if len(one) >= len(other) else (one, other)
+                split.append((fixed, _halves(wide), rails))
+            good = iter(self._ask(self._run(half + fixed, rails) for fixed, both, rails in split for half in both))
             pairs = []
-            for kept, both, rails in split:
+            for fixed, both, rails in split:
                 bad = [half for half in both if not next(good)]
-                whole = both[0] + both[1]
+                both_halves = both[0] + both[1]
                 if len(bad) == 1:
-                    pairs.append((bad[0], kept, rails))
+                    pairs.append((bad[0], fixed, rails))
                 else:
                     what = BETWEEN if bad else TOGETHER
-                    found.append(Finding(what, whole, rails, self._run(whole + kept, rails), kept))
+                    found.append(Finding(what, both_halves, rails, self._run(both_halves + fixed, rails), fixed))
         return found
 
 

@@ -72,7 +72,7 @@ def _measured(
         failure = failure_of(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:
             return measured.gbytes, "", ""
-        # The output is not kept: the cause includes the line that shows it.
+        # The output is not stored: the cause includes the line that shows it.
         return None, f"{failure.cause} ({failure.line})" if failure.line else failure.cause, failure.fix
     if test["status"] == "ok" and test["test"] and (value := test[TOOLS[test["test"]].metric]) is not None:
         return float(value), "", ""

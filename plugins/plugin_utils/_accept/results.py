@@ -89,7 +89,7 @@ class CollectiveResult:
     :param wrong: wrong values; None when they were not checked.
     :param nets: how often each network of NCCL or transport of UCX was named, such as {"IB": 4}; empty: none was named.
     :param gpu_memory: whether the network reads and writes GPU memory itself; None when nothing is known.
-    :param ended: whether the output is whole.
+    :param ended: whether the output is complete.
     :param problem: what the output says went wrong.
     """
 

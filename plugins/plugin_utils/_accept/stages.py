@@ -99,21 +99,21 @@ class AcceptEvaluator:
         value = float(outcome["value"])
         if run.kind == LATENCY:
             return threshold_failure(LATENCY, {"latency_us": value}, {"max_latency_us": settings.max_latency_us})
-        alone = len(run.hosts) == 2
+        pair = len(run.hosts) == 2
         # What a rail reaches with others at work it reaches alone: else narrowing would find each part fast enough.
-        limit = max(settings.min_gbits_loaded, settings.min_gbits if alone and len(run.rails) == 1 else 0)
+        limit = max(settings.min_gbits_loaded, settings.min_gbits if pair and len(run.rails) == 1 else 0)
         if run.kind not in PERFTEST:
             if value >= settings.min_gbytes:
                 return None
             cause = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings.min_gbytes:g} GB/s"
             fix = "Look at what the stages before it measured, and at NCCL's lines in the run's log."
             return Failure("", cause, fix)
-        floor = self._floors.get((run.kind, len(run.rails)), 0.0) if alone else 0.0
+        floor = self._floors.get((run.kind, len(run.rails)), 0.0) if pair else 0.0
         if limit <= value < floor:
             cause = f"{value:g} Gb/s is less than {settings.min_relative_percent:g}% of what other pairs reach"
             fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
             return Failure("", cause, fix)
-        expected = float(outcome.get("expected") or 0) if alone and run.kind == BANDWIDTH else 0.0
+        expected = float(outcome.get("expected") or 0) if pair and run.kind == BANDWIDTH else 0.0
         return threshold_failure(BANDWIDTH, {"gbits": value}, {"min_gbits": limit, "expected_gbits": expected})
 
     def passes(self, run: Run) -> bool | None:

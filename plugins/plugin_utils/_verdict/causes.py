@@ -187,10 +187,10 @@ def found_in(verdict: Verdict) -> list[Found]:
                 item.repair = COMPLETE
             own = [item for item in own if item.root is None and item not in first]
             by_rail = {rail: [item for item in own if item.check["rail"] == rail] for rail in by_rail}
-        whole = by_rail.pop(None, [])
+        of_host = by_rail.pop(None, [])
         # What the node offers, and entries that are not as planned, follow from its rails.
-        last = [item for item in whole if item.check["id"].startswith(("network_stale", *_PODS))]
-        before = _rooted(above, (item for item in whole if item not in last))
+        last = [item for item in of_host if item.check["id"].startswith(("network_stale", *_PODS))]
+        before = _rooted(above, (item for item in of_host if item not in last))
         rails_of = [one for items in by_rail.values() for one in _rooted(before, items)[len(before) :]]
         _rooted([*before, *sorted(rails_of, key=lambda item: rank(item.check["id"]))], last)
     return found

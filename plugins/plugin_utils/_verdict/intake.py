@@ -4,7 +4,7 @@
 
 """Validates checks and results of hosts: known IDs and rails, JSON's types, a size limit. Pure.
 
-What is nonsense in a host's answer is that host's error; the rest of it, and the other hosts, stay whole.
+Invalid parts of a host's answer are an error of that host. The rest of the answer and the other hosts stay complete.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = 
 
 
 def _facts(facts: t.Any, rails: frozenset[str]) -> Json:
-    """Return the facts of a host, which speaks for the plan's rails alone.
+    """Return the facts of a host, which has facts of the plan's rails only.
 
     :raises InvalidData: they are none.
     """

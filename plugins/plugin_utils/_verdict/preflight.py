@@ -122,8 +122,8 @@ def troubles_of(result: t.Mapping[str, t.Any], answer: Answer) -> list[Trouble]:
     :param answer: what of it was taken in.
     """
     found = [trouble_of(check) for check in answer.checks if check["status"] == DEVIATION]
-    said = line(result.get("msg")) or "no answer"
-    failed = "" if "checks" in result else said if result.get("lost") else f"rail_audit: {said}"
+    message = line(result.get("msg")) or "no answer"
+    failed = "" if "checks" in result else message if result.get("lost") else f"rail_audit: {message}"
     errors = result.get("errors")
     texts = [failed, *(errors if isinstance(errors, list) else ()), answer.error]
     for text in filter(None, map(line, texts)):
@@ -137,7 +137,7 @@ def troubles_of(result: t.Mapping[str, t.Any], answer: Answer) -> list[Trouble]:
 def kind_troubles(facts: t.Any, attachment: str, network: str) -> t.Iterator[Trouble]:
     """Find that a host does not fit the kind of the fabric.
 
-    :param facts: what core's facts say of it; nothing where they were not asked.
+    :param facts: what core's facts say of it; nothing where they were not gathered.
     :param attachment: by which pods get a device of their own, or nothing.
     """
     if not isinstance(facts, dict):
@@ -243,8 +243,8 @@ def _out_of_service(
         }
         rails = [rail for key, rail in sorted(keys, key=str) if rail and len(having[key, rail]) < max(2, len(found))]
         if any(key == "interface_not_found" for key, rail in keys if rail in rails):
-            whole = {*rails} == {*places.get(host, HostPlace()).interfaces}
-            lines.append(f"{host}: {{rails: {'all' if whole else '[' + ', '.join(rails) + ']'}}}")
+            entire = {*rails} == {*places.get(host, HostPlace()).interfaces}
+            lines.append(f"{host}: {{rails: {'all' if entire else '[' + ', '.join(rails) + ']'}}}")
     problem = f"Where the card is dead, add to group_vars/all and plan: fabric_out_of_service: {{{', '.join(lines)}}}"
     return [problem] if lines else []
 

@@ -39,9 +39,9 @@ class HostUpgrade(t.NamedTuple):
 
 
 def turns(hosts: t.Mapping[str, HostUpgrade], *, by_zone: bool) -> list[list[str]]:
-    """Return the hosts of each turn: those left in the middle first and alone, then the others.
+    """Return the hosts of each turn: unfinished ones first, one at a time, then the others.
 
-    :param by_zone: one host of each zone at a time, those of one slot; behind one host alone, the canary.
+    :param by_zone: one host of each zone at a time, those of one slot; after one canary host.
     """
     ordered = sorted(hosts, key=lambda host: (natural(hosts[host].zone), hosts[host].slot, natural(host)))
     unfinished = [[host] for host in ordered if hosts[host].unfinished]
@@ -124,8 +124,8 @@ def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[d
 
 def _in_order(rows: t.Iterable[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Return rows by rail; equal rows of both families count once."""
-    alone = {tuple(row.values()): row for row in rows}
-    return sorted(alone.values(), key=lambda row: (natural(row["rail"] or ""), row["id"]))
+    unique = {tuple(row.values()): row for row in rows}
+    return sorted(unique.values(), key=lambda row: (natural(row["rail"] or ""), row["id"]))
 
 
 def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:

@@ -106,11 +106,6 @@ def test_a_program_that_is_not_there(text):
     assert failure_of(netpipe(text), 127).cause == "a program of the test is missing"
 
 
-def test_a_folder_of_open_mpi_that_another_run_took_away():
-    text = "A call to mkdir was unable to create the desired directory:\n\n  Error:     No such file or directory\n"
-    assert "came into each other's way" in failure_of(netpipe(text), 1).cause
-
-
 @pytest.mark.parametrize(
     "part",
     [
