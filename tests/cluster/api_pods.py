@@ -57,9 +57,9 @@ class Pods:
         # What goes wrong, by (client, server, rail): what is printed and an exit code.
         self.broken: dict[tuple[str, str, str], tuple[str, int]] = {}
         self.no_shell = False
-        # Addresses that answer no pings, and who pinged: node, interface, address.
+        # Addresses that answer no pings, and who pinged: node, interface, source, address.
         self.mute: set[str] = set()
-        self.pinged: list[tuple[str, str, str]] = []
+        self.pinged: list[tuple[str, ...]] = []
         # Nodes whose kubelet is silent, and who learns of each test that begins.
         self.silent: set[str] = set()
         self.began: list[t.Callable[[str, str, str], None]] = []
@@ -116,7 +116,8 @@ class Pods:
 
     def ping(self, pod: Json, argv: list[str]) -> tuple[str, str, Json]:
         """Return what a ping prints; an address that no pod has does not answer."""
-        self.pinged.append((dig(pod, "spec.nodeName"), argv[argv.index("-I") + 1], argv[-1]))
+        sent_by = [argv[at + 1] for at, word in enumerate(argv) if word == "-I"]
+        self.pinged.append((dig(pod, "spec.nodeName"), *sent_by, argv[-1]))
         notes = (json.loads(dig(row, "metadata.annotations")[STATUS]) for row in self.double.objects("Pod").values())
         have = {address for rows in notes for row in rows for address in row["ips"]} - self.mute
         if argv[-1] not in have:

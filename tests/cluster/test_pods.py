@@ -309,14 +309,15 @@ def test_an_image_without_tools_is_skipped_and_said(probe: Probe) -> None:
 
 
 def test_pods_ping_each_other_where_no_rdma_is_requested(probe: Probe) -> None:
-    address = json.loads(probe.pod("node2")["metadata"]["annotations"][STATUS])[3]["ips"][0]
+    notes = [json.loads(probe.pod(name)["metadata"]["annotations"][STATUS]) for name in ("node1", "node2")]
+    source, address = (rows[3]["ips"][0] for rows in notes)
     probe.pods.mute = {address}
     checks = probe.run(depth="ping")
     (lost,) = bad(checks)
     assert (lost["id"], lost["node"], lost["rail"], lost["peers"]) == ("pod_ping", "node1", "rail3", ["node2"])
     assert lost["cause"] == "100% of 3 echo requests got no answer"
     assert len(of(checks, "pod_ping")) == 15
-    assert ("node1", "net3", address) in probe.pods.pinged
+    assert ("node1", "net3", source, address) in probe.pods.pinged
     assert probe.pods.tested == []
 
 

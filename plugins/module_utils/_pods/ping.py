@@ -24,14 +24,17 @@ _IMAGE = "Give the test application an image with ping (rail_objects_test_image)
 _PATH = "Look at pod_interface and pod_table of both pods, and compare the MTU of pods, nodes and leaves."
 
 
-def command(mtu: int, interface: str, address: str, seconds: int) -> list[str]:
+def command(mtu: int, interface: str, source: str, address: str, seconds: int) -> list[str]:
     """Return the ping of an address by an interface; iputils and busybox know the options.
+
+    Without its source, the kernel skips the rail's table and takes an address of another subnet for on-link.
+
 
     :param mtu: of the rail, as large as which packets are; 0: not known.
     :param seconds: that it may take.
     """
     size = ["-s", str(mtu - HEADERS[6 if ":" in address else 4])] if mtu else []
-    return ["ping", "-q", "-c", str(COUNT), "-w", str(seconds), *size, "-I", interface, address]
+    return ["ping", "-q", "-c", str(COUNT), "-w", str(seconds), *size, "-I", interface, "-I", source, address]
 
 
 def read(pair: HostPair, client: CommandResult) -> LatencyOutcome:

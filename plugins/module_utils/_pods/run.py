@@ -152,7 +152,7 @@ class Pods:
 
     def _test(self, pair: HostPair, alive: t.Mapping[str, Json]) -> latency.LatencyOutcome:
         """Run a test between two pods: a ping, or both ends of a latency test."""
-        own, _address = latency.place_of(self._nodes[pair.client], pair.rail, alive[pair.client])
+        own, source = latency.place_of(self._nodes[pair.client], pair.rail, alive[pair.client])
         other, address = latency.place_of(self._nodes[pair.server], pair.rail, alive[pair.server])
         network = next(row for row in self._nodes[pair.client].networks if row.rail == pair.rail)
         pings = self._measure == ping.CHECK
@@ -163,7 +163,7 @@ class Pods:
         params, node = self._params, pair.client
         try:
             if pings:
-                words = ping.command(network.mtu, own, address, params["timeout"])
+                words = ping.command(network.mtu, own, source, address, params["timeout"])
                 return ping.read(pair, self._cluster.run(alive[node], words, params["timeout"] + MARGIN))
             limits = params["iterations"], params["timeout"]
             # Whose pod a command cannot be run in: that is no fault of the other end.

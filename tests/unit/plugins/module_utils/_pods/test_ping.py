@@ -47,12 +47,16 @@ def test_what_a_ping_prints_means(ended, latency_us, cause, skipped):
 
 
 @pytest.mark.parametrize(
-    ("mtu", "address", "size"),
-    [(4200, "172.17.0.35", ["-s", "4172"]), (4200, "fd00::35", ["-s", "4152"]), (0, "172.17.0.35", [])],
+    ("mtu", "source", "address", "size"),
+    [
+        (4200, "172.17.0.3", "172.17.0.35", ["-s", "4172"]),
+        (4200, "fd00::3", "fd00::35", ["-s", "4152"]),
+        (0, "172.17.0.3", "172.17.0.35", []),
+    ],
 )
-def test_packets_are_as_large_as_the_rails_mtu(mtu, address, size):
-    words = ping.command(mtu, "net1", address, 9)
-    assert words == ["ping", "-q", "-c", "3", "-w", "9", *size, "-I", "net1", address]
+def test_packets_have_the_rails_mtu_and_address(mtu, source, address, size):
+    words = ping.command(mtu, "net1", source, address, 9)
+    assert words == ["ping", "-q", "-c", "3", "-w", "9", *size, "-I", "net1", "-I", source, address]
 
 
 def test_a_check_names_the_pings():
