@@ -49,7 +49,7 @@ class ActionModule(FabricAction):
                 nodes,
                 check_mode=bool(self._task.check_mode),
                 diff=bool(self._task.diff),
-                whole=self._display.verbosity > 0,
+                full=self._display.verbosity > 0,
                 copy=self._copy(raw, task_vars) if raw.get("plan_from_cluster") is True else None,
             )
         except RdmaError as exc:

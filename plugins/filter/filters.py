@@ -19,7 +19,7 @@ from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
 from ..module_utils._fabric.shapes import planned_rails
-from ..plugin_utils._host_plan import planned_hosts, read_host_plan, read_plan, whole_hosts
+from ..plugin_utils._host_plan import hosts_out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import group_problem, planner_problems, problems, tag_problems
@@ -106,7 +106,7 @@ def service_hosts(localhost: t.Mapping[str, t.Any]) -> str:
     folder = os.path.join(
         str(localhost.get("fabric_plan_dir") or "plan"), str(localhost.get("fabric_name") or "fabric")
     )
-    out = whole_hosts(os.path.expanduser(os.path.expandvars(folder)))
+    out = hosts_out_of_service(os.path.expanduser(os.path.expandvars(folder)))
     return ":!".join([str(localhost.get("fabric_group") or "gpu_nodes"), *out])
 
 
@@ -209,13 +209,13 @@ def reboot_plan(
     waiting: list[str] = []
     lines: list[str] = []
     power_cycle = False
-    asked = [
+    rows = [
         (role, result)
         for role, given in results.items()
         for result in (given if isinstance(given, list) else [given])
         if isinstance(result, dict)
     ]
-    for role, result in asked:
+    for role, result in rows:
         lines += [
             f"leave alone ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
             for card in result.get("left_alone", ())

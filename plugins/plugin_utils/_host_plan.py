@@ -125,7 +125,7 @@ def out_of_service(plan_dir: str) -> list[OutRow]:
     return []
 
 
-def whole_hosts(plan_dir: str) -> list[str]:
+def hosts_out_of_service(plan_dir: str) -> list[str]:
     """Return the hosts that are out of service with all their rails."""
     return [row["host"] for row in out_of_service(plan_dir) if row["all_rails"]]
 
@@ -166,7 +166,11 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
         found.append({"host": second, "rails": _rails_of(plan_dir, second)})
     # A node whose host has another name in the inventory is not found by it: then it is the next by name.
     found = [item for item in found if item["rails"]]
-    names = [] if found else [name for name in planned_hosts(plan_dir) if name not in (host, *whole_hosts(plan_dir))]
+    names = (
+        []
+        if found
+        else [name for name in planned_hosts(plan_dir) if name not in (host, *hosts_out_of_service(plan_dir))]
+    )
     after = [name for name in names if name > host] or names
     return found or [{"host": name, "rails": read_host_plan(plan_dir, name)["rails"]} for name in after[:1]]
 

@@ -155,8 +155,8 @@ class FabricAction(ActionBase):
         result: dict[str, t.Any] = super()._execute_module(*args, **more)
         facts = result.pop("ansible_facts", None) or {}
         # Core's own, which it takes out of what modules say: the interpreter that it found.
-        if kept := {key: value for key, value in facts.items() if key.startswith("discovered_interpreter_")}:
-            result["ansible_facts"] = kept
+        if discovered := {key: value for key, value in facts.items() if key.startswith("discovered_interpreter_")}:
+            result["ansible_facts"] = discovered
         host = (more.get("task_vars") or {}).get("inventory_hostname")
         if host != "localhost" and constants.config.get_config_value("INJECT_FACTS_AS_VARS"):
             # Not displayed here: a worker of core 2.16 does not know the warnings of other workers.

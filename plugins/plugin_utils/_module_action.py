@@ -47,8 +47,8 @@ WHEEL = str(Path(__file__).parents[2] / "roles/rdma_driver/files/pyroute2-0.9.7-
 
 def lossless_options(have: HostPlan) -> dict[str, int]:
     """Return what a host plan says of lossless RoCE, as options of roce_qos; nothing where the plan says nothing."""
-    said = have.get("lossless") or {}
-    return {option: said[key] for option, key in LOSSLESS.items() if key in said}
+    lossless = have.get("lossless") or {}
+    return {option: lossless[key] for option, key in LOSSLESS.items() if key in lossless}
 
 
 def given(args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -89,8 +89,8 @@ class ModuleAction(FabricAction):
         module: dict[str, t.Any] = {"module_name": name, "module_args": args, "task_vars": task_vars}
         result: dict[str, t.Any] = self._execute_module(**module)
         if result.get("library_missing"):
-            before, kept = self._task.environment, self.KEEPS_LIBRARY and not self._task.check_mode
-            self._task.environment = [*(before or []), {_pyroute2.KEEP if kept else _pyroute2.SENT: self._send()}]
+            before, retained = self._task.environment, self.KEEPS_LIBRARY and not self._task.check_mode
+            self._task.environment = [*(before or []), {_pyroute2.KEEP if retained else _pyroute2.SENT: self._send()}]
             try:
                 result = self._execute_module(**module)
             finally:

@@ -15,7 +15,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
-SAID = ("fix", "problems", "summary")
+REPEATED = ("fix", "problems", "summary")
 """Keys of a failure that its message holds already."""
 
 
@@ -29,7 +29,7 @@ class Refusal(AnsibleActionFail):
     omit_exception_key = True
 
     def __init__(self, message: str, result: dict[str, t.Any] | None = None) -> None:
-        more = {key: value for key, value in (result or {}).items() if key not in SAID}
+        more = {key: value for key, value in (result or {}).items() if key not in REPEATED}
         super().__init__(wrap_var(message), result=wrap_var(more))  # type: ignore[no-untyped-call]
         # Before 2.19 the result carries the traceback instead, with the sentence in it.
         vars(self).get("result", {}).pop("exception", None)

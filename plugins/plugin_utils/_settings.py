@@ -4,7 +4,7 @@
 
 # This plugin util is PRIVATE to the collection.
 
-"""The variables of playbooks and roles, by name and value, over all hosts: asked before anything is touched."""
+"""The variables of playbooks and roles, by name and value, over all hosts: checked before anything is touched."""
 
 from __future__ import annotations
 
@@ -101,17 +101,17 @@ def tags() -> frozenset[str]:
     return frozenset(word for row in rows for words in row for word in words.split(", "))
 
 
-def tag_problems(asked: t.Iterable[str], own: bool = False) -> list[str]:
+def tag_problems(requested: t.Iterable[str], own: bool = False) -> list[str]:
     """Return a line for each tag that no task has, with the nearest that one has.
 
-    :param asked: of --tags and --skip-tags; those of Ansible itself are known.
+    :param requested: of --tags and --skip-tags; those of Ansible itself are known.
     :param own: nothing where a playbook of the site imports ours: it may have tags of its own.
     """
     found: list[str] = []
     played = [str(one) for one in context.CLIARGS.get("args", ())]
     if own and not all(one.startswith("railops.rdma.") or Path(one).resolve().parent == BOOKS for one in played):
         return found
-    for tag in sorted({*asked} - tags() - {"all", "always", "never", "tagged", "untagged"}):
+    for tag in sorted({*requested} - tags() - {"all", "always", "never", "tagged", "untagged"}):
         close = difflib.get_close_matches(tag, sorted(tags()), 1, 0)
         found.append(f"{tag}: the nearest is {close[0]}. docs/reference/playbooks.md lists them. [tag_unknown]")
     return found
@@ -316,15 +316,15 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
         key = repr([[(name, own[name]) for name in known if name in own], _deciding(own)])
         alike.setdefault(key, []).append(host)
     theirs = {name: value("localhost", name) for name in DECIDING if name in hosts["localhost"]}
-    said: dict[str, list[str]] = {}
+    hosts_of: dict[str, list[str]] = {}
     for first, *others in alike.values():
         values = {name: value(first, name) for name in known if name in hosts[first]}
         # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
         found = value_problems({name: item for name, item in values.items() if _is_plain(item)})
         found += [f"{line}. {DECIDED}" for line in differing(_deciding(hosts[first]), theirs, partial(value, first))]
         for text in found:
-            said.setdefault(text, []).extend([first, *others])
-    lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in said.items()]
+            hosts_of.setdefault(text, []).extend([first, *others])
+    lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in hosts_of.items()]
     return [*map(str, name_problems({name: name for own in hosts.values() for name in own})), *lines]
 
 

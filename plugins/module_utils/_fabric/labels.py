@@ -61,7 +61,8 @@ OUT_LABEL = f"{OUR_NODES}/out-of-service"
 OUT_TAINT = {"key": OUT_LABEL, "effect": "NoSchedule"}
 """Taint of such a node, where the site asks for it."""
 MAX_NAME = 63
-KEPT = 54
+STEM_LENGTH = 54
+"""Characters of a long name that stay before its digest."""
 DECLARED = "declared"
 """The profile of nodes whose interfaces have the names that fabric_rails gives."""
 
@@ -70,7 +71,7 @@ def short_name(name: str) -> str:
     """Return the name itself where the cluster takes it, else 54 characters of it and a digest of all of it."""
     if len(name) <= MAX_NAME and "." not in name:
         return name
-    return f"{name[:KEPT].replace('.', '-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[:STEM_LENGTH].replace('.', '-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def labels(fabric: str) -> dict[str, str]:

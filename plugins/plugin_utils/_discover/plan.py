@@ -190,9 +190,9 @@ def _most(values: t.Iterable[t.Any]) -> t.Any:
 
 def _profile(have: t.Mapping[str, t.Sequence[Nic]], count: int) -> t.Sequence[Nic]:
     """Return the NICs of a host as most hosts are, as the measure for those that lack one."""
-    whole = [nics for nics in have.values() if len(nics) == count]
-    shapes = [tuple((nic.pci, nic.name) for nic in nics) for nics in whole]
-    return whole[shapes.index(Counter(shapes).most_common(1)[0][0])] if whole else []
+    complete = [nics for nics in have.values() if len(nics) == count]
+    shapes = [tuple((nic.pci, nic.name) for nic in nics) for nics in complete]
+    return complete[shapes.index(Counter(shapes).most_common(1)[0][0])] if complete else []
 
 
 def _place(

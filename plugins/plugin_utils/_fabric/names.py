@@ -16,9 +16,9 @@ import typing as t
 
 from ...module_utils._fabric.labels import (
     DECLARED,
-    KEPT,
     MAX_NAME,
     OUR_NODES,
+    STEM_LENGTH,
     labels,
     profile_name,
     short_name,
@@ -51,7 +51,7 @@ def inject_value(value: str, profile: str = DECLARED) -> str:
         return value
     if len(value) + len(profile) < MAX_NAME:
         return f"{value}-{profile}"
-    return f"{value[: KEPT - len(profile)]}-{profile}-{hashlib.sha256(value.encode()).hexdigest()[:6]}"
+    return f"{value[: STEM_LENGTH - len(profile)]}-{profile}-{hashlib.sha256(value.encode()).hexdigest()[:6]}"
 
 
 def node_label(fabric: Fabric) -> str:

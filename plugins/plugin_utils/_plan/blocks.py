@@ -225,8 +225,8 @@ def build_plan(
     blocks = build_blocks(fabric)
     found = list(warnings)
     for node in (node for node in nodes if node.out):
-        whole = len(node.out) == len(fabric.rails)
-        names = "all rails" if whole else ", ".join(rail.name for rail in rails_out(fabric, node))
+        complete = len(node.out) == len(fabric.rails)
+        names = "all rails" if complete else ", ".join(rail.name for rail in rails_out(fabric, node))
         found.append(f"{node.name}: {names} {out_text(node.reason)}.")
     if fabric.network == "infiniband" and fabric.mtu > IPOIB_DATAGRAM_MTU:
         found.append(

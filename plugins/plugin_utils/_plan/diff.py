@@ -29,7 +29,7 @@ from .store import Change
 
 LISTED = 20
 SMALL = 400
-"""Lines of a file that is still shown whole in the diff."""
+"""Lines of a file that is still shown completely in the diff."""
 
 OWN = re.compile(r"\bslot \d+|\bcable .*")
 
@@ -111,7 +111,7 @@ def diff_of(
     have: t.Mapping[str, str],
     made: t.Mapping[str, HostPlan],
     *,
-    whole: bool,
+    full: bool,
 ) -> list[dict[str, str]]:
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
@@ -120,16 +120,16 @@ def diff_of(
 
     :param have: the present text by path.
     :param made: the new host plans by file name.
-    :param whole: whether files that come or go, and nodes with an equal change, are shown in full.
+    :param full: whether files that come or go, and nodes with an equal change, are shown in full.
     """
     hosts = [path for path in (*change.written, *change.removed) if path.startswith("hosts/")]
     olds = before.lines(_parsed(have[path]) for path in hosts if path in have)
     news = after.lines(made[os.path.basename(path)] for path in hosts if path in change.written)
     # Ansible compares the two sides with difflib, which takes minutes when many equal lines lie between others.
-    old, new = _without_equal(*_sides(olds, news, whole=whole))
+    old, new = _without_equal(*_sides(olds, news, full=full))
     old_shared, new_shared = _without_equal(before.shared_lines(), after.shared_lines())
     others = {*change.written, *change.removed} - set(hosts)
-    there = others if whole else others & set(have) & set(change.written)
+    there = others if full else others & set(have) & set(change.written)
     small = {path for path in there if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
     large = sorted(others - small)
     old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
@@ -144,13 +144,11 @@ def diff_of(
     return [dict(zip(("before_header", "after_header", "before", "after"), row, strict=True)) for row in texts]
 
 
-def _sides(olds: dict[str, list[str]], news: dict[str, list[str]], *, whole: bool) -> tuple[list[str], list[str]]:
+def _sides(olds: dict[str, list[str]], news: dict[str, list[str]], *, full: bool) -> tuple[list[str], list[str]]:
     """Return the lines of all nodes; of nodes with an equal change the first node's, and one line for the others."""
     groups: dict[t.Any, list[str]] = {}
     for name in sorted({**olds, **news}, key=natural):
-        key = (
-            name if whole else tuple(tuple(_common(name, lines)) for lines in (olds.get(name, ()), news.get(name, ())))
-        )
+        key = name if full else tuple(tuple(_common(name, lines)) for lines in (olds.get(name, ()), news.get(name, ())))
         groups.setdefault(key, []).append(name)
     old: list[str] = []
     new: list[str] = []
@@ -213,7 +211,6 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
         "pools": pool_count(plan.fabric, plan.nodes, plan.blocks),
         **allocation.changes,
-        "kept": len(plan.nodes) - len(allocation.changes["added"]),
         "written": len(change.written) + (change.lock is not None),
         "removed": len(change.removed),
         "digest": digest,

@@ -88,7 +88,7 @@ def node_labels(plan: FabricPlan) -> list[LabelGroup]:
             if rails := out.get(node):
                 hidden = {leaf_label(rail) for rail in rails}
                 found = {name: value for name, value in found.items() if name not in hidden}
-                whole = len(rails) == len(plan.fabric.rails)
-                found[OUT_LABEL] = ALL if whole else label_value(".".join(rail.name for rail in rails))
+                complete = len(rails) == len(plan.fabric.rails)
+                found[OUT_LABEL] = ALL if complete else label_value(".".join(rail.name for rail in rails))
             groups.setdefault(tuple(found.items()), []).append(node)
     return [{"labels": dict(found), "nodes": nodes} for found, nodes in groups.items() if found]

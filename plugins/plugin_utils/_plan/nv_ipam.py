@@ -72,8 +72,8 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     if one.gateway_offset is not None:
         spec["gatewayIndex"] = one.gateway_offset
     # Offsets that no pod may have, the same on every node.
-    if kept := intervals.subtract(_given(one), one.pod_offsets):
-        spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in kept]
+    if excluded := intervals.subtract(_given(one), one.pod_offsets):
+        spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in excluded]
     spec["staticAllocations"] = [
         {"nodeName": node.name, "prefix": str(blocks[node.zone].subnet(node.slot))} for node in plan.nodes
     ] + [{"prefix": str(blocks[one.zone].subnet(one.slot))} for one in plan.retired]

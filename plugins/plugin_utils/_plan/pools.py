@@ -14,7 +14,15 @@ import typing as t
 
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
-from ...module_utils._fabric.labels import KEEP_POOL, KEPT, LABEL_FABRIC, LABEL_MANAGER, POOL, RESERVED, SPIDERPOOL
+from ...module_utils._fabric.labels import (
+    KEEP_POOL,
+    LABEL_FABRIC,
+    LABEL_MANAGER,
+    POOL,
+    RESERVED,
+    SPIDERPOOL,
+    STEM_LENGTH,
+)
 from ...module_utils._fabric.numbers import MANAGER
 from .._fabric.model import MAX_POOL, Block, Fabric, FabricPlan, Node, Rail, address_text, range_text
 from .._fabric.names import Body, manifest, pool_name, pool_stem
@@ -33,9 +41,9 @@ def _pools(fabric: Fabric, block: Block, owners: t.Iterable[tuple[str, int, str,
     family, gateway = block.family, block.gateway_offset
     quote = '"' if family == 6 else ""
     stem = pool_stem(fabric, fabric.rails[block.rail], family)
-    kept = "".join(f"    {key}: {value}\n" for key, value in KEEP_POOL.items())
+    notes = "".join(f"    {key}: {value}\n" for key, value in KEEP_POOL.items())
     head = (
-        f"  annotations:\n{kept}"
+        f"  annotations:\n{notes}"
         f"  labels:\n    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n"
         "spec:\n  default: false\n  disable: "
     )
@@ -121,9 +129,9 @@ def name_problems(plan: FabricPlan) -> t.Iterator[Problem]:
         for family in fabric.families
     }
     for stem, place in stems.items():
-        if len(stem) > KEPT:
-            problem = f"Pool names begin with {stem!r}, {len(stem)} characters; shortened names keep {KEPT}."
-            fix = f"Make fabric_name or the rail's name {len(stem) - KEPT} characters shorter. [pool_name_long]"
+        if len(stem) > STEM_LENGTH:
+            problem = f"Pool names begin with {stem!r}, {len(stem)} characters; shortened names keep {STEM_LENGTH}."
+            fix = f"Make fabric_name or the rail's name {len(stem) - STEM_LENGTH} characters shorter. [pool_name_long]"
             yield Problem(place, problem, fix)
         for other in stems:
             if other != stem and other.startswith(stem):

@@ -48,7 +48,7 @@ def run(
     *,
     check_mode: bool,
     diff: bool = False,
-    whole: bool = False,
+    full: bool = False,
     copy: LockCopy | None = None,
 ) -> dict[str, t.Any]:
     """Plan a fabric and bring its folder to that state.
@@ -58,7 +58,7 @@ def run(
     :param check_mode: write nothing.
     :param copy: the cluster's copy of the lock, to start from.
     :param diff: return the readable diff as well; it takes longer.
-    :param whole: whether it has the text of files that come or go.
+    :param full: whether it has the text of files that come or go.
     :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
@@ -100,7 +100,7 @@ def run(
     }
     if diff:
         before = View(lock.fabric, lock.nodes) if lock else View(None, {})
-        result["diff"] = diff_of(before, View(fabric, entries), change, have, host_plans(plan), whole=whole)
+        result["diff"] = diff_of(before, View(fabric, entries), change, have, host_plans(plan), full=full)
     return result
 
 

@@ -6,13 +6,13 @@
 
 A run that changes files works in this order (docs/concepts/slots.md has the readers' side):
 
-1. every file that differs is written whole under `.staging/`; a full disk ends the run here and nothing has changed;
+1. every file that differs is written below `.staging/`; a full disk ends the run here and nothing has changed;
 2. one sync;
 3. plan.json is replaced by one whose digest is empty and whose frozen part no host plan matches: readers refuse it;
 4. the staged files are renamed into place, stale ones are deleted;
 5. plan.json is replaced by the new one.
 
-Killed before 3, the old plan is whole; after 5, the new one; between, readers refuse and the next run finishes.
+Killed before 3, the old plan is complete; after 5, the new one; between, readers refuse and the next run finishes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class PlanStore:
         placing = False
         try:
             os.makedirs(self.folder, exist_ok=True)
-            with self._alone():
+            with self._locked():
                 self._check_unchanged()
                 self._stage(change, old)
                 placing = True
@@ -139,7 +139,7 @@ class PlanStore:
             os.unlink(os.path.join(self.folder, path))
         self._sync_folder()
         self._rename(LOCK, LOCK)
-        # The plan is whole: what fails from here on is no failure of the run, and the next one clears the rest.
+        # The plan is complete: what fails from here on is no failure of the run, and the next one clears the rest.
         with contextlib.suppress(OSError):
             self._sync_folder()
             self._clear_staging()
@@ -158,7 +158,7 @@ class PlanStore:
             shutil.rmtree(top)
 
     @contextlib.contextmanager
-    def _alone(self) -> t.Iterator[None]:
+    def _locked(self) -> t.Iterator[None]:
         """Keep a second planner out of the folder; the kernel lets go when the process ends."""
         with _opened(self.folder) as handle:
             try:

@@ -31,9 +31,9 @@ def label_value(text: str) -> str:
     """Return text as the value of a label: itself where that is one, else what is left of it and a digest."""
     if LABEL_VALUE.fullmatch(text):
         return text
-    kept = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].strip("-")
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].strip("-")
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{kept}-{digest}" if kept else digest
+    return f"{stem}-{digest}" if stem else digest
 
 
 Leaves = tuple[str, ...]

@@ -116,8 +116,8 @@ CODE_TITLES = ("Interface", "Resource", "Network", "First gateway", "Gateway")
 
 def used_columns(titles: t.Sequence[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """Drop empty columns."""
-    kept = [index for index in range(len(titles)) if any(row[index] for row in rows)]
-    return [titles[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    used = [index for index in range(len(titles)) if any(row[index] for row in rows)]
+    return [titles[index] for index in used], [[row[index] for index in used] for row in rows]
 
 
 def rail_table(report: PlanReport) -> tuple[list[str], list[list[str]]]:

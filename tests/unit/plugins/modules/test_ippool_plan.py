@@ -28,7 +28,7 @@ ROLE = pathlib.Path(__file__).parents[4] / "roles/fabric"
 @pytest.fixture
 def plan(tmp_path):
     def plan(**params):
-        flags = {key: params.pop(key, False) for key in ("check_mode", "diff", "whole")}
+        flags = {key: params.pop(key, False) for key in ("check_mode", "diff", "full")}
         raw = {**exclusive(rails=rails(2)), "nodes": hosts(2), "plan_dir": str(tmp_path / "plan"), **params}
         done = run(raw, raw.pop("nodes"), **flags)
         warnings = done.pop("plan_warnings")  # the action makes warnings of them
@@ -55,7 +55,7 @@ def test_the_diff_shows_nodes_and_rails_first_and_small_files_completely(plan):
 def test_a_first_diff_names_the_files_and_has_their_text_with_v(plan, tmp_path):
     (one,) = plan(check_mode=True, diff=True)["diff"]
     assert "new files: .gitattributes, cluster/ippools.yaml, cluster/kustomization.yaml" in one["after"]
-    _nodes, *files = plan(check_mode=True, diff=True, whole=True)["diff"]
+    _nodes, *files = plan(check_mode=True, diff=True, full=True)["diff"]
     assert "mtu: 4200" in {one["after_header"]: one for one in files}["cluster/multusconfigs.yaml"]["after"]
 
 
@@ -68,12 +68,12 @@ def test_the_diff_of_a_large_fleet_has_equal_nodes_once_and_no_equal_lines(plan)
     plan(**fleet)
     nodes[7] |= {"slot": 7, "interfaces": {"rail2": "ens9np0"}}
 
-    for whole, changed in ((False, 4), (True, 300)):
-        diff = plan(**fleet, mtu=9000, check_mode=True, diff=True, whole=whole)["diff"][0]
+    for full, changed in ((False, 4), (True, 300)):
+        diff = plan(**fleet, mtu=9000, check_mode=True, diff=True, full=full)["diff"][0]
         before, after = diff["before"].splitlines(), diff["after"].splitlines()
         assert len([line for line in after if " mtu 9000 " in line]) == changed
         assert not set(before) & set(after)
-        assert ("node[2-7,9-150]: as node1, each with its own slot and addresses" in after) is not whole
+        assert ("node[2-7,9-150]: as node1, each with its own slot and addresses" in after) is not full
 
 
 def test_the_role_is_made_of_the_options_and_their_choices_are_what_there_is():

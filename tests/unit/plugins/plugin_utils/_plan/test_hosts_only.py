@@ -150,7 +150,7 @@ def test_a_plan_has_no_file_and_no_word_of_pods(raw, count):
     summary = summary_of(made.plan, made.allocation, Change({}, (), None), "0" * 64)
     change = Change({path: text for path, text in made.files.items() if path != "plan.json"}, (), "")
     view = View(made.plan.fabric, {})
-    diff = diff_of(View(None, {}), view, change, {}, host_plans(made.plan), whole=True)
+    diff = diff_of(View(None, {}), view, change, {}, host_plans(made.plan), full=True)
 
     assert made.plan.warnings == ()
     assert words_of_pods({**made.files, "terminal": "\n".join(summary["text"]), "diff": json.dumps(diff)}) == []
