@@ -145,9 +145,6 @@ options:
     description: Seconds that a bandwidth test sends. Any value but V(0) replaces O(bandwidth_iterations).
     type: int
     default: 0
-  traffic_class:
-    description: The traffic class (DSCP times 4) of the tests' packets. Not set when it is absent.
-    type: int
   max_latency_us:
     description: A typical read latency above this many microseconds is a deviation. V(0) is no limit.
     type: float
@@ -309,7 +306,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "latency_iterations": {"type": "int", "default": 1000},
     "bandwidth_iterations": {"type": "int", "default": 5000},
     "seconds": {"type": "int", "default": 0},
-    "traffic_class": {"type": "int"},
     "max_latency_us": {"type": "float", "default": 0},
     "min_gbits": {"type": "float", "default": 0},
     "min_line_rate_percent": {"type": "float", "default": 0},

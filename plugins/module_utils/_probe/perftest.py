@@ -58,7 +58,6 @@ def argv(
     *,
     server: str | None = None,
     iterations: int | None = None,
-    traffic_class: int | None = None,
     seconds: int = 0,
     gpu: int | None = None,
 ) -> list[str]:
@@ -73,7 +72,6 @@ def argv(
     :param tcp_port: the server's.
     :param known: what the program's --help says: options have changed their names between versions.
     :param iterations: how many exchanges; None: `seconds` say it.
-    :param traffic_class: of the packets, 0 to 255; None: the host's default.
     """
     line = [TOOLS[test].program, "-F", "-d", end.device, "-i", str(end.number), "-p", str(tcp_port)]
     if end.gid_index is not None:
@@ -86,8 +84,6 @@ def argv(
         line += [f"--use_cuda={gpu}", *(["--use_cuda_dmabuf"] if "--use_cuda_dmabuf" in known else [])]
     if test == "write_bw":
         line += ["--report_gbits"]
-    if traffic_class is not None:
-        line += [f"--tclass={traffic_class}"]
     if source := next((name for name in ("--bind_source_ip", "--source_ip") if name in known), ""):
         line += [f"{source}={own}"]
     if ":" in own and "--ipv6-addr" in known:

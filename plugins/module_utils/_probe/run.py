@@ -89,7 +89,6 @@ class TestRunner:
             self._help[program],
             server=test["peer_address"] if client else None,
             iterations=self._params[iterations],
-            traffic_class=self._params["traffic_class"],
             seconds=self._params["seconds"] if test["test"] == "write_bw" else 0,
             gpu=test["gpu"],
         )
