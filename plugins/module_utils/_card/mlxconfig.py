@@ -47,21 +47,13 @@ class Configuration:
 
         In NIC mode INTERNAL_CPU_OFFLOAD_ENGINE is DISABLED(1); cards without cores have no such parameter.
         """
-        if self._in_force("INTERNAL_CPU_MODEL") != 1:
-            return False
-        if (engine := self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE")) is not None:
-            return engine == 0
-        return any(
-            "ECPF" in str(parameter.current or parameter.next or "")
-            for name, parameter in self.parameters.items()
-            if any(part in name for part in ("PAGE_SUPPLIER", "ESWITCH_MANAGER", "IB_VPORT0"))
-        )
+        return self._in_force("INTERNAL_CPU_MODEL") == 1 and self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") == 0
 
     @property
     def reports_port_owner(self) -> bool:
         """Whether a BlueField's configuration distinguishes DPU mode from NIC mode; old tools and firmware may not."""
         model = self._in_force("INTERNAL_CPU_MODEL")
-        return model is not None and (model != 1 or self.dpu or self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") == 1)
+        return model is not None and (model != 1 or self._in_force("INTERNAL_CPU_OFFLOAD_ENGINE") is not None)
 
     def _in_force(self, name: str) -> int | None:
         parameter = self.parameters.get(name)

@@ -111,11 +111,9 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
 
 
 def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, CardOptions]) -> t.Iterator[str]:
-    """Yield what a reader should know: what is left alone and why, and rails that are on no card of NVIDIA's."""
-    for item in left_alone(cards, wishes):
-        yield f"{item['card']} ({', '.join(item['devices']) or 'no driver'}): {item['why']}: left alone."
-    ours = {address for card in cards for address in card.addresses}
-    if other := [rail.name for rail in rails if rail.address and rail.address not in ours]:
+    """Yield the rails that are on no card of NVIDIA's, and whether no card is selected."""
+    nvidia = {address for card in cards for address in card.addresses}
+    if other := [rail.name for rail in rails if rail.address and rail.address not in nvidia]:
         yield f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone."
     if not wishes:
         yield "No card is selected: nothing to do."

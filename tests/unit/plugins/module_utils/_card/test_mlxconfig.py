@@ -7,8 +7,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.mlxconfig import (
-    Configuration,
-    Parameter,
     failure,
     number,
     parse_text,
@@ -39,17 +37,6 @@ The RO shows parameters which are read-only
 def test_an_answer_without_a_table_is_refused():
     with pytest.raises(RdmaError, match="Configurations"):
         parse_text(HEAD)
-
-
-@pytest.mark.parametrize(
-    ("name", "dpu"),
-    [("ECPF_PAGE_SUPPLIER", True), ("ECPF_ESWITCH_MANAGER", True), ("ECPF_IB_VPORT0", True), ("OTHER_OWNER", False)],
-)
-def test_only_the_owners_of_its_ports_put_a_bluefield_in_dpu_mode(name, dpu):
-    """Of a card whose firmware does not report INTERNAL_CPU_OFFLOAD_ENGINE."""
-    cores = Parameter("INTERNAL_CPU_MODEL", current="EMBEDDED_CPU(1)")
-    rows = {"INTERNAL_CPU_MODEL": cores, name: Parameter(name, current="ECPF(0)")}
-    assert Configuration(parameters=rows).dpu is dpu
 
 
 @pytest.mark.parametrize(
@@ -87,7 +74,6 @@ def test_every_message_is_recognized_and_has_a_fix(said, meaning):
         pytest.param({"MODEL": "EMBEDDED_CPU(1)", "OFFLOAD_ENGINE": "ENABLED(0)"}, True, id="DPU"),
         pytest.param({"MODEL": "EMBEDDED_CPU(1)", "OFFLOAD_ENGINE": "DISABLED(1)"}, False, id="NIC mode"),
         pytest.param({"MODEL": "SEPERATED_HOST(0)", "OFFLOAD_ENGINE": "ENABLED(0)"}, False, id="separated host"),
-        pytest.param({"MODEL": "EMBEDDED_CPU(1)", "PAGE_SUPPLIER": "ECPF(0)"}, True, id="old firmware"),
     ],
 )
 def test_a_bluefield_in_dpu_mode_is_known(parameters, dpu):
