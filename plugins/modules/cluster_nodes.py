@@ -20,7 +20,7 @@ description:
   - Compares every node's allocatable resources and its SR-IOV node state with the plan, and can wait for them.
 options:
   plan_dir:
-    description: The plan's folder, the one with C(plan.json). Required without O(drain). Names the node to drain.
+    description: The plan's folder, the one with C(plan.json). Required without O(drain) and O(hosts).
     type: path
   namespace:
     description: Namespace of Spiderpool, its device plugin and the SR-IOV operator.
@@ -182,7 +182,7 @@ from ..module_utils._module import run_module
 
 def main() -> None:
     """Read the parameters, run, and report."""
-    run_module(run, spec_of(DOCUMENTATION), NEEDS)
+    run_module(run, spec_of(DOCUMENTATION), NEEDS, required_one_of=[("plan_dir", "drain", "hosts")])
 
 
 if __name__ == "__main__":

@@ -131,10 +131,6 @@ def job_of(params: dict[str, t.Any]) -> dict[str, t.Any]:
 
     :raises RdmaError: when they do not fit together.
     """
-    if len(set(params["nodes"])) < 2 or not params["words"] or params["seconds"] < 1:
-        raise RdmaError(
-            "nodes has fewer than two nodes, words is empty, or seconds is below 1.", "Set them. [job_arguments]"
-        )
     facts = read_facts(params["plan_dir"])
     templates = facts["pod_templates"]
     if len(templates) != 1:

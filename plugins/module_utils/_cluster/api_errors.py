@@ -113,8 +113,6 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
             "The CRDs are older than the plan. Apply the chart's CRDs (role spiderpool), or update an adopted operator "
         )
         fix += "with its CRDs, and run again. [crds_outdated]"
-    elif code == 404:
-        fix = "Make the namespace first (role railops.rdma.spiderpool), then run again. [namespace_missing]"
     elif code in (0, 429) or code >= 500:
         fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
     if code == 403:

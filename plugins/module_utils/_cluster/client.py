@@ -147,11 +147,8 @@ class Cluster:
         return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
 
     def namespace_phase(self, name: str) -> str:
-        """Return Active, Terminating, Missing, or Unknown when this identity may not look."""
-        try:
-            found = self.one("v1", "Namespace", name)
-        except api_errors.Forbidden:
-            return "Unknown"
+        """Return Active, Terminating or Missing."""
+        found = self.one("v1", "Namespace", name)
         if found is None:
             return "Missing"
         return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
@@ -183,7 +180,7 @@ class Cluster:
         path = resource.path(name=ref.name, namespace=ref.namespace or None)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)
-        self._tried(self._paced(send), str(ref), ref=ref)
+        self._tried(self._paced(send), str(ref))
 
     def create(self, body: Json) -> None:
         """Make an object that is not there."""
@@ -263,7 +260,6 @@ class Cluster:
         call: t.Callable[[], t.Any],
         what: str,
         *,
-        ref: Ref | None = None,
         seconds: float = 0.0,
         raises: t.Mapping[int, type[api_errors.NotFound | api_errors.VersionConflict]] = MappingProxyType({}),
     ) -> t.Any:
@@ -284,11 +280,10 @@ class Cluster:
                     raise RdmaError(text, _TRUST, code=0) from exc
                 status = api_errors.status_of(exc)
                 clashes = api_errors.conflict_fields(status)
-                home = ref is not None and (status.get("details") or {}).get("kind") == "namespaces"
-                if exc.status == 404 and not home:
+                if exc.status == 404:
                     raise api_errors.NotFound(what) from exc
-                if clashes and ref is not None:
-                    raise api_errors.FieldConflict(str(ref), clashes) from exc
+                if clashes:
+                    raise api_errors.FieldConflict(what, clashes) from exc
                 wait = api_errors.after(exc, pause)
                 if not api_errors.worth_another(exc.status, status) or time.monotonic() + wait > until:
                     raise api_errors.refused(what, exc.status, status) from exc

@@ -14,7 +14,7 @@ from collections import Counter
 from ansible.module_utils.basic import AnsibleModule
 
 from .._check import DEVIATION, OK, Check
-from .._errors import InputError, RdmaError
+from .._errors import InputError
 from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, OUT_TAINT, SRIOV, selector
 from .._fabric.labels import labels as labels_of
@@ -49,9 +49,6 @@ PREFIX_SECONDS = 60.0
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Begin or end the emptying of nodes; or label, wait and compare; or say which hosts are nodes."""
     params = module.params
-    if not (params["drain"] or params["plan_dir"] or params["hosts"]):
-        text = "plan_dir is missing."
-        raise RdmaError(text, "Give the plan's folder, drain with nodes, or hosts. [plan_dir_missing]")
     want = None
     if params["plan_dir"] and not params["drain"]:
         want = nodes.request_of(read_lock(params["plan_dir"])["nodes"], read_facts(params["plan_dir"]))
