@@ -52,7 +52,7 @@ options:
         description: Its namespace.
         type: str
         default: spiderpool
-      ours:
+      managed:
         description: Whether a note says that this collection made it.
         type: bool
         default: false

@@ -16,7 +16,7 @@ import typing as t
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Ref, Retained
-from .pools import allocated, lent, listed, moved, without
+from .pools import allocated, allocations, listed, moved, without
 
 
 def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
@@ -53,8 +53,8 @@ def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
 def applied(meta: Json) -> list[Json]:
     """Return the fields that we applied, by the server's own record: nothing where an object was never ours."""
     rows = meta.get("managedFields") or ()
-    ours = [row for row in rows if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply"]
-    return [row.get("fieldsV1") or {} for row in ours]
+    managed = [row for row in rows if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply"]
+    return [row.get("fieldsV1") or {} for row in managed]
 
 
 def writers(meta: Json) -> list[str]:
@@ -166,7 +166,7 @@ def keep_pool(
         rows = without(moved(live, wanted, holders), application)
         count = len(rows)
     elif ref.kind == POOL:
-        every = lent(live)
+        every = allocations(live)
         rows = without(every, application)
         # Addresses of unreadable allocations count as in use.
         count = max(len(rows), allocated(live) - len(every) + len(rows)) if application else allocated(live)

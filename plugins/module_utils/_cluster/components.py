@@ -50,11 +50,11 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Release:
-    """The Helm release of this collection, and whether its note says that it is ours."""
+    """The Helm release of this collection, and whether its note marks it as managed."""
 
     name: str = "spiderpool"
     namespace: str = "spiderpool"
-    ours: bool = False
+    managed: bool = False
     there: bool = False
     chart: str = ""
 
@@ -78,7 +78,7 @@ class FoundPart:
     place: str
     owner: str = "an unknown owner"
     version: str = ""
-    ours: bool = False
+    managed: bool = False
     sure: int = RUNS
     body: Json = field(default_factory=dict)
 
@@ -136,13 +136,13 @@ def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[F
             continue
         meta = obj["metadata"]
         owner = owner_of(meta)
-        ours = release.ours and owner.marked == str(release)
+        managed = release.managed and owner.marked == str(release)
         place = f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"
-        found = FoundPart(part, place, owner.name, version_of(obj), ours, RUNS, obj)
+        found = FoundPart(part, place, owner.name, version_of(obj), managed, RUNS, obj)
         yield found
         # Spiderpool's agent brings Multus along.
         if part == SPIDERPOOL and any("multus" in str(row.get("name")) for row in containers(obj)):
-            yield FoundPart(MULTUS, place, owner.name, "", ours, RUNS, obj)
+            yield FoundPart(MULTUS, place, owner.name, "", managed, RUNS, obj)
 
 
 def policies_found(policies: t.Iterable[Json]) -> t.Iterator[FoundPart]:
@@ -188,12 +188,12 @@ def taken_networks(networks: t.Iterable[Json], planned: t.Collection[str]) -> t.
 
 def needed(values: Json) -> list[str]:
     """Return the parts that the chart would install with these values."""
-    asked = {
+    installs = {
         MULTUS: below(values, "multus.multusCNI.install") is not False,
         SRIOV_OPERATOR: below(values, "sriov.install"),
         DEVICE_PLUGIN: below(values, "rdma.rdmaSharedDevicePlugin.install"),
     }
-    return [SPIDERPOOL, *(part for part, wanted in asked.items() if wanted)]
+    return [SPIDERPOOL, *(part for part, wanted in installs.items() if wanted)]
 
 
 def states(
@@ -206,7 +206,7 @@ def states(
     """
     made: dict[str, str] = {}
     problems: list[Problem] = []
-    asked: list[str] = []
+    undecided: list[str] = []
     same = f"the Helm release {release}"
     # What comes with a release that is to be taken over comes along with it.
     taken = settings.get(SPIDERPOOL) == MANAGED
@@ -214,7 +214,7 @@ def states(
     unset = ADOPT if settings.get(SPIDERPOOL) == ADOPT else ""
     for part in needs:
         rows = sorted((row for row in found if row.part == part), key=lambda row: -row.sure)
-        theirs = [] if any(row.ours or (taken and row.owner == same) for row in rows) else rows
+        theirs = [] if any(row.managed or (taken and row.owner == same) for row in rows) else rows
         there = theirs[0] if theirs else None
         title, setting, place = KINDS[part].title, settings.get(part) or unset, f"cluster_components.{part}"
         made[part] = setting or MANAGED
@@ -230,7 +230,7 @@ def states(
             text = f"{title} is there already ({there}): a second one would work against it."
             wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first. [component_duplicate]")
         elif there and not setting and there.sure > SERVED:
-            asked.append(part)
+            undecided.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
                 other = f"; {MANAGED}, with spiderpool_take_ownership: true, takes this release over"
@@ -238,7 +238,7 @@ def states(
             wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_existing]")
         if wrong:
             problems.append(wrong)
-    return made, problems, asked
+    return made, problems, undecided
 
 
 def value_changes(now: t.Any, then: t.Any, place: str = "") -> t.Iterator[str]:

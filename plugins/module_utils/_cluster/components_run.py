@@ -145,17 +145,17 @@ def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[st
         if applied(crd["metadata"]) and not components.owner_of(crd["metadata"]).marked:
             rows = [] if crd["spec"]["names"]["kind"] == COORDINATOR else cluster.listed(*kind_of(crd))
             users[name] = sum(components.owner_of(row["metadata"]).marked != str(release) for row in rows)
-    asked = sorted({crd["metadata"]["name"] for crd in charts} & live.keys())
+    names = sorted({crd["metadata"]["name"] for crd in charts} & live.keys())
     why = {
         name: f"{users[name]} objects use it"
         if name in users
         else f"it belongs to {components.owner_of(live[name]['metadata']).name}"
-        for name in asked
+        for name in names
         if users.get(name) != 0
     }
     return {
         **NOTHING,
-        "crds": [name for name in asked if name not in why],
+        "crds": [name for name in names if name not in why],
         "left": [f"CRD {name} stays: {text}" for name, text in why.items()],
         "existing_crds": [proof] if proof in live and proof not in users else [],
     }
@@ -179,7 +179,7 @@ class ComponentDiscovery:
         self.found = [*components.workloads_found([*cluster.listed("apps/v1", "Deployment"), *self.sets], release)]
         self.found += components.policies_found([row for kind in OPERATED for row in cluster.listed(*kind)])
         self.found += components.networks_found(self.networks)
-        if release.there and not release.ours and not self.of(SPIDERPOOL):
+        if release.there and not release.managed and not self.of(SPIDERPOOL):
             chart = release.chart.rpartition("-")[2]
             self.found.append(FoundPart(SPIDERPOOL, f"release {release}", f"the Helm release {release}", chart))
         self.crds = crds_there(cluster, {*PROOFS.values(), *(crd["metadata"]["name"] for crd in params["crds"])})
@@ -253,15 +253,15 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
 
     :raises RdmaError: with all conflicts at once.
     """
-    release = replace(noted, ours=noted.ours or params["take_ownership"])
+    release = replace(noted, managed=noted.managed or params["take_ownership"])
     survey = ComponentDiscovery(cluster, params, release)
     settings = {name: value for name, value in params["components"].items() if value}
-    parts, problems, asked = components.states(components.needed(params["values"]), settings, survey.found, release)
+    parts, problems, undecided = components.states(components.needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
     taken = []
-    if noted.there and not noted.ours and SPIDERPOOL in managed and SPIDERPOOL not in asked:
+    if noted.there and not noted.managed and SPIDERPOOL in managed and SPIDERPOOL not in undecided:
         taken = list(components.value_changes(params["release"]["values"], params["values"]))
-        if not release.ours:
+        if not release.managed:
             problems.append(
                 Problem(
                     f"release {release}",
@@ -274,13 +274,13 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     problems += [*survey.ground_problems(managed), *crds.problems, *survey.adopted_problems(parts)]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
-        setting = ", ".join(f"{part}: {ADOPT}" for part in asked)
-        line = f" The line for all that is there: cluster_components: {{{setting}}}." if asked else ""
+        setting = ", ".join(f"{part}: {ADOPT}" for part in undecided)
+        line = f" The line for all that is there: cluster_components: {{{setting}}}." if undecided else ""
         text = f"{len(problems)} conflict(s) between the cluster and the plan:\n{lines}\n"
         fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_conflict]"
         raise RdmaError(text, fix, problems=[str(problem) for problem in problems])
     adopted = {part for part, state in parts.items() if state == ADOPT}
-    others = [row for row in survey.found if not row.ours]
+    others = [row for row in survey.found if not row.managed]
     beside = {row.part: row for row in others if row.sure > components.SERVED or row.part in adopted}
     notes = [
         f"{components.KINDS[part].title} ({row}) {'is adopted' if part in adopted else 'is there too, and not touched'}"

@@ -60,7 +60,8 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
             continue
         owner = owner_of((have or crd)["metadata"])
         own = have is None or (
-            owner.marked in ("", str(release)) and (applied(have["metadata"]) or (part == SPIDERPOOL and release.ours))
+            owner.marked in ("", str(release))
+            and (applied(have["metadata"]) or (part == SPIDERPOOL and release.managed))
         )
         if own:
             found.apply.append(name)

@@ -106,11 +106,11 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     with Cluster(params) as cluster:
         live = {node["metadata"]["name"]: gate.GatedNode.of(node) for node in cluster.each("v1", "Node")}
         gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
-        ours = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}
-        policy = policy_of(params, len(ours))
+        fleet = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}
+        policy = policy_of(params, len(fleet))
         if lock:
             verdict, when = read_verdict(params["verdict"], lock["digest"])
-            targets = gate.decide(fabric, ours, planned, gate.judgments(verdict, params["ignore"]), when, now, policy)
+            targets = gate.decide(fabric, fleet, planned, gate.judgments(verdict, params["ignore"]), when, now, policy)
         # Who has left the fabric carries no word of it any longer.
         left = {name for name, owner in gated_by.items() if owner == fabric and name not in targets}
         wanted: dict[str, gate.GateTarget | None] = {**targets, **dict.fromkeys(left)}

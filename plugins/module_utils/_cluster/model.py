@@ -120,7 +120,7 @@ class ClusterPlan:
 
     steps: tuple[ApplyStep, ...] = ()
     early: tuple[ApplyStep, ...] = ()
-    kept: tuple[Retained, ...] = ()
+    retained: tuple[Retained, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     unchanged: int = 0
 
@@ -137,12 +137,12 @@ class ClusterPlan:
     def phases(self) -> list[tuple[str, list[ApplyStep]]]:
         """Return the steps that may run at once, in order: conflicting strays, changes, then removals."""
         made: dict[int, list[ApplyStep]] = {}
-        gone: dict[int, list[ApplyStep]] = {}
+        removed: dict[int, list[ApplyStep]] = {}
         for step in self.steps:
-            (gone if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
+            (removed if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
         phases = [("remove conflicting strays", list(self.early))] if self.early else []
         phases += [(f"apply {made[rank][0].ref.kind}", made[rank]) for rank in sorted(made)]
-        phases += [(f"remove {gone[rank][0].ref.kind}", gone[rank]) for rank in sorted(gone, reverse=True)]
+        phases += [(f"remove {removed[rank][0].ref.kind}", removed[rank]) for rank in sorted(removed, reverse=True)]
         return phases
 
     def counts(self) -> dict[str, int]:
@@ -150,4 +150,4 @@ class ClusterPlan:
         count = Counter(step.action for step in self.all_steps())
         names = {"create": "created", "apply": "applied", "replace": "replaced", "delete": "deleted"}
         done = {name: count[action] for action, name in names.items()}
-        return {**done, "unchanged": self.unchanged, "kept": len(self.kept), "conflicts": len(self.conflicts)}
+        return {**done, "unchanged": self.unchanged, "kept": len(self.retained), "conflicts": len(self.conflicts)}

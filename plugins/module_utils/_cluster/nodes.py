@@ -56,10 +56,10 @@ class Node:
     @classmethod
     def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
         """Return what matters of a node object, with its note of one of PURPOSES."""
-        meta, ours = live["metadata"], (label, ZONE_LABEL, OUT_LABEL)
+        meta, managed = live["metadata"], (label, ZONE_LABEL, OUT_LABEL)
         rows = (meta.get("labels") or {}).items()
         return cls(
-            {name: value for name, value in rows if name in ours or name.startswith(LEAF_LABEL)},
+            {name: value for name, value in rows if name in managed or name.startswith(LEAF_LABEL)},
             (live.get("status") or {}).get("allocatable") or {},
             bool((live.get("spec") or {}).get("unschedulable")),
             (meta.get("annotations") or {}).get(note_of(purpose), ""),
@@ -69,17 +69,17 @@ class Node:
         )
 
 
-def taint_patch(taints: t.Sequence[Json], version: str, ours: Json, *, wanted: bool) -> Json | None:
+def taint_patch(taints: t.Sequence[Json], version: str, managed: Json, *, wanted: bool) -> Json | None:
     """Return the merge patch that sets or removes our taint beside all others; None: it is as wanted.
 
     :param taints: the node's, in the version that was read.
-    :param ours: our taint.
+    :param managed: our taint.
     """
-    others = [taint for taint in taints if taint.get("key") != ours["key"]]
-    if [taint for taint in taints if taint not in others] == ([ours] if wanted else []):
+    others = [taint for taint in taints if taint.get("key") != managed["key"]]
+    if [taint for taint in taints if taint not in others] == ([managed] if wanted else []):
         return None
     # Taints are one list: a patch of a version that was not read would remove another client's taint.
-    left = [*others, ours] if wanted else others
+    left = [*others, managed] if wanted else others
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": left or None}}
 
 
@@ -90,8 +90,8 @@ def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:
     :param facts: the plan's.
     """
     out = {row["node"]: row for row in facts.get("out_of_service", ())}
-    whole = {name for name, row in out.items() if row["all_rails"]}
-    nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired") and name not in whole))
+    excluded = {name for name, row in out.items() if row["all_rails"]}
+    nodes = tuple(sorted(name for name, row in seats.items() if not row.get("retired") and name not in excluded))
     label = facts["node_label"]
     labels = {node: group["labels"] for group in facts["node_labels"] for node in group["nodes"]}
     profiles = {node: labels.get(node, {}).get(label, DECLARED) for node in nodes}

@@ -67,8 +67,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Cordon nodes with a note, or make those with the note as they were. Only these are read of the cluster."""
-    asked = {name: cluster.one(*NODE, name) for name in sorted(set(params["nodes"]))}
-    found = {name: node for name, node in asked.items() if node}
+    queried = {name: cluster.one(*NODE, name) for name in sorted(set(params["nodes"]))}
+    found = {name: node for name, node in queried.items() if node}
     if params["hosts"]:
         try:
             there = joined(params["hosts"], found.values())
@@ -97,9 +97,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     """Label nodes, and compare them with the plan, when that is asked for after waiting."""
     absent = params["state"] == "absent"
     live = read(cluster, want)
-    whole = nodes.label_changes(want, live, absent=absent)
+    pending = nodes.label_changes(want, live, absent=absent)
     considered = set(params["nodes"] or live)
-    changes = {name: change for name, change in whole.items() if params["label"] and name in considered}
+    changes = {name: change for name, change in pending.items() if params["label"] and name in considered}
     known = considered & want.known if params["label"] else ()
     wanted: t.Collection[str] = () if absent else want.tainted
     taints = {
@@ -126,7 +126,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
             for name, change in changes.items()
             if (places := {label: value for label, value in change.items() if label != want.label})
         },
-        "unlabeled": sorted(name for name, change in whole.items() if change.get(want.label) and name not in changes),
+        "unlabeled": sorted(name for name, change in pending.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {
             "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines)
@@ -215,9 +215,9 @@ def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[Check]:
     :param seconds: for how long it may take.
     """
     facts = read_facts(folder)
-    ours, until = selector(labels_of(facts["fabric"])), time.monotonic() + min(seconds, PREFIX_SECONDS)
+    managed, until = selector(labels_of(facts["fabric"])), time.monotonic() + min(seconds, PREFIX_SECONDS)
     while CIDR_POOL in facts["kinds"]:
-        found = prefix_checks(cluster.each(NV_IPAM, CIDR_POOL, namespace=facts["namespace"], selector=ours))
+        found = prefix_checks(cluster.each(NV_IPAM, CIDR_POOL, namespace=facts["namespace"], selector=managed))
         if all(row["status"] == OK for row in found) or time.monotonic() >= until:
             return found
         time.sleep(min(2.0, seconds))

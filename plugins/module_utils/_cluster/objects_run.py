@@ -71,13 +71,13 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
             "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
         )
         raise RdmaError(text + _lines(shown), f"{fix}[objects_conflict]", **facts)
-    kept = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
+    retained = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
     return {
         **facts,
         "changed": plan.changed,
         "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] else ""},
         "msg": summary(plan),
-        "warnings": [*outcome.warnings, *kept],
+        "warnings": [*outcome.warnings, *retained],
     }
 
 
@@ -94,10 +94,10 @@ def named(ref: Ref) -> dict[str, str]:
 def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
     """Return what became of what, for the result and for a failure."""
     steps = list(plan.all_steps())
-    kept = [*plan.kept, *outcome.kept]
+    rows = [*plan.retained, *outcome.retained]
     conflicts = [*plan.conflicts, *outcome.conflicts]
     return {
-        "summary": {**plan.counts(), "kept": len(kept), "conflicts": len(conflicts)},
+        "summary": {**plan.counts(), "kept": len(rows), "conflicts": len(conflicts)},
         "changes": [
             {
                 "action": step.action,
@@ -108,7 +108,7 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
             for step in steps[:MOST_CHANGES]
         ],
         "changes_omitted": max(0, len(steps) - MOST_CHANGES),
-        "kept": [{"action": row.action, **named(row.ref), "reason": row.reason, "users": row.users} for row in kept],
+        "kept": [{"action": row.action, **named(row.ref), "reason": row.reason, "users": row.users} for row in rows],
         "conflicts": [
             {**named(row.ref), "field": row.field, "owner": row.owner, "reason": row.reason}
             for row in conflicts[:MOST_CHANGES]

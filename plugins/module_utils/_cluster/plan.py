@@ -54,7 +54,7 @@ class ClusterPlanner:
     options: ApplyOptions
     holders: t.Callable[[], t.Mapping[str, str]] = dict
     _steps: list[ApplyStep] = field(default_factory=list)
-    _kept: list[Retained] = field(default_factory=list)
+    _retained: list[Retained] = field(default_factory=list)
     _conflicts: list[Conflict] = field(default_factory=list)
     _seen: set[Ref] = field(default_factory=set)
     _unchanged: int = 0
@@ -101,9 +101,9 @@ class ClusterPlanner:
 
     def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
         """Return whether an object has to stay unchanged, and record why."""
-        if kept := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
-            self._kept.append(kept)
-        return bool(kept)
+        if retained := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
+            self._retained.append(retained)
+        return bool(retained)
 
     @staticmethod
     def _place(pool: Json) -> tuple[tuple[int, int], Intervals]:
@@ -188,7 +188,7 @@ class ClusterPlanner:
         return ClusterPlan(
             steps=tuple(sorted(steps, key=lambda step: (step.ref.rank, step.ref))),
             early=tuple(step for step in self._steps if step.ref in early),
-            kept=tuple(sorted(self._kept, key=lambda row: row.ref)),
+            retained=tuple(sorted(self._retained, key=lambda row: row.ref)),
             conflicts=tuple(sorted(self._conflicts, key=lambda row: (row.ref, row.field))),
             unchanged=self._unchanged,
         )

@@ -40,7 +40,7 @@ def without(rows: t.Mapping[str, str], application: str) -> dict[str, str]:
     return {address: pod for address, pod in rows.items() if not own.fullmatch(pod)}
 
 
-def lent(live: Json) -> dict[str, str]:
+def allocations(live: Json) -> dict[str, str]:
     """Return the pod (`namespace/name`) that holds each address of a pool; nothing where that cannot be read."""
     try:
         rows = parsed((live.get("status") or {}).get("allocatedIPs") or "{}")

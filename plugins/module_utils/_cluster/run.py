@@ -38,7 +38,7 @@ class ApplyOutcome:
     """The results beside the plan."""
 
     conflicts: list[Conflict] = field(default_factory=list)
-    kept: list[Retained] = field(default_factory=list)
+    retained: list[Retained] = field(default_factory=list)
     refused: list[tuple[Ref, RdmaError]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     done: int = 0
@@ -269,8 +269,8 @@ class ApplyRun:
                 live = self._cluster.get(step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
                     return True
-                if kept := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
-                    self.outcome.kept.append(kept)
+                if row := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
+                    self.outcome.retained.append(row)
                     return False
                 version = live["metadata"].get("resourceVersion", "")
         text = f"{step.ref} changes faster than it can be deleted."

@@ -39,8 +39,8 @@ def summary(plan: ClusterPlan) -> str:
 def describe(plan: ClusterPlan) -> str:
     """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
     lines = [summary(plan)]
-    lines += [f"! {kept.ref}: kept, would {kept.action}: {kept.reason}" for kept in plan.kept[:_SHOWN]]
-    lines += _more(len(plan.kept), "!", Counter())
+    lines += [f"! {row.ref}: kept, would {row.action}: {row.reason}" for row in plan.retained[:_SHOWN]]
+    lines += _more(len(plan.retained), "!", Counter())
     for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
         steps = [step for step in plan.all_steps() if step.action == action]
         for step in steps[:_SHOWN]:

@@ -30,7 +30,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components i
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort
 
-OURS = Release(ours=True, there=True)
+OURS = Release(managed=True, there=True)
 
 
 def workload(name, *images, kind="DaemonSet", namespace="kube-system", release="", labels=None, **pod):
@@ -70,8 +70,8 @@ def test_whose_a_part_is_and_its_version():
     ]
     multus, spiderpool = workloads_found(objects, OURS)
     assert str(multus) == "v4.2.2, DaemonSet kube-system/kube-multus-ds of the Helm release net/multus"
-    assert (multus.ours, spiderpool.ours, spiderpool.version) == (False, True, "1.2.1")
-    assert not next(workloads_found(objects[1:], Release())).ours, "without a note nothing is ours"
+    assert (multus.managed, spiderpool.managed, spiderpool.version) == (False, True, "1.2.1")
+    assert not next(workloads_found(objects[1:], Release())).managed, "without a note nothing is ours"
 
 
 def test_parts_of_the_network_operator_are_known_by_its_policies():
@@ -121,7 +121,7 @@ SAME = FoundPart(
         ({}, [], "managed", ""),
         ({}, [LEFT], "managed", ""),
         ({}, [THEIRS], "managed", "Set it to adopt to use it as it is. [component_existing]"),
-        ({}, [THEIRS, FoundPart("multus", "x", ours=True)], "managed", ""),
+        ({}, [THEIRS, FoundPart("multus", "x", managed=True)], "managed", ""),
         ({"multus": "adopt"}, [THEIRS], "adopt", ""),
         ({"multus": "adopt"}, [LEFT], "adopt", ""),
         ({"multus": "adopt"}, [], "adopt", "Install it, or leave this setting out. [adopt_missing]"),
@@ -142,16 +142,16 @@ SAME = FoundPart(
     ],
 )
 def test_who_brings_a_part(settings, found, state, said):
-    parts, problems, asked = states(["spiderpool", "multus"], settings, found, Release())
+    parts, problems, undecided = states(["spiderpool", "multus"], settings, found, Release())
     assert parts["multus"] == state
     assert [row.fix for row in problems] == ([said] if said else [])
-    assert asked == (["multus"] if said.startswith("Set it to adopt to use") else [])
+    assert undecided == (["multus"] if said.startswith("Set it to adopt to use") else [])
 
 
 def test_a_release_of_our_name_is_taken_over_only_on_purpose():
-    _parts, (problem,), asked = states(["spiderpool"], {}, [SAME], Release())
+    _parts, (problem,), undecided = states(["spiderpool"], {}, [SAME], Release())
     assert "managed, with spiderpool_take_ownership: true, takes this release over" in problem.fix
-    assert asked == ["spiderpool"]
+    assert undecided == ["spiderpool"]
     # Its values are compared then, before anything else, and its other parts come along with it.
     along = FoundPart("multus", "DaemonSet spiderpool/spiderpool-agent", SAME.owner)
     assert states(["spiderpool", "multus"], {"spiderpool": "managed"}, [SAME, along], Release())[1] == []

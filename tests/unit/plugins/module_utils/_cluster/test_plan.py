@@ -132,9 +132,9 @@ def renumbered():
 def test_a_cidr_pool_gives_no_node_another_prefix_under_pods(wanted, action):
     plan = planned(wanted, [cidr_pool(1, 2)], prune=True, holders=on_node_1)
     assert actions(plan) == []
-    (kept,) = plan.kept
-    assert (kept.action, kept.ref.kind) == (action, "CIDRPool")
-    assert kept.reason == "1 address is in use (192.0.2.35 by ml/train-0); move those pods away and run again."
+    (retained,) = plan.retained
+    assert (retained.action, retained.ref.kind) == (action, "CIDRPool")
+    assert retained.reason == "1 address is in use (192.0.2.35 by ml/train-0); move those pods away and run again."
     # The same with no pod, and with one on another node.
     assert actions(planned(wanted, [cidr_pool(1, 2)], prune=True))
     other = planned(wanted, [cidr_pool(1, 2)], prune=True, holders=lambda: {"192.0.2.140": "ml/train-1"})
@@ -162,13 +162,13 @@ def test_what_a_controller_made_of_an_object_is_no_stray():
 def test_excluding_addresses_of_a_pool_in_use_is_narrowing():
     wanted = pool()
     wanted["spec"]["excludeIPs"] = ["192.0.2.10"]
-    assert planned([wanted], [pool(used=1)]).kept[0].action == "narrow"
+    assert planned([wanted], [pool(used=1)]).retained[0].action == "narrow"
 
 
 def test_a_pool_being_deleted_is_made_again_unless_it_is_in_use():
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
     assert actions(planned([pool()], [pool(**gone)])) == [("replace", "a")]
-    assert planned([pool()], [pool(used=1, **gone)]).kept[0].action == "replace"
+    assert planned([pool()], [pool(used=1, **gone)]).retained[0].action == "replace"
 
 
 @pytest.mark.parametrize("subnet", ["192.0.2.0/26", "192.0.2.0/28", "192.0.2.0/27"])

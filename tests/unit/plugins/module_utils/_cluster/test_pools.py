@@ -39,9 +39,9 @@ def pool(text, count):
     ],
 )
 def test_who_holds_addresses(given, reported):
-    kept = keep_pool("delete", Ref("", POOL, "", "p"), given, None, dict, "default/fabric-test")
-    assert (kept and kept.users) == reported
-    assert kept is None or "in use" in kept.reason
+    retained = keep_pool("delete", Ref("", POOL, "", "p"), given, None, dict, "default/fabric-test")
+    assert (retained and retained.users) == reported
+    assert retained is None or "in use" in retained.reason
 
 
 def test_the_test_application_goes_with_pools_of_nv_ipam_too():
