@@ -44,6 +44,12 @@ class Run:
         return re.findall(r"^ {6}(ansible-playbook .+)$", self.output.partition("Do this:")[2], re.M)
 
 
+def commit() -> str:
+    """Return the commit that draws the cases of a push; empty without git."""
+    words = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False).stdout
+
+
 class Fleet:
     """Namespace hosts and the folder that an administrator works in; `words` are variables of all its playbooks."""
 

@@ -25,7 +25,7 @@ from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
 from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Way, ways_of
-from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet, commit, started
 
 NODES, RAILS = 6, 3
 # A push plays three of them, from the seed that its commit chooses: together these play all kinds.
@@ -171,8 +171,7 @@ def causes(verdict: dict) -> list[str]:
 
 @PUSH
 def test_three_breaks_are_red_where_packets_are_lost_and_nowhere_else(world):
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    seed = SEEDS[int(commit.stdout or "0", 16) % len(SEEDS)]
+    seed = SEEDS[int(commit() or "0", 16) % len(SEEDS)]
     hold(world, int(os.environ.get("RAILOPS_AUDIT_CASES") or PUSHED), int(os.environ.get("RAILOPS_AUDIT_SEED") or seed))
 
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import subprocess
 import typing as t
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.site.conftest import CHECKOUT, Fleet, started
+from ansible_collections.railops.rdma.tests.site.conftest import Fleet, commit, started
 
 HOSTS, RAILS = ("node1", "node2", "node3", "node4"), 3
 FILES, SYSCTLS = "/etc/systemd/network", "/etc/sysctl.d/90-railops-rails.conf"
@@ -176,8 +175,7 @@ def repaired(fleet: Fleet, planted: Planted, *others: tuple[str, str]) -> list[s
 
 
 def test_ten_causes_and_a_changed_plan_are_repaired_by_the_printed_commands(fleet):
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    draw = random.Random(commit.stdout)
+    draw = random.Random(commit())
     cells = [(host, rail) for host in HOSTS[:3] for rail in range(RAILS)]
     planted = dict(zip(cells, draw.sample(OF_RAILS, len(cells)), strict=True))
     planted[HOSTS[3], 0] = draw.choice(OF_HOSTS)

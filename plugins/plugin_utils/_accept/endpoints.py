@@ -13,25 +13,8 @@ from ...module_utils._probe.schedule import HostPair, schedule
 from .._host_plan import read_host_plan
 from .stages import StepGroup
 
-
-class Test(t.TypedDict):
-    """One end of a test, as the module rdma_probe takes it."""
-
-    test: str
-    rail: str
-    interface: str
-    address: str | None
-    port: int
-    peer: str
-    """Its name in the inventory."""
-    peer_address: str
-    peer_gbits: t.NotRequired[float | None]
-    slot: t.NotRequired[int]
-    """Tests of one slot run at the same time."""
-    gpu: t.NotRequired[int]
-    """Of the memory that is sent from, by its number."""
-    argv: t.NotRequired[list[str]]
-    """A command instead of perftest."""
+Test = dict[str, t.Any]
+"""One end of a test: a row of the option `tests` of the module rdma_probe."""
 
 
 def address_of(rail: HostPlanRail) -> str | None:
