@@ -104,32 +104,17 @@ def across(fabric, **more):
     return {(check["rail"], check["family"]): check for check in checks if check["id"] == "rail_isolation"}
 
 
-def test_a_routed_fabric_with_one_missing_pair_names_it_and_isolated_rails_their_leak(fabric):
+def test_a_routed_fabric_with_one_missing_pair_names_it(fabric):
     found = across(fabric, rails_reachable=True)
     assert {check["status"] for check in found.values()} == {"ok"}, found
     assert len(found) == RAILS * 2
     # The spine drops what goes from rail 1 to rail 3.
-    block(fabric, "-4", host_plan_of(1)["rails"][2], "leaf1")
+    there = host_plan_of(1)["rails"][2]["addresses"][0]["address"]
+    run("ip", "-n", fabric.core, "rule", "add", "iif", "leaf1", "to", there, "priority", "100", "blackhole")
     found = across(fabric, rails_reachable=True)
     wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
     assert wrong == {("rail1", 4): "rail1 does not reach rail3 of a neighbor, whose own rails answer"}
     assert across(fabric)["rail1", 4]["status"] == "warning"
-    # The same fabric with isolated rails, but for a leak from rail 1 to rail 2.
-    for number in range(1, RAILS + 1):
-        for family in ("-4", "-6"):
-            for other in range(1, RAILS + 1):
-                if number != other and (number, other, family) != (1, 2, "-4"):
-                    block(fabric, family, host_plan_of(1)["rails"][other - 1], f"leaf{number}")
-    found = across(fabric, rails_reachable=False)
-    wrong = {key: check["cause"] for key, check in found.items() if check["status"] != "ok"}
-    assert wrong == {("rail1", 4): "rail1 reaches rail2, and isolated rails must not meet"}
-
-
-def block(fabric, family, rail, leaf):
-    """Let the spine drop what comes from a leaf and goes to a rail of the neighbor."""
-    there = next(item["address"] for item in rail["addresses"] if (":" in item["address"]) == (family == "-6"))
-    rule = ("iif", leaf, "to", there, "priority", "100", "blackhole")
-    run("ip", "-n", fabric.core, family, "rule", "add", *rule, check=False)
 
 
 @pytest.mark.parametrize(("rails", "status"), [((2,), "deviation"), ((1, 2, 3), "warning")])
