@@ -217,7 +217,7 @@ CHOICES = {
     *("discover_rail_names", "fabric_attachment", "fabric_ipam", "fabric_network"),
     *("lossless_roce_show_switch", "lossless_roce_state"),
     *("rdma_host_drain", "rdma_host_drain_delete_emptydir", "rdma_host_drain_force", "rdma_host_drain_grace_period"),
-    *("rdma_host_drain_timeout", "rdma_host_naming", "rdma_host_purpose", "rdma_host_reboot"),
+    *("rdma_host_drain_timeout", "rdma_host_purpose", "rdma_host_reboot"),
     # Compared with the host plan by the action in front of cluster_nodes, which every drain begins with.
     "rdma_host_node_name",
     *("upgrade_pause", "upgrade_max_unavailable"),
