@@ -247,7 +247,7 @@ ON_REAL = [
 EXISTING = (
     "spiderpool_by_helm_under_the_same_name",
     "spiderpool_by_helm_in_another_namespace",
-    "multus_alone",
+    "multus_only",
     "a_users_network",
     "nvidias_network_operator",
 )
