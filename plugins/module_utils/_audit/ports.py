@@ -35,7 +35,9 @@ def port_checks(ports: t.Mapping[str, t.Any], files: HostFiles) -> list[Check]:
     :param ports: by the Helm value that changes each.
     """
     open_ports = files.listening()
-    taken = {option: int(port) for option, port in ports.items() if int(port) in open_ports}
+    # Helm itself refuses a value that is no number.
+    numbers = {option: int(port) for option, port in ports.items() if str(port).isdecimal()}
+    taken = {option: port for option, port in numbers.items() if port in open_ports}
     by = holders(files, {inode for port in taken.values() for inode in open_ports[port]})
     checks = []
     for option, port in taken.items():

@@ -123,6 +123,7 @@ PORTS = {
     "spiderpoolAgent.debug.gopsPort": "5712",
     "spiderpoolController.httpPort": 5720,
     "spiderpoolController.webhookPort": 5722,
+    "spiderpoolController.debug.gopsPort": "no number",
 }
 
 
