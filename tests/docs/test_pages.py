@@ -79,7 +79,7 @@ def test_a_yaml_snippet_is_accepted(block: Block):
     data = yaml.safe_load(block.text)
     if isinstance(data, dict) and "apiVersion" in data:
         # An object for a cluster: a test of that subject gives it to a server.
-        assert data["kind"] in ("ClusterRole", "MPIJob")
+        assert data["kind"] in ("ClusterRole", "MPIJob", "Topology")
     elif isinstance(data, dict) and "groups" in data:
         expressions = [rule["expr"] for group in data["groups"] for rule in group["rules"]]
         assert {name for text in expressions for name in re.findall(r"railops_\w+", text)} <= set(HELP)
