@@ -26,7 +26,7 @@ ARGS: dict[str, dict[str, t.Any]] = {
     "cluster_nodes": {"nodes": ["node1"], "drain": "begin"},
     "cluster_objects": {"objects": []},
     "fabric_lease": {"state": "held"},
-    "ippool_plan": {**exclusive(), "plan_dir": ".", "nodes": hosts(2)},
+    "ippool_plan": {**exclusive(), "plan_dir": "."},
     "message": {"heading": "Look", "lines": ["here"]},
     "policy_route": {"plan_dir": "fabric", "confirm": "new_connection"},
     "rail_audit": {
@@ -55,8 +55,8 @@ def test_a_second_attempt_does_what_the_first_did(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan({**exclusive(), "plan_dir": "."}, hosts(2), check_mode=False)
-    known = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"]}, "rdma_host_busy": "allow"}
-    known |= {"hostvars": {"node1": {}}, "lossless_roce_ecn": False}
+    known = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1", "node2"]}, "rdma_host_busy": "allow"}
+    known |= {"hostvars": {"node1": {}, "node2": {}, "localhost": {}}, "lossless_roce_ecn": False}
     module = importlib.import_module(f"ansible_collections.railops.rdma.plugins.action.{name}")
     given = copy.deepcopy(ARGS[name])
     action = action_of(
