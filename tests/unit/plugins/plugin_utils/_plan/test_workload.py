@@ -294,11 +294,18 @@ def test_rails_whose_groups_differ_are_no_tree():
     assert files["topology.conf"].splitlines()[-1] == "SwitchName=fabric-fabric Nodes=node[1-3]"
 
 
-def test_the_training_operator_takes_the_mpijob_of_the_docs():
-    crd = env.SHARED / "crds-workload/kubeflow.org_mpijobs.yaml"
+@pytest.mark.parametrize(
+    ("name", "page", "kind"),
+    [
+        ("kubeflow.org_mpijobs", "acceptance", "MPIJob"),
+        ("kueue.x-k8s.io_topologies", "jobs", "Topology"),
+    ],
+)
+def test_the_crd_takes_the_object_of_the_docs(name, page, kind):
+    crd = env.SHARED / f"crds-workload/{name}.yaml"
     if not crd.exists():
         pytest.skip(env.NO_CRDS)
-    shown = (env.CHECKOUT / "docs/guides/acceptance.md").read_text(encoding="utf-8").partition("kind: MPIJob")
+    shown = (env.CHECKOUT / f"docs/guides/{page}.md").read_text(encoding="utf-8").partition(f"kind: {kind}")
     body = yaml.safe_load("".join(shown[:2]).rpartition("```yaml\n")[2] + shown[2].partition("```")[0])
     assert server(crd)(body) == []
 
