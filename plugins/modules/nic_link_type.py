@@ -190,12 +190,12 @@ left_alone:
       devices: [mlx5_8]
       why: serves the NVSwitches (VPD SMDL=SW_MNG)
 notes:
-  description: Other information, for example which cards the module does not change and why.
+  description: Rails that are on no card of NVIDIA's, or that no card is selected.
   returned: success
   type: list
   elements: str
   sample:
-    - "0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG): left alone."
+    - "rail8: on no NVIDIA (Mellanox) card of this host: firmware left alone."
 reset_required:
   description: Whether a card needs a reset or a reboot. You reset a card manually (docs/guides/link-type.md).
   returned: success

@@ -59,12 +59,11 @@ def answer(kind, sequence, body):
 
 
 class DcbDouble:
-    """The ports of a host. mlx5: only the DSCP selector, set replaces, the map decides on trust, changing PFC flaps."""
+    """The ports of a host. mlx5: only the DSCP selector, set replaces, the map decides on trust."""
 
     def __init__(self):
         self.ports = {}
         self.writes = []
-        self.flaps = []
         self.absent = False  # its driver has no DCB
         self.keeps_dcbx = False
         self.overridden = False
@@ -132,7 +131,7 @@ class DcbDouble:
         # mlx5 keeps no share of a class without ETS.
         share = bytes(found[8 + at] if names[at] == "ets" else 100 for at in range(8))
         ets = bytes([0, 8, 0]) + share + bytes(8) + bytes(TSA[name] for name in names) + classes + bytes(24)
-        pfc = struct.pack("=BBBxH2x16Q", 8, port["pfc"], 0, port.get("delay", 7), *range(16))
+        pfc = struct.pack("=BBBxH2x16Q", 8, port["pfc"], 0, 7, *range(16))
         apps = b"".join(attribute(1, struct.pack("=BBH", 5, prio, dscp)) for dscp, prio in port["dscp"].items())
         nested = attribute(IEEE_ETS, ets) + attribute(IEEE_PFC, pfc) + attribute(IEEE_APP_TABLE, apps)
         return attribute(ATTR_IEEE, nested) + attribute(ATTR_DCBX, bytes([port["dcbx"]]))
@@ -142,14 +141,10 @@ class DcbDouble:
         port = self.port(interface)
         for kind, data in attributes(nested):
             if kind == IEEE_PFC:
-                enabled, (delay,) = data[1], struct.unpack_from("=H", data, 4)
+                enabled = data[1]
                 if self.broken == (interface, "pfc"):
                     return errno.EIO
                 self.writes.append((interface, "pfc", enabled))
-                if delay != 7:
-                    port["delay"] = delay
-                if port["pfc"] != enabled:
-                    self.flaps.append(interface)
                 if not self.overridden:
                     port["pfc"] = enabled
             elif kind == IEEE_ETS:

@@ -121,8 +121,7 @@ def parse(test: str, output: str) -> dict[str, float] | None:
     """
     row = last_row(output)
     if test == "read_lat":
-        # With --duration only t_avg is there.
-        value = row.get("t_typical[usec]", row.get("t_avg[usec]"))
+        value = row.get("t_typical[usec]")
         return None if value is None else {"latency_us": value, "latency_max_us": row.get("t_max[usec]", value)}
     # argv() asks for this unit.
     value = row.get("BW average[Gb/sec]")

@@ -173,10 +173,6 @@ def test_a_client_that_fails_says_why(run_module, tools, port, mood, seconds, ca
     assert check["fix"]
 
 
-def test_no_server(run_module):
-    assert "TCP" in run_module("client", [task(free_port())])["checks"][0]["cause"]
-
-
 def test_a_server_that_cannot_start(run_module, tools):
     (tools / "mood").write_text("deaf")
     result = run_module("server", [task(free_port())], lifetime=30)
@@ -190,13 +186,6 @@ def test_a_port_that_is_taken(run_module):
     assert "taken" in result["checks"][0]["cause"]
 
 
-def test_a_slow_rail(run_module, port):
-    run_module("server", [task(port, "write_bw")], lifetime=30)
-    result = run_module("client", [task(port, "write_bw")], min_gbits=395)
-    assert result["tests"][0]["status"] == "deviation"
-    assert "395" in result["checks"][0]["cause"]
-
-
 @pytest.mark.parametrize(
     ("rate", "lanes", "more", "status", "said"),
     [
@@ -207,6 +196,7 @@ def test_a_slow_rail(run_module, port):
             "1600 Gb/sec", 64, {}, "deviation", "half of what port and PCIe slot carry, 1600", id="far-too-slow"
         ),
         pytest.param("1600 Gb/sec", 64, {"min_gbits": 300}, "ok", "", id="a-number-replaces-it"),
+        pytest.param("1600 Gb/sec", 64, {"min_gbits": 395}, "deviation", "395", id="below-the-number"),
         pytest.param("1600 Gb/sec", 64, {"min_line_rate_percent": 0}, "ok", "", id="nothing-expected"),
         pytest.param("1600 Gb/sec", 0, {}, "ok", "", id="soft-roce"),
         pytest.param("1600 Gb/sec", 64, {"peer_gbits": 400.0}, "ok", "", id="slower-server"),
