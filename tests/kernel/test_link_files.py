@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_model import LinkFile, Netdev
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.host_plan import link_text
-from ansible_collections.railops.rdma.plugins.module_utils._rdma.link_files import kept
+from ansible_collections.railops.rdma.plugins.module_utils._rdma.link_files import applicable
 from ansible_collections.railops.rdma.plugins.module_utils._systemd import sections
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, mac, needs_managers
 
@@ -93,7 +93,7 @@ def ours(files):
         LinkFile(f"{FOLDER}/{name}", [section for item in (text, *more[name]) for section in sections(item)])
         for name, text in parts.items()
     ]
-    return kept(found, device)
+    return applicable(found, device)
 
 
 @needs_managers

@@ -30,21 +30,21 @@ def read_cards(
 ) -> tuple[Card, ...]:
     """Return the cards in PCI order, each with what it does beside carrying rails.
 
-    :param management_network: returns what carries the host's own network; asked only when there are cards.
+    :param management_network: returns what carries the host's own network; called only when there are cards.
     :param prefixes: the networks of the fabric, whose addresses a card may have.
     """
     tree = read_pci(machine)
     functions = group_by((nic.card, nic) for nic in tree.nics if nic.vendor == VENDOR_MELLANOX)
     if not functions:
         return ()
-    kept = management_network()
+    network = management_network()
     if machine.names("/sys/class/infiniband") and not machine.tool("rdma"):
         raise RdmaError(
             "This host has no program `rdma`: which card carries its own network or storage is not known.",
             "Install iproute2. [iproute2_missing]",
         )
-    roles = _roles(machine, tree, functions, kept)
-    uses = standing(kept, prefixes)
+    roles = _roles(machine, tree, functions, network)
+    uses = standing(network, prefixes)
     return tuple(
         Card(
             name=name,
@@ -77,11 +77,11 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 
 
 def _roles(
-    machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], kept: ManagementNetwork
+    machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], network: ManagementNetwork
 ) -> dict[str, str]:
     boards = serving(machine, [item for items in functions.values() for item in items])
     found = {card: role for card, (_vpd, role) in boards.items() if role}
-    for path, role in carried(machine, kept).items():
+    for path, role in carried(machine, network).items():
         name = path.rpartition("/")[2]
         if function := tree.functions.get(machine.pci_address(path) or ""):
             card = (function.physfn or function.address).rsplit(".", 1)[0]

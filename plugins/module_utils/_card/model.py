@@ -51,7 +51,7 @@ class Card:
 
     @property
     def address(self) -> str:
-        """The function that is asked: the first one."""
+        """The function that is queried: the first one."""
         return self.addresses[0]
 
     def layer(self, port: int) -> str | None:
@@ -159,7 +159,7 @@ def _of_addresses(
     """Yield the cards of addresses, with the ports that are meant: a function's, or all when it names the card."""
     for number, address in enumerate(addresses):
         wanted = normal_address(address)
-        whole = "." not in wanted
+        entire = "." not in wanted
         card = next((card for card in cards if wanted in (card.name, *card.addresses)), None)
         where = f"{place}.pci[{number}]"
         if card is None:
@@ -174,4 +174,4 @@ def _of_addresses(
                     where, text, "Remove it from the list; change it from the console if it must be. [card_protected]"
                 )
             )
-        yield card, [port_of(item) for item in card.addresses] if whole else [port_of(wanted)]
+        yield card, [port_of(item) for item in card.addresses] if entire else [port_of(wanted)]

@@ -87,7 +87,7 @@ class PciTree:
 
     functions: dict[str, PciFunction] = field(default_factory=dict)
 
-    # A node with pods has thousands of virtual functions: what walks over all of them is kept.
+    # A node with pods has thousands of virtual functions: what walks over all of them is cached.
     @functools.cached_property
     def gpus(self) -> tuple[PciFunction, ...]:
         """The GPUs in PCI order; their virtual functions left out."""

@@ -6,7 +6,7 @@
 
 A value is there three times: the default, what is in force (current), what the next start brings (next). Only the
 last one can be written. So: next differs -> write; next is right and current is not -> reset or reboot; both are
-right -> done; still not in force after a reboot -> the card kept its power, and only a power cycle helps.
+right -> done; still not in force after a reboot -> the card stayed powered, and only a power cycle helps.
 """
 
 from __future__ import annotations
@@ -140,19 +140,19 @@ def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: 
         if marker.boot != boot:
             return replace(plan, step=CardStep.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
         if marker.power_cycle:
-            note = not_in_force(plan, "the tool asked for a power cycle")
+            note = not_in_force(plan, "the tool requested a power cycle")
             return replace(plan, step=CardStep.PENDING, power_cycle=True, note=note)
     return replace(plan, step=CardStep.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
 
 
 def without_tool(card: Card, wish: CardOptions, problem: RdmaError) -> CardPlan:
-    """Return what becomes of a card that could not be asked: left alone when the kernel shows the wish, else failed."""
+    """Return the plan of a card that could not be queried: done when the kernel shows the wish, else failed."""
     link_good = all(card.layer(port) == link_type for port, link_type in wish.links)
     vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
     if link_good and vfs_good:
         if problem.facts.get("kind") == "no_tool":
             return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to ask for the next boot")
-        note = f"as the kernel shows it, and what the next boot brings cannot be asked: {problem.problem}"
+        note = f"as the kernel shows it, and what the next boot brings cannot be queried: {problem.problem}"
         return CardPlan(card, wish, CardStep.DONE, note=note, fix=problem.fix)
     return CardPlan(card, wish, CardStep.FAILED, note=problem.problem, fix=problem.fix)
 

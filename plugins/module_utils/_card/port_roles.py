@@ -49,39 +49,39 @@ USERS = frozenset(
 NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
 
 
-def carried(machine: Machine, kept: ManagementNetwork) -> dict[str, str]:
+def carried(machine: Machine, network: ManagementNetwork) -> dict[str, str]:
     """Return what interfaces and RDMA devices carry of the host's own network and storage, by folder in /sys/class.
 
-    :param kept: what carries the host's own network.
+    :param network: what carries the host's own network.
     """
-    found = {name: f"carries {kept.why(name)}" for name in (*sorted(kept.default), *sorted(kept.connection))}
+    found = {name: f"carries {network.why(name)}" for name in (*sorted(network.default), *sorted(network.connection))}
     for interface, role in storage_interfaces(machine).items():
-        for name in sorted(kept.under([interface])):
+        for name in sorted(network.under([interface])):
             found.setdefault(name, role)
     devices = {f"/sys/class/infiniband/{name}": role for name, role in storage_devices(machine).items()}
     return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
 def standing(
-    kept: ManagementNetwork, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()
+    network: ManagementNetwork, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()
 ) -> dict[str, str]:
     """Return what a new name or kind of an interface would remove, by interface: members, upper devices, addresses.
 
-    :param kept: the output of `ip` on the host.
+    :param network: the output of `ip` on the host.
     :param prefixes: the networks of the fabric: the plan owns addresses in them, and a VLAN with such an address.
     :param adopt_ports: interfaces whose addresses may be replaced.
     """
     nets = [ipaddress.ip_network(prefix) for prefix in prefixes]
-    ruled = {rule.get("src") for _links, _held, rules in kept.seen for rule in rules if _is_ours(rule)}
+    ruled = {rule.get("src") for _links, _held, rules in network.seen for rule in rules if _is_ours(rule)}
     found: dict[str, str] = {}
     planned: set[str] = set()
-    for name, item in kept.held:
+    for name, item in network.held:
         address = ipaddress.ip_address(item["local"])
         if item["local"] in ruled or any(address in net for net in nets):
             planned.add(name)
         elif name not in adopt_ports:
             found.setdefault(name, f"has the address {item['local']}/{item.get('prefixlen', address.max_prefixlen)}")
-    links = kept.links
+    links = network.links
     for name, link in sorted(links.items()):
         below = link.get("link", "")
         # The two ends of a veth stand on each other.

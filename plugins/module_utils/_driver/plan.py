@@ -39,7 +39,7 @@ class DriverHost:
     family: str  # debian, rhel, or another ID that is not known
     distribution: str
     kernel: str
-    installed: t.Mapping[str, str] = field(default_factory=dict)  # versions of the packages asked for
+    installed: t.Mapping[str, str] = field(default_factory=dict)  # versions of the queried packages
     modules: frozenset[str] = frozenset()  # kernel modules on disk or compiled in
     loaded: frozenset[str] = frozenset()
     has_mellanox: bool = False
@@ -96,7 +96,7 @@ def family_of(identity: str, like: str) -> str:
 
 
 def want_problems(want: DriverOptions) -> t.Iterator[Problem]:
-    """Yield what is wrong with the wish before any host is asked."""
+    """Yield what is wrong with the wish before any host is queried."""
     if want.source != "doca":
         return
     if want.upgrade and not want.doca_version:

@@ -68,5 +68,5 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
 
 
 def shown(want: DriverOptions, installed: t.Mapping[str, str]) -> list[str]:
-    """Return packages for a person, with the version where one is asked for."""
+    """Return packages for a person, with the version where one is pinned."""
     return sorted(f"{name} {version}" if name in want.pinned else name for name, version in installed.items())

@@ -129,7 +129,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     ]
     changes += [f"{'remove' if item.content is None else 'write'} {item.path}" for item in writes]
     if not check_mode:
-        # The record of the old bits must be there before they are gone.
+        # The record of the old bits must be there before they change.
         machine.apply([item for item in writes if item.content is not None])
         apply(machine, plan)
         machine.apply(item for item in writes if item.content is None)

@@ -31,7 +31,7 @@ def images(files: Machine, owned: str, *, older_than: int | None, still_holding:
 
     :param owned: the path of the owned file.
     :param older_than: read only images older than this (nanoseconds); None reads all.
-    :param still_holding: an image is stale only when it still holds the owned file, which is gone from disk.
+    :param still_holding: an image is stale only when it still holds the owned file, which is missing on disk.
     """
     for path, kernel in _paths(files) if _builder(files) else ():
         written = files.changed_at(path)

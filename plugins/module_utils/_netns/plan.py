@@ -115,7 +115,7 @@ class NetnsPlan:
 
     @property
     def tries_live(self) -> bool:
-        """Whether to try the live change, also where namespaces were seen: they may be gone, and the kernel decides."""
+        """Whether to try the live change, also where namespaces were seen: the kernel decides."""
         possible = self.blocker is None and self.have.support is Support.LOADED
         return possible and self.have.current not in (None, self.wanted)
 

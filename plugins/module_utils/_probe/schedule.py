@@ -5,7 +5,7 @@
 """Which hosts test with which, on which rail and port, and when: pure arithmetic on an ordered list of hosts.
 
 Every schedule is a set of shifts: in the round of shift s, host i is the client of host (i + s) mod n. So each host is
-client once and server once a round, every NIC sends one test and receives one, and a host's whole part follows from its
+client once and server once a round, every NIC sends one test and receives one, and a host's part follows from its
 own place: no host needs the schedule of the others.
 """
 

@@ -32,7 +32,7 @@ LISTEN_SECONDS = 15.0
 def _start_time(pid: int) -> str | None:
     """Return a process's start time in clock ticks: with its number, its identity."""
     fields = (FILES.text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
-    # A zombie is gone: field 3 is the state, field 22 the start time (proc(5)).
+    # A zombie has ended: field 3 is the state, field 22 the start time (proc(5)).
     return fields[19] if fields and fields[0] != "Z" else None
 
 

@@ -69,7 +69,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
     after = {name: None if value is None else wanted[name] for name, value in have.items()}
     operations = tuple(_operations(have, after, values))
     # Everything to write on a NIC that comes up with its defaults.
-    ours = {
+    boot = {
         **after,
         "trust": "dscp",
         "dscp_map": None if after["dscp_map"] is None else _with_entries((), policy.entries),
@@ -82,7 +82,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         unsupported=tuple(_unsupported(have, values)),
         no_ets=values.get("problem") or "its driver has none",
         disruptions=_disruptions(operations, values),
-        boot=tuple(_operations(state_of({}), ours, values)),
+        boot=tuple(_operations(state_of({}), boot, values)),
         ets=policy.ets is not None,
     )
 
@@ -103,9 +103,9 @@ def plan_restore(
     old = original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
     after = {name: now if now is None or old.get(name) is None else old[name] for name, now in have.items()}
     if have["dscp_map"] is not None:
-        ours = set(policy_entries)
-        others = [entry for entry in have["dscp_map"] if entry[0] not in ours]
-        after["dscp_map"] = sorted([*others, *(entry for entry in old.get("dscp_map") or () if entry[0] in ours)])
+        managed = set(policy_entries)
+        others = [entry for entry in have["dscp_map"] if entry[0] not in managed]
+        after["dscp_map"] = sorted([*others, *(entry for entry in old.get("dscp_map") or () if entry[0] in managed)])
         driver, backend = _writer(values)
         if backend and not backend.writes_trust and driver.trust_follows_map:
             after["trust"] = "dscp" if after["dscp_map"] else "pcp"
@@ -138,8 +138,8 @@ def _operations(have: State, after: State, values: t.Mapping[str, t.Any]) -> t.I
     # New entries before old ones go: on mlx5 a map that is empty for a moment drops trust to PCP.
     old, new = have["dscp_map"] or [], after["dscp_map"] or []
     yield from (("dscp", entry) for entry in new if entry not in old)
-    kept = set(dict(new)) if driver.set_replaces or (backend is not None and backend.set_replaces) else ()
-    yield from (("no_dscp", entry) for entry in old if entry not in new and entry[0] not in kept)
+    replaced = set(dict(new)) if driver.set_replaces or (backend is not None and backend.set_replaces) else ()
+    yield from (("no_dscp", entry) for entry in old if entry not in new and entry[0] not in replaced)
     if trust and after["trust"] != "dscp":
         yield "trust", after["trust"]
     for name in ("ets", "pfc", "ecn_np", "ecn_rp", "cnp_dscp", "cnp_priority", "traffic_class", "forced_traffic_class"):
@@ -173,7 +173,7 @@ def differences(plan: NicPlan, read: t.Mapping[str, t.Any]) -> dict[str, tuple[t
     # Which side negotiates DCBX is a wish: many firmware releases keep it.
     names = [name for name, value in wanted.items() if value is not None and name not in ("dcbx", "dscp_map")]
     bad = {name: (wanted[name], found[name]) for name in names if wanted[name] != found[name]}
-    # A device that begins to trust the DSCP also shows the entries it had all along: only ours are compared.
+    # A device that begins to trust the DSCP also shows the entries it had all along: only managed ones are compared.
     written = [value for kind, value in plan.operations if kind == "dscp"]
     there = found["dscp_map"] or []
     if any(entry not in there for entry in written):

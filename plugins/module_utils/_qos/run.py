@@ -59,9 +59,9 @@ class QosRun:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         out = [] if self.source == AWAY else params["out_of_service"] or []
         apart = {self.sysfs.kernel_name(rail["interface"]) for rail in out}
-        self.kept = {name: entry for name, entry in self.recorded.items() if name in apart}
+        self.retained = {name: entry for name, entry in self.recorded.items() if name in apart}
         # What we set earlier and the fabric no longer has goes back to what it was.
-        left = [name for name in self.recorded if name not in self.kept]
+        left = [name for name in self.recorded if name not in self.retained]
         self.nics = {name: Nic(name) for name in [*self.rails, *left]}
         self.values: dict[str, dict[str, t.Any]] = {}
         self.plans: dict[str, planning.NicPlan] = {}
@@ -96,7 +96,7 @@ class QosRun:
             self._refuse_existing()
 
     def _refuse_existing(self) -> None:
-        """Refuse an interface with another paused priority that is not ours: it would lose its lossless queue."""
+        """Refuse an interface with another paused unmanaged priority: it would lose its lossless queue."""
         other = {
             name: existing_pfc(name, self.plans[name].before)
             for name in self.rails
@@ -144,8 +144,8 @@ class QosRun:
     def settings(self) -> dict[str, t.Any]:
         """Return what the settings file has to hold."""
         if self.source != DECLARED:
-            return {name: entry for name, entry in self.recorded.items() if name in self.rails or name in self.kept}
-        found = dict(self.kept)
+            return {name: entry for name, entry in self.recorded.items() if name in self.rails or name in self.retained}
+        found = dict(self.retained)
         options = {name: self.params[name] for name in OPTIONS if self.params[name] is not None}
         for name in self.rails:
             plan = self.plans[name]

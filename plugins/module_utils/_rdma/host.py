@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
 class RdmaHost:
     """One host: its files and its kernel.
 
-    :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; asked only when an interface
+    :param roles: says what interfaces and RDMA devices are for, by folder in /sys/class; called only when an interface
         gets another name.
     """
 
@@ -38,10 +38,10 @@ class RdmaHost:
         """Return what is there."""
         modules = self._files.kernel_modules()
         folder = planning.LINK_FOLDER
-        ours = [f"{folder}/{name}" for name in self._files.names(folder) if planning.OWNED_LINK.fullmatch(name)]
-        kept = {f"{folder}/{planning.LINK_FILE.format(rail=rail)}" for rail in want.out}
-        ours = [path for path in ours if path not in kept]
-        paths = (planning.MODULES_FILE, *ours)
+        managed = [f"{folder}/{name}" for name in self._files.names(folder) if planning.OWNED_LINK.fullmatch(name)]
+        retained = {f"{folder}/{planning.LINK_FILE.format(rail=rail)}" for rail in want.out}
+        managed = [path for path in managed if path not in retained]
+        paths = (planning.MODULES_FILE, *managed)
         files = {path: text for path in paths if (text := self._files.read(path)) is not None}
         netdevs = tuple(sorted(self._netdevs(want), key=lambda item: item.name))
         renamed = planning.renamed(want, netdevs)
@@ -74,7 +74,7 @@ class RdmaHost:
                 )
 
     def _others(self) -> t.Iterator[LinkFile]:
-        """Yield the .link files that are not ours, each with its drop-ins; one that is masked is none."""
+        """Yield the unmanaged .link files, each with its drop-ins; one that is masked is none."""
         paths = [f"{folder}/{name}" for folder in FOLDERS for name in self._files.names(folder)]
         paths += [f"{path}/{name}" for path in paths if path.endswith(".link.d") for name in self._files.names(path)]
         there = _systemd.named(paths, FOLDERS)

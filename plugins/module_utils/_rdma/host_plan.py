@@ -17,7 +17,7 @@ from .._check import Check, by_role, compared, deviation
 from .._errors import Problem
 from .._fabric.numbers import IPOIB_CONNECTED_MTU, IPOIB_DATAGRAM_MTU, IPOIB_HEADER
 from .host_model import LinkFile, Netdev, RdmaOptions, RdmaRail, RdmaState
-from .link_files import fits, kept, named_by_rule, settings_of
+from .link_files import applicable, fits, named_by_rule, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
 SECRET = "WakeOnLanPassword"
@@ -70,7 +70,7 @@ def link_text(rail: str, pci: str, interface: str, others: LinkFile | None = Non
     The other settings are those of the file that applied before, or of systemd's own 99-default.link.
 
     :param pci: the PCI address of the port.
-    :param others: the file that would apply without ours.
+    :param others: the file that would apply without the managed one.
     """
     usual = {"AlternativeNamesPolicy": "database onboard slot path", "MACAddressPolicy": "persistent"}
     link, more = settings_of(others, usual)
@@ -139,7 +139,7 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
         if rail.pci is None:
             continue
         device = next((device for device in have.netdevs if device.pci == rail.pci), Netdev("", rail.pci))
-        name, others = LINK_FILE.format(rail=rail.name), kept(have.others, device)
+        name, others = LINK_FILE.format(rail=rail.name), applicable(have.others, device)
         files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, rail.pci, rail.interface, others)
         if problem := next(_obstacles(rail, device, name, others, have), None):
             plan.problems.append(problem)

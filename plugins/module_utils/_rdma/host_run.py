@@ -64,9 +64,9 @@ def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str
 
 
 def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
-    kept = read_management_network(machine)
-    others = standing(kept, params["rdma_prefixes"] or (), params["adopt_ports"])
-    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, kept)}
+    network = read_management_network(machine)
+    others = standing(network, params["rdma_prefixes"] or (), params["adopt_ports"])
+    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, network)}
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:

@@ -38,8 +38,8 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     answers, missing = verbs.read()
     merge_verbs(info, answers)
     try:
-        kept = read_management_network(sysfs)
-        info["default_interfaces"] = sorted(kept.default | kept.connection)
+        network = read_management_network(sysfs)
+        info["default_interfaces"] = sorted(network.default | network.connection)
     except RdmaError as exc:
         missing.append(str(exc))
     known, problem = ask_lldpd()

@@ -16,7 +16,7 @@ from .host_model import LinkFile, Netdev
 FOLDERS = (*_systemd.FOLDERS, "/lib/systemd/network")
 PEOPLES = FOLDERS[:2]
 RULES = "/etc/udev/rules.d"
-# systemd's own, whose settings ours have.
+# systemd's own, whose settings the managed files have.
 DEFAULT = "99-default.link"
 NAMES = ("Name", "NamePolicy")
 
@@ -35,7 +35,7 @@ def fits(file: LinkFile, device: Netdev) -> bool | None:
     return _systemd.fits(_systemd.said(file.sections, "Match"), known)
 
 
-def kept(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:
+def applicable(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:
     """Return the first file that may be for a device; a distribution's, of which that is not known, is not."""
     for file in sorted(files, key=lambda file: file.name):
         answer = fits(file, device)
