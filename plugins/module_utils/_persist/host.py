@@ -15,7 +15,6 @@ import typing as t
 
 from .._errors import Problem, RdmaError
 from .._files import temporary, writing
-from . import sysctl
 from .machine import Rooted
 from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
@@ -140,15 +139,6 @@ class PersistHost(Rooted):
                 "Move its files to another folder (netplan: 10-netplan-IF.network.d) and remove it. [drop_in_existing]"
             )
             yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
-
-    def detect_duplicates(self, keys: t.Iterable[str]) -> None:
-        """Set accept_dad of these interfaces as the next boot does: at this one a managed file turned it off."""
-        others = sysctl.last_words(self.texts(sysctl.FOLDERS))
-        default = self.text("/proc/sys/net/ipv6/conf/default/accept_dad") or ""
-        for key in keys if self.live else ():
-            if self.exists(path := f"/proc/sys/{key}"):
-                with writing(path), open(self.path(path), "w", encoding="ascii") as stream:
-                    stream.write(others.get(key, ("", default))[1])
 
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is complete before the old one is removed."""

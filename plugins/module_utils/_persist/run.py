@@ -22,7 +22,7 @@ from . import sysctl
 from .host import KEPT, PersistHost
 from .model import LINK, File
 from .out_of_service import OutOfServiceFiles
-from .plan import MANAGERS, SYSCTL_FILE, files_of, manager_of
+from .plan import MANAGERS, files_of, manager_of
 from .precedence import precedence_checks
 
 if t.TYPE_CHECKING:
@@ -120,7 +120,6 @@ def converge(
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
-        host.detect_duplicates(_undetected(have) - _undetected(wanted))
     checks = [*_checks(files, have), *checks, *(in_the_way("persist_preflight", row) for row in lacking)]
     checks += [*_stale([*remove, *left]), *_left(copies, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
@@ -140,12 +139,6 @@ def converge(
     if want.present:
         return {**result, "manager": manager}
     return {**result, "warnings": [f"{row['cause']} {row['fix']}" for row in checks if row["status"] == WARNING]}
-
-
-def _undetected(files: t.Mapping[str, File]) -> set[str]:
-    """Return the settings by which a file turns duplicate address detection off at boot."""
-    lines = files[SYSCTL_FILE].text.splitlines() if SYSCTL_FILE in files else ()
-    return {key for key, _equals, _value in (line.partition(" = ") for line in lines) if key.endswith("/accept_dad")}
 
 
 def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, verbose: bool) -> list[dict[str, str]]:

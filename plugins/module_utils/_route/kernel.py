@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes the host network over rtnetlink and /proc/sys, and reads it as `read` does.
-
-No other file writes there, except that _persist sets accept_dad back.
-"""
+"""Writes the host network over rtnetlink and /proc/sys, and reads it as `read` does. No other file writes there."""
 
 from __future__ import annotations
 

@@ -282,20 +282,3 @@ def test_a_rail_out_of_service_from_the_start_gets_no_file(tmp_path):
     persist(tmp_path, out)
     assert not persist(tmp_path, out)["changed"]
     assert not [path for path, text in own_files(tmp_path).items() if NEW["rails"][0]["interface"] in path + text]
-
-
-class Booted(PlayedHost):
-    live = True
-
-
-@pytest.mark.parametrize(("other", "value"), [("", "1"), ("net.ipv6.conf.ens1np0.accept_dad = 0\n", "0")])
-def test_removed_files_leave_duplicate_address_detection_as_the_next_boot_has_it(tmp_path, other, value):
-    host, conf = Booted(str(tmp_path)), "/proc/sys/net/ipv6/conf/{}/accept_dad"
-    host.brought(PARAMS, "networkd", check_mode=False)
-    for name, booted in (("default", "1"), ("ens1np0", "0")):
-        machines.put(tmp_path, conf.format(name), booted)
-    machines.put(tmp_path, "/etc/sysctl.d/99-other.conf", other)
-    host.brought({**PARAMS, "state": "absent"}, "networkd", check_mode=True)
-    assert host.text(conf.format("ens1np0")) == "0"
-    host.brought({**PARAMS, "state": "absent"}, "networkd", check_mode=False)
-    assert host.text(conf.format("ens1np0")) == value
