@@ -225,7 +225,8 @@ def test_an_initramfs_with_ib_core_is_made_again_and_brings_the_mode(tmp_path):
         # Why it has to be made again: the old image brings the old mode, whatever lies on the disk.
         restart_with(without_file)
         assert mode() == "shared"
-        assert module(mode="exclusive", live=False)["reboot_required"] is True
+        guest(f"ip netns add {NAMESPACE}")
+        assert module(mode="exclusive")["reboot_required"] is True
         restart_with(with_file)
         assert mode() == "exclusive"
         assert module(state="absent")["initramfs"] == [image]
