@@ -142,9 +142,7 @@ options:
       - By default all that are free; IPv6 beside IPv4 has as many as IPv4, and 28 without it.
     type: int
   reserved:
-    description:
-      - Addresses, ranges C(a-b) and networks that no node and no pod may get.
-      - With O(mode=exclusive) they must lie outside of the networks of the rails.
+    description: Addresses, ranges C(a-b) and networks that no node and no pod may get.
     type: list
     elements: str
     default: []

@@ -104,7 +104,7 @@ SAMPLES = {
     "zones exclusive": (raw_of(supernets=None, zones=ZONES), ZONED),
     "sixteen rails": (raw_of(rails=rails(16)), names(2)),
     "reserved": (
-        raw_of(mode="shared", reserved=["172.17.0.5-172.17.0.9", "172.17.2.40", "10.0.0.1", "10.9.0.0/16", "fd00::1"]),
+        raw_of(reserved=["172.17.0.5-172.17.0.9", "172.17.2.40", "10.0.0.1", "10.9.0.0/16", "fd00::1"]),
         names(8),
     ),
     "large pools": (raw_of(node_prefix=18, supernets=["10.0.0.0/8"], rails=rails(2)), names(3)),

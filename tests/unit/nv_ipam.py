@@ -39,7 +39,7 @@ MOST_WALKED = 1 << 20
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*")
 LABEL = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 FIELDS = {
-    *("cidr", "perNodeNetworkPrefix", "gatewayIndex", "perNodeExclusions"),
+    *("cidr", "perNodeNetworkPrefix", "gatewayIndex", "exclusions", "perNodeExclusions"),
     *("staticAllocations", "nodeSelector"),
 }
 
@@ -128,6 +128,10 @@ def _refused_cidr(spec: Json) -> list[str]:
     found = []
     if index is not None and (index < 0 or not gateway_of(first, index)):
         found.append("spec.gatewayIndex: gateway index is outside of the node prefix")
+    for row in spec.get("exclusions", ()):
+        low, high = _address(row["startIP"]), _address(row["endIP"])
+        if low is None or high is None or low not in network or high not in network or high < low:
+            found.append(f"spec.exclusions: {row} is no range of {network}")
     most = min(INT32, first.num_addresses - 1)
     for row in spec.get("perNodeExclusions", ()):
         if not 0 <= row["startIndex"] <= row["endIndex"] <= most:
@@ -170,8 +174,15 @@ def matches(pool: Json, labels: Labels) -> bool:
     return selector is None or _label(selector) in labels
 
 
-def _excluded(spec: Json, prefix: Network) -> list[Span]:
-    """Return the exclusions by index in a node's prefix, cut to what its daemon knows (buildExclusions)."""
+def _absolute(spec: Json) -> list[Span]:
+    return [
+        (int(ipaddress.ip_address(row["startIP"])), int(ipaddress.ip_address(row["endIP"])))
+        for row in spec.get("exclusions", ())
+    ]
+
+
+def _by_index(spec: Json, prefix: Network) -> list[Span]:
+    """Return the exclusions by index in a node's prefix, cut to what its daemon knows."""
     base, last = int(prefix.network_address), _last(prefix)
     spans = [(base + row["startIndex"], base + row["endIndex"]) for row in spec.get("perNodeExclusions", ())]
     return [(low, min(high, last)) for low, high in spans if low <= last]
@@ -179,12 +190,14 @@ def _excluded(spec: Json, prefix: Network) -> list[Span]:
 
 def _whole(spec: Json, prefix: Network) -> bool:
     """Whether all addresses of a prefix are excluded (isPrefixFullyExcluded)."""
-    free = int(prefix.network_address)
-    for low, high in sorted(_excluded(spec, prefix)):
+    first, last = int(prefix.network_address), _last(prefix)
+    spans = [(max(low, first), min(high, last)) for low, high in _absolute(spec) if low <= last and high >= first]
+    free = first
+    for low, high in sorted([*spans, *_by_index(spec, prefix)]):
         if low > free:
             return False
         free = max(free, high + 1)
-    return free > _last(prefix)
+    return free > last
 
 
 def _still_valid(pool: Json, entry: Allocation, before: Sequence[Allocation]) -> bool:
@@ -258,6 +271,17 @@ def reconcile(pool: Json, nodes: Mapping[str, Labels], before: Sequence[Allocati
 # --- the daemon: which addresses a node hands out ---------------------------------------------------------------------
 
 
+def _excluded(spec: Json, prefix: Network) -> list[Span]:
+    """Return a daemon's exclusions (buildExclusions): what covers the prefix from outside is not among them."""
+    base, end = int(prefix.network_address), int(prefix.broadcast_address)
+    spans = []
+    for low, high in _absolute(spec):
+        begins, ends = base <= low <= end, base <= high <= end
+        if begins or ends:
+            spans.append((low if begins else _first(prefix), high if ends else _last(prefix)))
+    return [*spans, *_by_index(spec, prefix)]
+
+
 def handed_out(pool: Json, entry: Allocation) -> HandedOut:
     """Return what the daemon of a node hands out, by the node's entry in the status.
 
@@ -311,6 +335,9 @@ def risks(pool: Json, nodes: Mapping[str, Labels]) -> list[str]:
             handed_out(pool, entry)
         except Refusal as exc:
             found.append(f"invalid config for pool: {exc}")
+        base, end = int(prefix.network_address), int(prefix.broadcast_address)
+        if any(low < base and high > end for low, high in _absolute(spec)):
+            found.append(f"{entry.node}: an exclusion covers {prefix} from outside, so it is passed over there")
         walked = sum(high - low + 1 for low, high in _excluded(spec, prefix))
         if walked > MOST_WALKED:
             found.append(f"{entry.node}: {walked} excluded addresses of {prefix} are passed one by one")

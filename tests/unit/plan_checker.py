@@ -159,15 +159,20 @@ def _ends(low: int, high: int, ends: t.Mapping[str, int] | None) -> list[tuple[i
 
 
 def check_pods_per_node(
-    files: dict[str, str], *, pods_per_node: int | None, ends: t.Mapping[str, int] | None = None
+    files: dict[str, str], *, reserved: list[str], pods_per_node: int | None, ends: t.Mapping[str, int] | None = None
 ) -> list[str]:
     """Where CIDRPools give pods their addresses: each node has exactly the plan's, by docs/guides/fabric.md.
 
     In a subnet the gateway has its offset and the node the first that is free. Pods have what follows up to the last
-    usable offset of the IPv4 subnet beside it, at most `pods_per_node`; in long IPv6 subnets all that follows.
+    usable offset of the IPv4 subnet beside it, at most `pods_per_node`; in long IPv6 subnets all that follows. What is
+    reserved is unused, and a node whose address it is has another.
     """
     wrong = []
     have = {(pool.subnet, *pool.nodes): [(one.first, one.last) for one in pool.ranges] for pool in pools_of(files)}
+    kept = [
+        (net.version, net.first, net.last)
+        for net in (IPNetwork(text) if "/" in text else _ranges([text])[0] for text in reserved)
+    ]
     for data in (json.loads(text) for path, text in files.items() if path.startswith("hosts/")):
         for rail in planned_rails(data):
             size4 = next((IPNetwork(one["subnet"]).size for one in rail["addresses"] if one["family"] == 4), None)
@@ -182,6 +187,8 @@ def check_pods_per_node(
                 pods = _first(_without(free, [(node, node)]), pods_per_node or (None if size4 else 28))
                 if subnet.version == 6 and subnet.size > nv_ipam.MOST_WALKED:
                     pods = _without([(pods[0][0], subnet.last)], taken)
+                own = int(IPAddress(one["address"]))
+                pods = _without(pods, [(own, own), *(span for version, *span in kept if version == subnet.version)])
                 if have.pop((subnet, data["node"]), None) != pods:
                     wrong.append(f"{data['node']} {rail['name']}: pods of {subnet} do not have {pods}")
     return [*wrong, *(f"{key} has no user" for key in have)]

@@ -101,8 +101,7 @@ def fabrics(draw):
         for number, group in enumerate(groups)
     ]
     nets = [net for zone in raw["zones"] for net in zone["supernets"]] or nets
-    # Exclusive subnets all have one shape.
-    raw["reserved"] = [] if mode == "exclusive" else draw(reserved(nets))
+    raw["reserved"] = draw(reserved(nets))
     count = draw(st.integers(1, slots))
     nodes = [{"host": f"n{number}"} for number in range(1, count + 1)]
     for node in nodes:

@@ -277,11 +277,18 @@ class Fabric:
         return tuple(f"{self.resource_prefix}/{rail.resource}" for rail in self.rails)
 
 
+class SlotOverride(t.NamedTuple):
+    """A node's subnet that a reserved range cuts into: absolute addresses instead of the block's offsets."""
+
+    host: int | None
+    pods: tuple[Range, ...]
+
+
 @dataclass(frozen=True)
 class Block:
     """All addresses of one rail in one zone and one family.
 
-    exclusive: one subnet per slot, all of one shape.
+    exclusive: one subnet per slot, all of one shape; a few may be cut by reserved ranges.
     shared: one subnet for all slots. flat: one subnet for all rails, this is the rail's part of it.
     """
 
@@ -303,6 +310,8 @@ class Block:
     """per_node: one offset, as a range; else the offsets of all slots in order. From the subnet's network address."""
     pod_offsets: tuple[Range, ...]
     """Offsets for pods: of each subnet (per_node), of the rail (else). Empty for links and without pools."""
+    cuts: t.Mapping[int, SlotOverride] = field(default_factory=dict)
+    """per_node: the slots whose subnet a reserved range cuts."""
 
     @property
     def subnet_size(self) -> int:
@@ -322,7 +331,9 @@ class Block:
         return None if self.gateway_offset is None else self.subnet_first(slot) + self.gateway_offset
 
     def host(self, slot: int) -> int | None:
-        """Return the node's address; None where the subnet has too few (input checks refuse that)."""
+        """Return the node's address; None only for a slot whose subnet is reserved whole (input checks refuse that)."""
+        if slot in self.cuts:
+            return self.cuts[slot].host
         first = self.subnet_first(slot)
         if self.per_node:
             return first + self.host_offsets[0][0]
@@ -335,6 +346,8 @@ class Block:
 
     def pods(self, slot: int = 0) -> tuple[Range, ...]:
         """Return the pods' addresses as maximal ranges: of the slot (per_node), of the whole rail and zone (else)."""
+        if slot in self.cuts:
+            return self.cuts[slot].pods
         first = self.subnet_first(slot)
         return tuple((first + low, first + high) for low, high in self.pod_offsets)
 

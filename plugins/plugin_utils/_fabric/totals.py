@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import typing as t
-from collections import Counter
 
 from ...module_utils._formatting import group_by
 from .model import Block, Fabric, Node, Prefix
@@ -43,8 +42,16 @@ def pool_count(fabric: Fabric, nodes: t.Iterable[Node], blocks: t.Iterable[Block
     """Count the pools that the plan makes."""
     if not fabric.backend.pool_per_node:
         return len({(block.rail, block.family) for block in blocks})
-    used = Counter(node.zone for node in nodes)
-    return sum(len(block.pools()) * (used[block.zone] if block.per_node else 1) for block in blocks)
+    slots = group_by((node.zone, node.slot) for node in nodes)
+    count = 0
+    for block in blocks:
+        used = slots.get(block.zone, [])
+        if not block.per_node:
+            count += len(block.pools())
+            continue
+        plain = len(block.pools(next((slot for slot in used if slot not in block.cuts), used[0]))) if used else 0
+        count += plain * len(used) + sum(len(block.pools(slot)) - plain for slot in block.cuts.keys() & used)
+    return count
 
 
 def pods_per_node(block: Block) -> int:

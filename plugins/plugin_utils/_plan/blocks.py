@@ -18,7 +18,7 @@ from ...module_utils import _intervals as intervals
 from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import IPOIB_DATAGRAM_MTU
 from ...module_utils._fabric.shapes import out_text
-from .._fabric.model import WIDTH, Block, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, Zone
+from .._fabric.model import WIDTH, Block, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, SlotOverride, Zone
 from .._fabric.totals import pool_count
 
 DEFAULT_PODS = 28
@@ -147,6 +147,34 @@ def _flat_part(fabric: Fabric, rail: Rail, window: int) -> Range:
     return start, start + part - 1
 
 
+def _cuts(
+    fabric: Fabric, aggregate: Prefix, window: int, slots: int, limit: int | None, usual: t.Sequence[Range]
+) -> dict[int, SlotOverride]:
+    """Lay out again the few subnets that a reserved range cuts into.
+
+    :param usual: the pods' offsets in the other subnets.
+    """
+    length = fabric.node_prefix[aggregate.family]
+    gateway = gateway_offset(fabric.gateway[aggregate.family], window)
+    size = 1 << (WIDTH[aggregate.family] - length)
+    cuts: dict[int, SlotOverride] = {}
+    for first, last in _holes(fabric, aggregate):
+        for slot in range(first // size, min(last // size, slots - 1) + 1):
+            if slot in cuts:
+                continue
+            subnet = Prefix(aggregate.family, aggregate.network + slot * size, length)
+            holes = [*intervals.merge([*_holes(fabric, subnet), *_ends(fabric, window)])]
+            hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, holes)
+            if not fabric.backend.pool_per_node:
+                # One pool for all nodes: it can keep addresses from a node, and give it none beside the usual ones.
+                pods = intervals.subtract(usual, intervals.merge([*holes, *hosts]))
+            cuts[slot] = SlotOverride(
+                subnet.network + hosts[0][0] if hosts else None,
+                tuple((subnet.network + low, subnet.network + high) for low, high in pods),
+            )
+    return cuts
+
+
 def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | None:
     """Make one block; None when the rail has no network of the family, or it does not fit its supernet.
 
@@ -189,6 +217,7 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
         gateway_offset=gateway,
         host_offsets=hosts,
         pod_offsets=pods,
+        cuts=_cuts(fabric, aggregate, window, where.max_nodes, limit, pods) if per_node else {},
     )
 
 
@@ -253,4 +282,11 @@ def build_plan(
             "Before it is applied, fabric_mode shared or fabric_ipam nv-ipam makes a few pools of them "
             "(docs/guides/ipam-backend.md)."
         )
+    for block, slot in [(one, slot) for one in blocks for slot in one.cuts][:5]:
+        count, usual = intervals.size(block.pods(slot)), intervals.size(block.pod_offsets)
+        if count < usual:
+            found.append(
+                f"fabric_reserved leaves {count} of {usual} pod addresses in {block.subnet(slot)} "
+                f"(slot {slot}, {fabric.rails[block.rail].name})."
+            )
     return FabricPlan(fabric, nodes, retired, blocks, tuple(found))

@@ -28,7 +28,7 @@ from .space import Existing
 PLACE = "fabric_"
 FAMILIES = {"ipv4": 4, "ipv6": 6}
 MAX_BLOCK = 1 << 24
-MAX_PODS = 10_000
+MAX_PODS = 1_000_000
 BASES = {"table_base": "table", "rule_base": "priority", "metric_base": "metric"}
 """Options, and what each numbers."""
 BOOLEANS = tuple(name for name, option in OPTIONS.items() if option["type"] == "bool")

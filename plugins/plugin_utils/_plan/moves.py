@@ -107,7 +107,10 @@ class Moves:
         return [
             f"{key[1]}: pods' addresses in IPv{key[2]} subnets change with fabric_ipam, such as {block.subnet(0)}"
             for key, block in self.old_blocks.items()
-            if (after := self.new_blocks.get(key)) is None or after.pod_offsets != block.pod_offsets
+            if (after := self.new_blocks.get(key)) is None
+            or after.pod_offsets != block.pod_offsets
+            or {slot: cut.pods for slot, cut in after.cuts.items()}
+            != {slot: cut.pods for slot, cut in block.cuts.items()}
         ][:SHOWN]
 
 
@@ -131,6 +134,7 @@ def _same_shape(old: Block, new: Block) -> bool:
         old.per_node == new.per_node
         and old.gateway_offset == new.gateway_offset
         and old.host_offsets == intervals.take(new.host_offsets, intervals.size(old.host_offsets))[0]
+        and {slot: cut.host for slot, cut in old.cuts.items()} == {slot: cut.host for slot, cut in new.cuts.items()}
     )
 
 

@@ -9,7 +9,8 @@ therefore meets the requirements of nv-ipam's controller and daemon (Mellanox/nv
 pkg/ipam-node):
 
 - each node has its prefix by name, a retired one stays reserved; a selector excludes other nodes;
-- exclusions do not overlap, for a daemon refuses the pool then;
+- exclusions do not overlap, for a daemon refuses the pool then; each lies inside of one node's prefix, for a longer one
+  counts for nothing;
 - no index is above 31 bits, and no more than a million addresses of a node are excluded, for its daemon passes them
   one by one: in large IPv6 subnets pods have all that is left (`Backend.rest_is_pods`).
 """
@@ -22,7 +23,7 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
-from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range
+from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range, address_text
 from .._fabric.names import config_name, full_resource, interfaces_of, manifest, node_label, pool_name, pool_stem
 from .chain import network_config
 from .configs import parents
@@ -53,6 +54,13 @@ def _given(block: Block) -> tuple[Range, ...]:
     return ((1, last if block.family == 6 else last - 1),)
 
 
+def _cut(block: Block, slot: int) -> t.Iterator[Range]:
+    """Yield the addresses that the pods of one node do not have beside."""
+    first = block.subnet_first(slot)
+    usual = [(first + low, first + high) for low, high in block.pod_offsets]
+    yield from intervals.subtract(usual, block.pods(slot))
+
+
 def cidr_pools(plan: FabricPlan) -> list[Json]:
     """Return the CIDRPools: one a rail and family, with the prefixes of all zones."""
     blocks: dict[tuple[int, int], dict[int, Block]] = {}
@@ -74,6 +82,16 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     # Offsets that no pod may have, the same on every node.
     if excluded := intervals.subtract(_given(one), one.pod_offsets):
         spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in excluded]
+    used = {(node.zone, node.slot) for node in plan.nodes}
+    cut = [
+        {"startIP": address_text(family, low), "endIP": address_text(family, high)}
+        for zone, block in blocks.items()
+        for slot in sorted(block.cuts)
+        if (zone, slot) in used
+        for low, high in _cut(block, slot)
+    ]
+    if cut:
+        spec["exclusions"] = cut
     spec["staticAllocations"] = [
         {"nodeName": node.name, "prefix": str(blocks[node.zone].subnet(node.slot))} for node in plan.nodes
     ] + [{"prefix": str(blocks[one.zone].subnet(one.slot))} for one in plan.retired]

@@ -47,13 +47,14 @@ def _pools(fabric: Fabric, block: Block, owners: t.Iterable[tuple[str, int, str,
         f"  labels:\n    {LABEL_MANAGER}: {MANAGER}\n    {LABEL_FABRIC}: {scalar(fabric.name)}\n"
         "spec:\n  default: false\n  disable: "
     )
-    pools = intervals.split(block.pod_offsets, MAX_POOL)
+    usual = intervals.split(block.pod_offsets, MAX_POOL)
     for owner, slot, nodes, disabled in owners:
         first = block.subnet_first(slot)
         subnet = address_text(family, first)
         by = f"  gateway: {quote}{address_text(family, first + gateway)}{quote}\n" if gateway is not None else ""
+        base, pools = (0, block.pools(slot)) if slot in block.cuts else (first, usual)
         for part, ranges in enumerate(pools):
-            spans = [(first + low, first + high) for low, high in ranges]
+            spans = [(base + low, base + high) for low, high in ranges]
             ips = "".join([f"    - {quote}{range_text(family, span)}{quote}\n" for span in spans])
             yield (
                 f"---\napiVersion: {SPIDERPOOL}\nkind: {POOL}\nmetadata:\n  name: {pool_name(stem, owner, part)}\n"

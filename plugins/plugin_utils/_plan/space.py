@@ -9,10 +9,14 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from .._fabric.model import WIDTH, Block, Fabric, Prefix, Zone, range_text
+from .._fabric.model import WIDTH, Block, Fabric, Prefix, Zone
 from .._fabric.totals import rdma_prefixes
 from . import blocks as arithmetic
 from .check import Checker
+
+MAX_SUBNET_POOLS = 256
+"""More pools than this in one subnet are a mistake: 1,048,576 pod addresses."""
+
 
 Existing = tuple[str, str, Prefix]
 """An existing network: its place in the input, the plan that has it, and the network."""
@@ -180,9 +184,23 @@ def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> No
             place = "fabric_pods_per_node"
             problem = f"{fabric.pods_per_node} do not fit: {subnet} leaves {pods} pod addresses for {wanted} node(s)."
             fix = "Give a smaller number or a shorter prefix. [pods_per_node_too_large]"
+        elif fabric.backend.pool_per_node and len(block.pools(0)) > MAX_SUBNET_POOLS:
+            problem = f"{subnet} would need {len(block.pools(0))} pools; at most {MAX_SUBNET_POOLS} make sense."
+            fix = "Limit them with fabric_pods_per_node, or give a longer prefix. [pools_too_many]"
         if problem:
             seen.add(key)
             check.add(place, problem, fix)
+        _check_cuts(check, fabric, block)
+
+
+def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
+    for slot, cut in sorted(block.cuts.items()):
+        what = "the node" if cut.host is None else "pods"
+        if cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses):
+            rail = fabric.rails[block.rail].name
+            problem = f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail})."
+            fix = "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]"
+            check.add("fabric_reserved", problem, fix)
 
 
 def _check_policy(check: Checker, fabric: Fabric) -> None:
@@ -204,19 +222,13 @@ def check_overlaps(check: Checker, fabric: Fabric, existing: t.Iterable[Existing
     """Reject networks that overlap each other, an existing network or another cluster's plan."""
     blocks = arithmetic.build_blocks(fabric)
     _check_own(check, fabric, blocks)
-    others = [(f"fabric_existing_networks[{index}]", str(net), net) for index, net in enumerate(fabric.existing)]
-    others += [(place, f"{net} of {label}", net) for place, label, net in existing]
-    spans = [(place, text, net.family, net.network, net.last) for place, text, net in others]
-    if fabric.mode == "exclusive":
-        # All subnets of a rail have one shape.
-        spans += [("fabric_reserved", range_text(span[0], span[1:]), *span) for span in fabric.reserved]
-    for place, text, family, first, last in spans:
-        for block in blocks:
-            own = block.aggregate
-            if own.family == family and own.network <= last and first <= own.last:
-                fix = "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]"
-                check.add(place, f"{text} overlaps {own}, the network of {_rail_text(fabric, block)}.", fix)
-                break
+    others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.existing)]
+    for place, label, prefix in (*others, *existing):
+        hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
+        if hit is not None:
+            what = f"{prefix} of {label}" if label else f"{prefix}"
+            fix = "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]"
+            check.add(place, f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.", fix)
 
 
 def _rail_text(fabric: Fabric, block: Block) -> str:

@@ -205,6 +205,9 @@ def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():
             "rail1",
             id="order",
         ),
+        pytest.param(
+            {"reserved": ["172.17.0.2"]}, "rail1 from 172.17.0.2/27 by 172.17.0.1 to 172.17.0.3/27", id="reserved"
+        ),
         pytest.param({"mode": "shared"}, "node2: rail1 from 172.17.0.34/27", id="mode"),
         pytest.param({"table_base": 3000}, "fabric_table_base from 1000 to 3000", id="table-base"),
         pytest.param({"supernets": ["fd00::/48"]}, "to nothing", id="family"),
@@ -226,6 +229,7 @@ def test_a_change_that_renumbers_is_refused_and_says_who_and_where_to(more, text
     [
         pytest.param({"supernets": ["172.16.0.0/15"], "subnet_offset": 256}, id="wider-supernet-same-place"),
         pytest.param({"rails": rails(9), "supernets": ["172.17.0.0/16"]}, id="a-rail-more"),
+        pytest.param({"reserved": ["172.17.0.20"]}, id="reserved-pod-address"),
         pytest.param({"pods_per_node": 10}, id="fewer-pods"),
         pytest.param({"supernets": ["172.17.0.0/16", "fd00::/48"]}, id="second-family"),
     ],

@@ -100,11 +100,13 @@ def test_gateway(gateway, switch, node, first_pod):
     assert pods(made, 1)[0].startswith(first_pod + "-")
 
 
-def test_reserved_addresses_move_the_nodes_and_split_the_pods():
-    made = plan(shared(reserved=["172.17.1.2-172.17.1.3", "172.17.1.100"]), hosts(2))
+def test_reserved_addresses_move_the_node_and_split_the_pods():
+    made = plan(exclusive(reserved=["172.17.0.2-172.17.0.3", "172.17.0.10"]), hosts(2))
 
-    assert [made.address(node, 1)["address"] for node in ("node1", "node2")] == ["172.17.1.4", "172.17.1.5"]
-    assert pods(made, 1) == ["172.17.1.57-172.17.1.99", "172.17.1.101-172.17.1.254"]
+    assert made.address("node1", 1)["address"] == "172.17.0.4"
+    assert pods(made, 1) == ["172.17.0.5-172.17.0.9", "172.17.0.11-172.17.0.30"]
+    assert made.address("node2", 1)["address"] == "172.17.0.34"
+    assert any("27 of 28" in text or "25 of 28" in text for text in made.plan.warnings)
 
 
 def test_lid_only_has_rails_and_no_addresses():
@@ -158,6 +160,11 @@ def test_from_a_thousand_pools_on_a_warning_says_how_long_a_first_apply_takes(co
     [
         (exclusive(), "172.17.0.4", ["172.17.0.5-172.17.0.28"]),
         (exclusive(gateway="last", supernets=["172.17.0.0/16"]), "172.17.0.4", ["172.17.0.5-172.17.0.28"]),
+        (
+            exclusive(reserved=["172.17.0.4", "172.17.0.9"]),
+            "172.17.0.5",
+            ["172.17.0.6-172.17.0.8", "172.17.0.10-172.17.0.28"],
+        ),
         (shared(max_nodes=8, subnet_offset=0), "172.17.0.4", ["172.17.0.12-172.17.0.252"]),
     ],
 )

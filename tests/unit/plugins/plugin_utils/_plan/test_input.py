@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, plan
+from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 
 
 def test_defaults_follow_from_the_network():
@@ -34,7 +34,7 @@ def test_a_rail_may_have_a_vlan_of_its_own():
 
 def test_reserved_ranges_are_merged_and_sorted():
     reserved = ["172.17.0.9", "172.17.0.5-172.17.0.8", "172.17.9.0/30", "fd00::1", "172.17.0.1"]
-    fabric = read_fabric(exclusive(supernets=["10.0.0.0/8"], reserved=reserved))
+    fabric = read_fabric(exclusive(reserved=reserved))
 
     base = (172 << 24) + (17 << 16)
     assert fabric.reserved[:3] == ((4, base + 1, base + 1), (4, base + 5, base + 9), (4, base + 2304, base + 2307))
@@ -66,3 +66,13 @@ def test_a_large_ipoib_mtu_is_warned_about():
     made = plan(exclusive(network="infiniband", mtu=65520))
 
     assert "connected mode" in made.plan.warnings[0]
+
+
+def test_ten_thousand_reserved_addresses_are_quick():
+    """Each cuts one subnet; the search for them must not be quadratic."""
+    reserved = [f"10.{number // 8 // 256}.{number // 8 % 256}.{number % 8 * 32 + 20}" for number in range(10_000)]
+    raw = exclusive(supernets=["10.0.0.0/8"], max_nodes=10_000, rails=rails(1), reserved=reserved)
+
+    made = plan(raw, hosts(3), report=False)
+
+    assert len(made.plan.blocks[0].cuts) == 10_000

@@ -85,6 +85,16 @@ def test_what_is_above_the_pods_is_excluded_in_small_subnets_and_not_in_large_on
     assert warning.startswith("In IPv6 subnets of /64 pods have every address behind the node's")
 
 
+def test_reserved_addresses_are_cut_at_the_borders_of_nodes():
+    made = plan(nvidia(reserved=["172.17.0.28-172.17.0.36"]), hosts(3))
+    assert pool(made, "fabric-rail1-v4")["exclusions"] == [
+        {"startIP": "172.17.0.28", "endIP": "172.17.0.30"},
+        {"startIP": "172.17.0.35", "endIP": "172.17.0.37"},
+    ]
+    assert made.address("node2", 1)["address"] == "172.17.0.37"
+    assert "exclusions" not in pool(made, "fabric-rail2-v4")
+
+
 def test_zones_share_a_pool_that_covers_them():
     zones = [
         {"name": "a", "group": "a", "supernets": ["10.0.0.0/20"], "max_nodes": 4},
@@ -148,9 +158,9 @@ def test_the_daemons_hand_out_exactly_the_plans_pod_addresses(case, length):
 
 def wrong_of(made, raw):
     """What the checker, which knows nothing of the planner, and the CRDs say of a plan."""
-    ends, existing = raw.get("reserved_per_subnet"), raw.get("existing_networks", [])
-    wrong = plan_checker.check(made.files, mode=raw["mode"], reserved=[], foreign=existing, ends=ends)
-    wrong += plan_checker.check_pods_per_node(made.files, pods_per_node=raw.get("pods_per_node"), ends=ends)
+    kept = {"reserved": raw.get("reserved", []), "ends": raw.get("reserved_per_subnet")}
+    wrong = plan_checker.check(made.files, mode=raw["mode"], foreign=raw.get("existing_networks", []), **kept)
+    wrong += plan_checker.check_pods_per_node(made.files, pods_per_node=raw.get("pods_per_node"), **kept)
     if CRDS.is_dir():
         wrong += [text for obj in [*objects(made, "cidrpools"), *objects(made, "networks")] for text in server()(obj)]
     return wrong

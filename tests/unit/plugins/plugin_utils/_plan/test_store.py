@@ -109,7 +109,7 @@ def test_a_locked_plan_fails_when_it_would_change_and_passes_when_not(tmp_path):
     with pytest.raises(RdmaError, match=r"no number changes, only files do.*nodes: the same; files: .*Run railops"):
         make(tmp_path, 2, plan_locked=True, mtu=9000)
     with pytest.raises(RdmaError, match=r"\(numbers change; nodes: the same"):
-        make(tmp_path, 2, plan_locked=True, pods_per_node=5)
+        make(tmp_path, 2, plan_locked=True, reserved=["172.17.0.30"])
     assert tree(tmp_path) == before
 
 
