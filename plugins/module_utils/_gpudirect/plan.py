@@ -39,11 +39,13 @@ class GpuDirectHost:
     loaded: frozenset[str] = frozenset()
     nvidia: str | None = None  # the loaded driver's version
     nvidia_open: bool = False
+    peer_memory: bool = False  # the kernel offers ib_register_peer_memory_client
     gdrcopy: bool = False
     virtual: bool = False
     setpci: str | None = None  # the tool's path
     acs: dict[str, int] = field(default_factory=dict)  # bridge: its bits; only bridges that have ACS
     iommu: str | None = None  # the default domain's type
+    peermem_on_disk: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class GpuDirectPlan:
 
     path: str | None  # dmabuf, peermem, or None: no way is open
     wanted_path: str
+    keep_peermem: bool  # whether it is loaded at every boot
+    load_peermem: bool
     acs: dict[str, int]  # bridge: the bits to write
     bridges: tuple[str, ...]  # that a boot unit has to clear
     notes: tuple[str, ...]
@@ -73,7 +77,9 @@ def open_paths(tree: PciTree, host: GpuDirectHost) -> dict[str, str | None]:
     if VENDOR_NVIDIA not in vendors:
         peermem = "it is for NVIDIA GPUs only"
     elif "nvidia_peermem" not in host.loaded:
-        peermem = "nvidia_peermem is not loaded (it needs the peer-memory interface of DOCA-OFED)"
+        peermem = "nvidia_peermem is not loaded"
+        if not host.peer_memory:
+            peermem += " and the kernel has no peer-memory interface (DOCA-OFED has)"
     return {"dmabuf": dmabuf, "peermem": peermem}
 
 
@@ -112,7 +118,10 @@ def make_plan(
             f"The IOMMU translates every access (domain type {host.iommu}): peer-to-peer traffic is slower. The kernel"
             " argument iommu=pt lets it through."
         )
-    return GpuDirectPlan(path, wanted, acs, bridges, tuple(notes))
+    # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
+    keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
+    load = keep and path != "peermem" and host.peer_memory
+    return GpuDirectPlan(path, wanted, keep, load, acs, bridges, tuple(notes))
 
 
 def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:

@@ -24,6 +24,7 @@ NOTE = "Written by the module railops.rdma.gpudirect: change the inventory inste
 SETTINGS = "/etc/railops-rdma/acs.json"
 UNIT = "/etc/systemd/system/railops-acs.service"
 LINK = "/etc/systemd/system/multi-user.target.wants/railops-acs.service"
+MODULES = "/etc/modules-load.d/railops-gpudirect.conf"
 # The control of access control, as setpci calls it.
 ACS = "ECAP_ACS+6.w"
 UNIT_TEXT = """\
@@ -61,16 +62,20 @@ def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Gpu
     version = machine.text("/proc/driver/nvidia/version") or ""
     found = re.search(r"NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", version)
     acs = {address: read_acs(machine, address) for address in {*p2p_bridges(tree), *recorded}}
+    # The list of all kernel symbols is large; it is only asked where the answer counts.
+    symbols = machine.text("/proc/kallsyms") or "" if tree.gpus and found else ""
     return GpuDirectHost(
         kernel=os.uname().release,
         loaded=frozenset(machine.names("/sys/module")),
         nvidia=found.group(1) if found else machine.text("/sys/module/nvidia/version"),
         nvidia_open="Open Kernel Module" in version,
+        peer_memory="ib_register_peer_memory_client" in symbols,
         gdrcopy=machine.exists("/sys/module/gdrdrv") or machine.exists("/dev/gdrdrv"),
         virtual=bool(re.search(r"^flags\s*:.*\bhypervisor\b", machine.text("/proc/cpuinfo") or "", re.MULTILINE)),
         setpci=machine.tool("setpci"),
         acs={address: bits for address, bits in acs.items() if bits is not None},
         iommu=machine.text("/sys/kernel/iommu_groups/0/type"),
+        peermem_on_disk="nvidia_peermem" in machine.kernel_modules(),
     )
 
 
@@ -87,7 +92,8 @@ def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, recorded: dict[str, i
 
     :param recorded: the access control bits of bridges before the first change.
     """
-    files: dict[str, str | None] = dict.fromkeys((SETTINGS, UNIT))
+    files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if plan.keep_peermem else None}
+    files.update(dict.fromkeys((SETTINGS, UNIT)))
     if plan.bridges:
         original = {address: recorded.get(address, host.acs[address]) for address in plan.bridges}
         settings = {"note": NOTE, "original": original}
@@ -99,7 +105,7 @@ def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, recorded: dict[str, i
 
 
 def apply(machine: Machine, plan: GpuDirectPlan) -> None:
-    """Write the bits and read them back."""
+    """Write the bits, read them back, and load the module."""
     for address, bits in plan.acs.items():
         done = machine.run(["setpci", "-s", address, f"{ACS}={bits:04x}"])
         if read_acs(machine, address) == bits:
@@ -109,6 +115,11 @@ def apply(machine: Machine, plan: GpuDirectPlan) -> None:
             "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=; kernel lockdown (Secure Boot) "
             "forbids to write them. [acs_not_kept]",
             bridge=address,
+        )
+    if plan.load_peermem and (done := machine.run(["modprobe", "nvidia_peermem"])).status:
+        raise RdmaError(
+            f"nvidia_peermem cannot be loaded: {done.err.strip()}",
+            "It needs the peer-memory interface of DOCA-OFED; DMA-BUF (gpudirect_mode: dmabuf) does not. [peermem_off]",
         )
 
 
@@ -127,6 +138,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     changes = [
         f"{address}: access control {host.acs[address]:#06x} to {bits:#06x}" for address, bits in plan.acs.items()
     ]
+    changes += ["load nvidia_peermem"] if plan.load_peermem else []
     changes += [f"{'remove' if item.content is None else 'write'} {item.path}" for item in writes]
     if not check_mode:
         # The record of the old bits must be there before they change.

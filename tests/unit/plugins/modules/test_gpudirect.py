@@ -159,6 +159,7 @@ def test_a_direct_nic_platform_is_left_to_its_tool(run_module, machine, state):
 
 CLOSED = {"/proc/driver/nvidia/version": NVIDIA.format(kind="")}
 LOADED = {**CLOSED, "/sys/module/nvidia_peermem/refcnt": "0\n"}
+CAN_LOAD = {"/proc/kallsyms": "0 T ib_register_peer_memory_client\t[ib_core]\n"}
 NO_DRIVER = {"/proc/driver/nvidia/version": ""}
 
 
@@ -168,7 +169,8 @@ NO_DRIVER = {"/proc/driver/nvidia/version": ""}
         pytest.param({}, "auto", "dmabuf", "ok", None, id="open-modules"),
         pytest.param(CLOSED, "auto", None, "deviation", "open kernel", id="closed"),
         pytest.param(LOADED, "auto", "peermem", "ok", None, id="closed-with-peermem"),
-        pytest.param({}, "peermem", None, "deviation", "peer-memory interface", id="peermem-not-loaded"),
+        pytest.param({}, "peermem", None, "deviation", "peer-memory interface", id="no-peer-memory"),
+        pytest.param(CAN_LOAD, "peermem", None, "deviation", "not loaded", id="peermem-not-loaded"),
         pytest.param(NO_DRIVER, "auto", None, "skipped", "GPU Operator", id="no-driver-yet"),
     ],
 )
@@ -179,6 +181,20 @@ def test_which_way_is_open(run_module, machine, files, mode, path, status, word)
     check = one(result, "gpudirect_path")
     assert (result.get("failed"), result["path"], check["status"]) == (None, path, status)
     assert word is None or word in check["cause"] + (check["fix"] or "")
+
+
+@pytest.mark.parametrize("interface", [True, False], ids=["loaded-now", "the-driver-comes-with-the-reboot"])
+def test_peermem_is_loaded_where_the_kernel_can_and_at_every_boot(run_module, machine, tmp_path, interface):
+    machines.put(machine.root, f"/lib/modules/{os.uname().release}/modules.dep", "extra/nvidia-peermem.ko: x\n")
+    if interface:
+        machines.put(machine.root, "/proc/kallsyms", "0 T ib_register_peer_memory_client\t[ib_core]\n")
+    log = tmp_path / "modprobe.log"
+    machines.program(tmp_path / "bin/modprobe", f'#!/bin/sh\necho "$*" >> {log}\n')
+    result = run_module(mode="peermem")
+    assert (result.get("failed"), result["changed"], log.exists()) == (None, True, interface)
+    assert "nvidia_peermem" in (machine.root / "etc/modules-load.d/railops-gpudirect.conf").read_text()
+    assert one(result, "gpudirect_path")["status"] == "deviation"
+    assert ("load nvidia_peermem" in result["changes"]) is interface
 
 
 def test_an_old_kernel_has_no_dmabuf(run_module, monkeypatch):
