@@ -144,6 +144,9 @@ info:
           description: Their PCI addresses.
           type: list
           elements: str
+        gpu_distances:
+          description: Each GPU's PCI address with its distance, C(PIX), C(PXB), C(PHB), C(NODE) or C(SYS).
+          type: dict
         nearest_gpus:
           description: The nearest GPUs that share a PCIe switch with the device; empty when no GPU does.
           type: list

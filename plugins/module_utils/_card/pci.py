@@ -4,14 +4,14 @@
 
 """Computes which NIC is next to which GPU from the PCI tree, without a vendor tool.
 
-PIX and PXB are terms of `nvidia-smi topo -m`. Which switches are between two functions follows from the components
+The terms are those of `nvidia-smi topo -m`. The distance of two functions follows from the components
 of their real paths (/sys/devices/pci0000:17/0000:17:01.0/...): the same computation that NCCL makes.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
-import itertools
 import re
 import typing as t
 from dataclasses import dataclass, field
@@ -33,6 +33,16 @@ CLASS_DISPLAY_OTHER = 0x0380
 CLASS_ACCELERATOR = 0x1200
 # Others' VGA functions are screens of management controllers and virtual machines.
 ACCELERATED_DISPLAY_VENDORS = frozenset({0x1002, 0x10DE, 0x8086})  # AMD, NVIDIA, Intel (Data Center GPU Max)
+
+
+class Distance(enum.IntEnum):
+    """How far two PCI functions are apart; smaller is nearer."""
+
+    PIX = 1  # at most one PCIe switch between them
+    PXB = 2  # several PCIe switches, but no host bridge
+    PHB = 3  # one host bridge
+    NODE = 4  # host bridges of one NUMA node
+    SYS = 5  # another NUMA node
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class PciTree:
     """All PCI functions of a host, by address."""
 
     functions: dict[str, PciFunction] = field(default_factory=dict)
+    numa_nodes: int = 1
 
     # A node with pods has thousands of virtual functions: what walks over all of them is cached.
     @functools.cached_property
@@ -102,19 +113,32 @@ class PciTree:
         """Return the virtual functions of a physical one."""
         return tuple(self._by_physfn.get(address, ()))
 
-    def nearest_gpus(self, nic: str) -> tuple[str, ...]:
-        """Return the GPUs that share a PCIe switch with a NIC, over the fewest switches; none when no GPU does."""
-        near = [(count, gpu.address) for gpu in self.gpus if (count := self._switches(nic, gpu.address))]
-        return tuple(address for count, address in near if count == min(near)[0])
-
-    def _switches(self, one: str, other: str) -> int:
-        """Return 1 for at most one PCIe switch between two functions (PIX), 2 for several (PXB), else 0."""
-        paths = self.functions[one].path, self.functions[other].path
-        common = len(list(itertools.takewhile(lambda parts: parts[0] == parts[1], zip(*paths))))
-        if common < 2:
-            return 0
+    def distance(self, one: str, other: str) -> Distance:
+        """Return how far two functions are apart."""
+        first, second = self.functions[one], self.functions[other]
+        common = 0
+        for left, right in zip(first.path, second.path):
+            if left != right:
+                break
+            common += 1
+        if common == 0:
+            # -1 is the kernel's "unknown": the same node only where there is but one.
+            known = first.numa_node >= 0 or self.numa_nodes <= 1
+            return Distance.NODE if known and first.numa_node == second.numa_node else Distance.SYS
+        if common == 1:
+            return Distance.PHB
         # Below the last shared bridge each has at most the switch's own downstream port and itself.
-        return 1 if max(map(len, paths)) - common <= 2 else 2
+        return Distance.PIX if max(len(first.path), len(second.path)) - common <= 2 else Distance.PXB
+
+    def gpu_distances(self, nic: str) -> tuple[tuple[str, Distance], ...]:
+        """Return all GPUs with their distance from a NIC, the nearest first."""
+        found = [(gpu.address, self.distance(nic, gpu.address)) for gpu in self.gpus]
+        return tuple(sorted(found, key=lambda item: (item[1], pci_key(item[0]))))
+
+    def nearest_gpus(self, nic: str) -> tuple[str, ...]:
+        """Return the GPUs that share a PCIe switch with a NIC, at its smallest distance; none when no GPU does."""
+        near = [item for item in self.gpu_distances(nic) if item[1] <= Distance.PXB]
+        return tuple(gpu for gpu, distance in near if distance == near[0][1])
 
     def gpu_affine_nics(self) -> tuple[PciFunction, ...]:
         """Return the NICs that share a PCIe switch with a GPU (PIX or PXB).
@@ -150,7 +174,8 @@ def read_pci(sysfs: Sysfs) -> PciTree:
         for address in sysfs.names(PCI_DEVICES)
         if (real := sysfs.real(f"{PCI_DEVICES}/{address}")) is not None
     }
-    return PciTree(functions)
+    nodes = [name for name in sysfs.names("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)]
+    return PciTree(functions=functions, numa_nodes=max(1, len(nodes)))
 
 
 def _read_function(sysfs: Sysfs, address: str, real: str) -> PciFunction:

@@ -77,6 +77,7 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
         "total_vfs": at.total_vfs,
         "num_vfs": at.num_vfs,
         "vfs": [vf.address for vf in tree.vfs(at.address)],
+        "gpu_distances": {gpu: far.name for gpu, far in tree.gpu_distances(at.address)} if function else {},
         "nearest_gpus": list(tree.nearest_gpus(at.address)) if function else [],
         "node_guid": sysfs.text(f"{home}/node_guid"),
         "firmware": sysfs.text(f"{home}/fw_ver"),

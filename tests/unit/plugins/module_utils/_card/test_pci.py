@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._card.pci import (
+    Distance,
     PciFunction,
     PciTree,
     host_path,
@@ -28,18 +27,23 @@ def read(tmp_path):
     return read_machine
 
 
-def test_two_levels_of_switches(read):
+def test_two_levels_of_switches_give_pix_and_pxb(read):
     tree = read("cascaded")
     assert [nic.netdevs[0] for nic in tree.gpu_affine_nics()] == [f"ens{rail}np0" for rail in range(1, 5)]
     first = tree.gpu_affine_nics()[0]
+    assert [distance.name for _gpu, distance in tree.gpu_distances(first.address)] == (
+        ["PIX"] * 2 + ["PXB"] * 2 + ["SYS"] * 4
+    )
     assert tree.nearest_gpus(first.address) == tuple(gpu.address for gpu in tree.gpus[:2])
     storage = next(nic for nic in tree.nics if nic.netdevs == ("sto0",))
+    assert tree.gpu_distances(storage.address)[0][1] is Distance.NODE
     assert tree.nearest_gpus(storage.address) == ()
 
 
 def test_a_guest_hides_the_switches(read):
     tree = read("virtual-machine")
     assert len(tree.gpus) == 2
+    assert {distance for _gpu, distance in tree.gpu_distances("0000:00:07.0")} == {Distance.PHB}
     assert tree.gpu_affine_nics() == ()
 
 
@@ -50,26 +54,35 @@ def test_a_function_knows_its_card_bridges_and_driver(read):
     assert not nic.is_vf
 
 
-GPU = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0"
-NEAR = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0"
+def function(path, numa):
+    parts = tuple(path.split("/"))
+    return PciFunction(address=parts[-1], path=parts, numa_node=numa)
+
+
+PORT = "pci0000:00/0000:00:01.0"
+CARD, FAR = f"{PORT}/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0"
+ONE, OTHER = f"{CARD}/0000:02:00.0/0000:03:00.0", f"{CARD}/0000:02:01.0/0000:04:00.0"
 
 
 @pytest.mark.parametrize(
-    ("nic", "near"),
+    ("one", "other", "numa", "nodes", "expected"),
     [
-        pytest.param("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.1", True, id="one-card"),
-        pytest.param(NEAR, True, id="one-switch"),
-        pytest.param(f"{NEAR}/0000:05:00.0/0000:06:00.0", True, id="a-switch-below-a-switch"),
-        pytest.param("pci0000:00/0000:00:02.0/0000:02:00.0", False, id="two-root-ports"),
-        pytest.param("pci0000:40/0000:40:01.0/0000:41:00.0", False, id="two-host-bridges"),
-        pytest.param("pci0001:00/0001:00:01.0/0001:01:00.0", False, id="two-domains"),
+        pytest.param(CARD, f"{PORT}/0000:01:00.1", (0, 0), 2, Distance.PIX, id="functions-of-one-card"),
+        pytest.param(CARD, "pci0000:00/0000:00:02.0/0000:02:00.0", (0, 0), 2, Distance.PHB, id="two-root-ports"),
+        pytest.param(CARD, FAR, (1, 1), 2, Distance.NODE, id="host-bridges-of-one-node"),
+        pytest.param(CARD, FAR, (0, 1), 2, Distance.SYS, id="two-nodes"),
+        pytest.param(CARD, FAR, (-1, -1), 2, Distance.SYS, id="nodes-unknown"),
+        pytest.param(CARD, FAR, (-1, -1), 1, Distance.NODE, id="only-one-node"),
+        pytest.param(ONE, OTHER, (0, 0), 2, Distance.PIX, id="one-switch"),
+        pytest.param(ONE, f"{OTHER}/0000:05:00.0/0000:06:00.0", (0, 0), 2, Distance.PXB, id="a-switch-below-a-switch"),
+        pytest.param("pci0001:00/0001:00:01.0/0001:01:00.0", CARD, (0, 0), 2, Distance.NODE, id="two-domains"),
     ],
 )
-def test_nearest_gpus(nic, near):
-    gpu, other = (PciFunction(path.rpartition("/")[2], tuple(path.split("/"))) for path in (GPU, nic))
-    gpu = replace(gpu, class_code=0x0302)
-    tree = PciTree({gpu.address: gpu, other.address: other})
-    assert tree.nearest_gpus(other.address) == ((gpu.address,) if near else ())
+def test_distance(one, other, numa, nodes, expected):
+    first, second = function(one, numa[0]), function(other, numa[1])
+    tree = PciTree({first.address: first, second.address: second}, numa_nodes=nodes)
+    assert tree.distance(first.address, second.address) is expected
+    assert tree.distance(second.address, first.address) is expected
 
 
 @pytest.mark.parametrize(
