@@ -516,6 +516,7 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     assert f"Pods hold addresses of 1 pools: {others} (172.17.1.3 by ml/train-0)." in refused.text
     assert "fabric-test" in live.objects("DaemonSet", "apps/v1")
     allocate(double.store, others, [])
+    assert "address is in use" not in playbook.shipped("teardown", "--tags", "cluster", "--check").text
     allocate(double.store, ours, [])
     last = playbook.shipped("teardown", "--tags", "cluster", teardown_spiderpool=True).text
     assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
