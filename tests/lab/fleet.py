@@ -175,8 +175,10 @@ find / /run -xdev -name '*railops-r*' ! -name '*.run' ! -path '/run/systemd/unit
 sysctl --all --pattern '^net[.](ipv[46][.](conf|neigh|route)|core)[.]' 2>&-
 exit 0
 """
-# systemd-networkd sets this on each link that it manages; the rest is drawn at each boot.
-FLEETING = re.compile(r"net\.ipv4\.(conf\..*\.promote_secondaries|route\.)|net\.core\.netdev_rss_key")
+# systemd-networkd sets the first on its links, the boot files leave accept_dad on; the rest is drawn at each boot.
+FLEETING = re.compile(
+    r"net\.ipv4\.(conf\..*\.promote_secondaries|route\.)|net\.ipv6\.conf\..*\.accept_dad|net\.core\.netdev_rss_key"
+)
 
 
 def messages(output: str) -> list[str]:
