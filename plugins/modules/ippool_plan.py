@@ -17,9 +17,9 @@ description:
     lock file, so that growth, removal, the order of the inventory and renamed groups renumber no node.
   - All input is checked before anything is written, and all problems are reported at once, each with its place and
     its fix.
-  - Runs on the controller, whatever host the task names. Without O(nodes) it plans all hosts of the inventory group
-    O(group), never only the play's hosts, so that C(--limit) cannot retire anyone. An option C(NAME) that is not set
-    comes then from the variable C(fabric_NAME).
+  - Runs on the controller, whatever host the task names. It plans all hosts of the inventory group O(group), never
+    only the play's hosts, so that C(--limit) cannot retire anyone. An option C(NAME) that is not set comes from the
+    variable C(fabric_NAME).
 extends_documentation_fragment:
   - railops.rdma._attributes
 attributes:
