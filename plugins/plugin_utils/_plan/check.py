@@ -233,7 +233,7 @@ class Checker:
         if low is None or high is None:
             return None
         if low[0] != high[0] or high[1] < low[1]:
-            problem = f"{text!r} does not end behind its beginning in one family."
+            problem = f"{text!r} is not a range from a lower to a higher address of one family."
             self.add(place, problem, "Give the lower address first, both of one family. [range_reversed]")
             return None
         return *low, high[1]
