@@ -46,6 +46,10 @@ options:
     choices:
       - shared
       - exclusive
+  live:
+    description: Whether to change the running kernel too. With V(false) the module only writes the mode for a reboot.
+    type: bool
+    default: true
   state:
     description:
       - V(absent) removes the owned file and returns the host to the mode without it. That is the kernel's default
@@ -62,6 +66,12 @@ EXAMPLES = r"""
 - name: Give each pod its own RDMA device
   railops.rdma.rdma_netns:
     mode: exclusive
+  become: true
+
+- name: Write the mode for the next boot only
+  railops.rdma.rdma_netns:
+    mode: exclusive
+    live: false
   become: true
 
 - name: Take everything back
@@ -96,14 +106,14 @@ wanted:
   sample: exclusive
 support:
   description:
-    - The support of the running kernel - V(loaded), V(not_loaded), V(absent) (no RDMA with a namespace mode).
+    - The support of the running kernel - V(loaded), V(not_loaded), V(too_old) (no namespace mode), V(absent) (no RDMA).
   returned: success
   type: str
   sample: loaded
 live:
   description:
-    - The result on the running kernel - V(set), V(unchanged), V(busy) (other network namespaces exist),
-      or as RV(support) when ib_core is not loaded or absent.
+    - The result on the running kernel - V(set), V(unchanged), V(busy) (other network namespaces exist), V(off) (not
+      wanted), or as RV(support) when ib_core is not loaded, too old or absent.
   returned: success
   type: str
   sample: busy

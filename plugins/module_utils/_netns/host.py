@@ -36,11 +36,16 @@ class NetnsHost:
     def read(self, want: NetnsOptions) -> NetnsCurrent:
         """Return what is there."""
         support, builtin = self._support()
+        current = None
+        if support is Support.LOADED:
+            current = self._current()
+            if current is None:
+                support, current = Support.TOO_OLD, planning.DEFAULT_MODE
         owned = self._files.read(planning.OWNED_FILE)
         return NetnsCurrent(
             support=support,
             kernel=self._kernel,
-            current=self._current(),
+            current=current,
             builtin=builtin,
             owned_text=owned,
             settings=self._settings(),
@@ -86,10 +91,9 @@ class NetnsHost:
     def _support(self) -> tuple[Support, bool]:
         modules = self._files.kernel_modules()
         builtin = modules.get("ib_core", False)
-        if self._files.exists(MODE_FILE):
+        if os.path.isdir(self._files.path(MODULE_FOLDER)) or builtin:
             return Support.LOADED, builtin
-        loaded = builtin or self._files.exists(MODULE_FOLDER)
-        return (Support.NOT_LOADED if "ib_core" in modules and not loaded else Support.ABSENT), False
+        return (Support.NOT_LOADED if "ib_core" in modules else Support.ABSENT), False
 
     def _current(self) -> str | None:
         # The parameter came with the mode, in kernel 5.2; its file shows the live value.

@@ -33,6 +33,7 @@ class Support(enum.Enum):
 
     LOADED = "loaded"
     NOT_LOADED = "not_loaded"
+    TOO_OLD = "too_old"
     ABSENT = "absent"
 
 
@@ -54,6 +55,7 @@ class NetnsOptions:
     """The mode wanted; None: whatever holds without the owned file."""
 
     mode: str | None = None
+    live: bool = True
     keep: bool = False
     """Whether the host keeps what it has: neither a plan nor a variable sets a mode."""
 
@@ -117,7 +119,7 @@ class NetnsPlan:
     def tries_live(self) -> bool:
         """Whether to try the live change, also where namespaces were seen: the kernel decides."""
         possible = self.blocker is None and self.have.support is Support.LOADED
-        return possible and self.have.current not in (None, self.wanted)
+        return self.want.live and possible and self.have.current not in (None, self.wanted)
 
     def ended(self, *, live: bool) -> NetnsPlan:
         """Return this plan as it turned out.
@@ -129,20 +131,28 @@ class NetnsPlan:
 
     @property
     def live(self) -> str:
-        """What becomes of the running kernel: set, unchanged, busy, not_loaded or absent."""
+        """What becomes of the running kernel: set, unchanged, busy, off (not asked for) or not_loaded."""
         if self.have.support is not Support.LOADED:
             return str(self.have.support.value)
         if self.set_live:
             return "set"
-        return "unchanged" if self.after.current == self.wanted else "busy"
+        if self.after.current == self.wanted:
+            return "unchanged"
+        return "busy" if self.want.live else "off"
 
     @property
     def reboot_reasons(self) -> list[str]:
         """Why a reboot is needed; empty when none is, or when it would not help."""
         if self.after.current in (None, self.wanted) or self.after.persistent != self.wanted:
             return []
-        why = f"the kernel refuses the change while {self._others()} (EBUSY); it is written for the next boot"
-        return [f"RDMA namespace mode is {self.after.current}, wanted {self.wanted}: {why}"]
+        why = (
+            f"the kernel refuses the change while {self._others()} (EBUSY)"
+            if self.want.live
+            else "a live change was not asked for"
+        )
+        return [
+            f"RDMA namespace mode is {self.after.current}, wanted {self.wanted}: {why}; it is written for the next boot"
+        ]
 
     def _others(self) -> str:
         if not self.have.namespaces:
@@ -230,14 +240,20 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
     :param persistent: the expected mode of the next boot.
     """
     loaded = have.support is Support.LOADED
-    if loaded and have.current not in (None, wanted) and not have.tool:
+    if want.live and loaded and have.current not in (None, wanted) and not have.tool:
         text = "The program rdma is missing: a live change of the RDMA namespace mode needs it."
-        fix = "Install iproute2 (EL: iproute). [rdma_missing]"
+        fix = "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot. [rdma_missing]"
     elif want.mode and have.support is Support.ABSENT:
-        text = f"Kernel {have.kernel} has no RDMA subsystem with a network namespace mode."
+        text = f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it."
         fix = (
-            "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot kernel 5.3 or newer. "
+            "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them. "
             "[rdma_kernel_missing]"
+        )
+    elif want.mode and have.support is Support.TOO_OLD and wanted == "exclusive":
+        text = f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode: exclusive is not available."
+        fix = (
+            "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared. "
+            "[netns_unknown]"
         )
     elif not want.mode or persistent == wanted:
         return None

@@ -20,6 +20,7 @@ SPEC = {
     # Read by the action plugin, on the controller.
     "plan_dir": {"type": "path"},
     "mode": {"type": "str", "choices": ["shared", "exclusive"]},
+    "live": {"type": "bool", "default": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -54,7 +55,7 @@ def _shown(state: NetnsState) -> dict[str, object]:
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Bring the host to the mode that the parameters want and describe what happened."""
     present = params["state"] == "present"
-    want = NetnsOptions(params["mode"] if present else None, present and not params["mode"])
+    want = NetnsOptions(params["mode"] if present else None, params["live"], present and not params["mode"])
     host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
     if check_mode:

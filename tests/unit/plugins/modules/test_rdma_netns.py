@@ -157,9 +157,10 @@ def test_a_kernel_without_rdma_says_so(host, run_module, refused):
     assert {item["observed"] for item in looked["checks"]} == {"absent", "shared"}
 
 
-def test_a_kernel_without_the_mode_says_so(host, refused):
+def test_a_kernel_without_the_mode_says_so(host, run_module, refused):
     (host.root / MODE).unlink()
-    refused("no RDMA subsystem with a network namespace mode", fix="5.3", mode="exclusive")
+    refused("no network namespace mode", mode="exclusive")
+    assert run_module(mode="shared")["support"] == "too_old"
 
 
 def test_a_file_of_others_is_reported(host, run_module, monkeypatch):
@@ -240,10 +241,11 @@ def test_without_the_program_a_host_in_the_mode_is_fine_and_a_live_change_says_w
     monkeypatch.setattr(work.AnsibleModule, "get_bin_path", there)
     host.write(MODE, "N\n")
     assert run_module(mode="exclusive")["current"] == "exclusive"
-    refused("rdma is missing", fix="iproute2", mode="shared")
+    refused("rdma is missing", fix="live: false", mode="shared")
     assert host.text(OWNED_FILE) == EXCLUSIVE, "refused before anything is written"
     (problem,) = run_module(mode="shared", _ansible_check_mode=True)["problems"]
     assert "rdma is missing" in problem["problem"]
+    assert run_module(mode="shared", live=False)["reboot_required"] is True
 
 
 @pytest.mark.parametrize("owned", [None, EXCLUSIVE])

@@ -68,6 +68,9 @@ def test_the_command_line_is_read():
             NetnsCurrent(support=Support.ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"
         ),
         pytest.param(
+            NetnsCurrent(support=Support.TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"
+        ),
+        pytest.param(
             loaded(arguments=(Setting("/proc/cmdline", 0, "shared"),)), "command line", "boot loader", id="argument"
         ),
         pytest.param(loaded(builtin=True), "built into", "Add ib_core.netns_mode=0", id="built in"),
