@@ -25,8 +25,8 @@ REPRESENTOR = re.compile(r"(c\d+)?pf\d+((vf|sf)\d+)?")
 PCI = re.compile(r"/([\da-f]{4,}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=/|$)")
 ETHERNET, INFINIBAND = 1, 32  # ARPHRD_ETHER, ARPHRD_INFINIBAND
 TCP_LISTEN = "0A"  # the state in /proc/net/tcp
-# The ends of folders that systemd or a network manager reads, where a managed file may be the only one, and our own.
-MADE = (".wants", ".network.d", "/railops-rdma")
+# The ends of folders that systemd or a network manager reads, and that one managed file may be the only one in.
+MADE = (".wants", ".network.d")
 
 
 def unblocked(path: str, flags: int) -> int:

@@ -171,7 +171,7 @@ class Fleet:
 STATE = """
 find /etc /usr/local /run/systemd/network /run/udev/rules.d -xdev -type f -exec sha256sum {} + 2>&-
 find /etc -xdev -type l -printf '%p -> %l\\n'
-find / /run -xdev -name '*railops-r*' ! -name '*.run' ! -path '/run/systemd/units/*' 2>&-
+find / /run -xdev -name '*railops-r*' ! -empty ! -name '*.run' ! -path '/run/systemd/units/*' 2>&-
 sysctl --all --pattern '^net[.](ipv[46][.](conf|neigh|route)|core)[.]' 2>&-
 exit 0
 """
