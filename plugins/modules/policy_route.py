@@ -59,7 +59,7 @@ options:
     default: []
   confirm_timeout:
     description:
-      - Seconds until a rollback timer on the host takes the change back, unless O(confirm) comes before. V(0) is
+      - Seconds until a rollback timer on the host reverts the change, unless O(confirm) comes before. V(0) is
         without.
     type: int
     default: 0
