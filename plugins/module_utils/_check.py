@@ -97,7 +97,7 @@ def warning(name: str, planned: t.Any, observed: t.Any, cause: str, fix: str, **
     return _made(name, WARNING, planned, observed, cause, fix, **where)
 
 
-def in_the_way(name: str, problem: Problem, rail: str | None = None) -> Check:
+def conflicting(name: str, problem: Problem, rail: str | None = None) -> Check:
     """Return a problem as a check that deviates.
 
     :param name: the check's id.

@@ -41,7 +41,7 @@ def sections(text: str) -> list[Section]:
     return found
 
 
-def said(rows: t.Iterable[Section], *names: str) -> Pairs:
+def effective(rows: t.Iterable[Section], *names: str) -> Pairs:
     """Return what still counts of the sections with these names: an empty value takes back what was said before."""
     found: Pairs = []
     for pair in (pair for name, pairs in rows if name in names for pair in pairs):

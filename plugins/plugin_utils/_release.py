@@ -14,11 +14,11 @@ import hashlib
 import json
 import typing as t
 
-from ..module_utils._fabric.labels import OURS
+from ..module_utils._fabric.labels import MANAGED
 
 Json = dict[str, t.Any]
 
-ANNOTATION = f"{OURS}/config-checksum"
+ANNOTATION = f"{MANAGED}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"
 # Where the chart's values take annotations of a component's pods.
 VALUES: t.Mapping[str, tuple[str, ...]] = {

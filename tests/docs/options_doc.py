@@ -30,7 +30,7 @@ MADE = "Made by python3 tests/docs/options_doc.py from the documentation of the 
 TABLE = "<!-- Made by python3 tests/docs/options_doc.py from meta/argument_specs.yml. -->\n\n"
 WIDTH = 120
 REQUIRED = " Required."
-OURS, MESSAGE = "railops.rdma.", "railops.rdma.message"
+MANAGED, MESSAGE = "railops.rdma.", "railops.rdma.message"
 HOST_ROLES = sorted(
     path.parents[1].name for path in ROLES.glob("*/tasks/settings.yml") if path.parents[1].name != "verify"
 )
@@ -63,7 +63,9 @@ def tasks_of(role: str) -> t.Iterator[tuple[str, dict[str, t.Any]]]:
         if name := task.get("ansible.builtin.import_tasks"):
             found += yaml.safe_load((folder / name).read_text(encoding="utf-8"))
         yield from (
-            (key.removeprefix(OURS), args) for key, args in task.items() if key.startswith(OURS) and key != MESSAGE
+            (key.removeprefix(MANAGED), args)
+            for key, args in task.items()
+            if key.startswith(MANAGED) and key != MESSAGE
         )
 
 

@@ -79,7 +79,7 @@ def in_managers(argv: list[str], shown: Path) -> list[str]:
     )
 
 
-OURS = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
+MANAGED = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
 LIFE = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_life.py"
 DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "networkmanager"}
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from ansible_collections.railops.rdma.tests.kernel import managers
-from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, mac, needs_managers, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import MANAGED, boot, mac, needs_managers, wrote
 
 pytestmark = needs_managers
 
@@ -155,14 +155,14 @@ def test_what_networkmanager_takes_in_spite_of_such_a_list_is_a_rail(life):
     results = life(
         wrote(hidden),
         persist("networkmanager"),
-        boot("networkmanager", OURS),
+        boot("networkmanager", MANAGED),
         wrote(spared, instead=True),
         persist("networkmanager"),
-        boot("networkmanager", OURS),
+        boot("networkmanager", MANAGED),
     )
     for _files, made, booted in (results[:3], results[3:]):
         assert "failed" not in made
-        assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+        assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
 
 
 def test_the_manager_that_the_boot_starts_is_the_one_that_is_written_for(life):
@@ -171,10 +171,10 @@ def test_the_manager_that_the_boot_starts_is_the_one_that_is_written_for(life):
     text = "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.66.0.5/24\n"
     there = {user: text, "/run/NetworkManager/x": "", f"{STARTS}/systemd-networkd.service": ""}
     _wrote, refused, _taken, booted = life(
-        wrote(there, instead=True), look("auto"), persist("auto", adopt_ports=["ens1np0"]), boot("networkd", OURS)
+        wrote(there, instead=True), look("auto"), persist("auto", adopt_ports=["ens1np0"]), boot("networkd", MANAGED)
     )
     assert (user in refused["failed"], "10.66.0.5/24" in refused["failed"]) == (True, True)
-    assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+    assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     # Written for the other on purpose: what is started beside it takes the port as well.
     _files, refused = life(wrote(there), look("networkmanager"))
     assert f"the next boot uses {user} and not" in refused["failed"]

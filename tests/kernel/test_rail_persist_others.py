@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.managers import OURS, boot, needs_managers, persist, wrote
+from ansible_collections.railops.rdma.tests.kernel.managers import MANAGED, boot, needs_managers, persist, wrote
 from ansible_collections.railops.rdma.tests.unit.one_rail import RAIL
 
 pytestmark = needs_managers
@@ -54,8 +54,8 @@ HARMLESS = {
 
 @pytest.mark.parametrize("manager", HARMLESS)
 def test_what_is_for_every_nic_does_not_outrank_the_rail_at_the_next_boot(life, manager):
-    _written, made, booted = life(wrote(HARMLESS[manager]), persist(manager), boot(manager, OURS))
-    assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+    _written, made, booted = life(wrote(HARMLESS[manager]), persist(manager), boot(manager, MANAGED))
+    assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     # Said, and no reason to stop: DHCP has no lease there.
     said = reported(made, "persist_existing")
     assert (said["status"], said["observed"]) == ("warning", list(HARMLESS[manager]))
@@ -74,14 +74,14 @@ LOST = {
 def test_what_would_be_lost_is_refused_by_name_before_anything_is_written(life, case):
     manager = case.partition("-")[0]
     ((path, _text),) = LOST[case].items()
-    steps = [wrote(LOST[case]), persist(manager), persist(manager, adopt_ports=["ens1np0"]), boot(manager, OURS)]
+    steps = [wrote(LOST[case]), persist(manager), persist(manager, adopt_ports=["ens1np0"]), boot(manager, MANAGED)]
     before, refused, taken, booted = life(*steps)
     what = "MTU 9000" if "mtu" in case else THEIRS
     assert (path in refused["failed"], what in refused["failed"]) == (True, True)
     assert "rail_network_adopt_ports" in refused["failed"]
     assert refused["files"] == before["files"]
     # Given up on purpose: the rail is what the host boots with, and the file is where it was.
-    assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+    assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     assert taken["files"][path] == before["files"][path]
 
 
@@ -104,7 +104,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
         persist(manager),
         {**persist(manager, **over), "check": True},
         persist(manager, **over),
-        boot(manager, OURS),
+        boot(manager, MANAGED),
         persist(manager, **over),
         persist(manager, state="absent"),
         boot(manager, theirs),
@@ -115,7 +115,7 @@ def test_what_comes_first_is_taken_over_with_a_copy_that_teardown_puts_back(life
     assert path not in taken["files"]
     assert taken["files"][f"/var/lib/railops-rdma/kept/ens1np0{path}"] == before["files"][path]
     assert path in reported(taken, "persist_existing")["cause"]
-    assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+    assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     assert (again["changed"], again["diff"]) == (False, [])
     assert gone["files"] == before["files"]
     assert THEIRS in back["links"]["ens1np0"]
@@ -132,9 +132,9 @@ def test_other_settings_in_netplan_and_networkd_stay(life):
     """The remedies that the refusals name: an entry of the interface's own name, and a file beside ours."""
     merged = {"/etc/netplan/50-user.yaml": entry("ens1np0", addresses=[THEIRS])}
     _written, made, booted = life(
-        wrote(merged), persist("netplan"), boot("netplan", {"ens1np0": [THEIRS, *OURS["ens1np0"]]})
+        wrote(merged), persist("netplan"), boot("netplan", {"ens1np0": [THEIRS, *MANAGED["ens1np0"]]})
     )
-    assert {THEIRS, *OURS["ens1np0"]} <= set(booted["links"]["ens1np0"])
+    assert {THEIRS, *MANAGED["ens1np0"]} <= set(booted["links"]["ens1np0"])
     assert {
         check["status"] for check in made["checks"] if check["id"] in ("persist_precedence", "persist_existing")
     } == {"ok"}
@@ -143,11 +143,11 @@ def test_other_settings_in_netplan_and_networkd_stay(life):
         f"{NETWORKS}/50-pods0.netdev": "[NetDev]\nName=pods0\nKind=macvlan\n\n[MACVLAN]\nMode=bridge\n",
         f"{NETWORKS}/50-pods0.network": network("Name=pods0", "Address=10.67.0.5/24"),
     }
-    wanted = {"ens1np0": [THEIRS, *OURS["ens1np0"]], "pods0": ["10.67.0.5/24"]}
+    wanted = {"ens1np0": [THEIRS, *MANAGED["ens1np0"]], "pods0": ["10.67.0.5/24"]}
     before, _made, booted, gone = life(
         wrote(beside), persist("networkd"), boot("networkd", wanted), persist("networkd", state="absent")
     )
-    assert {THEIRS, *OURS["ens1np0"]} <= set(booted["links"]["ens1np0"])
+    assert {THEIRS, *MANAGED["ens1np0"]} <= set(booted["links"]["ens1np0"])
     assert "10.67.0.5/24" in booted["links"]["pods0"]
     assert gone["files"] == before["files"]
 
@@ -164,8 +164,8 @@ def test_netplan_s_entry_for_every_nic_does_not_outrank_the_rail_under_networkma
     every = json.loads(HARMLESS["netplan"]["/etc/netplan/90-default.yaml"])
     every["network"]["renderer"] = "NetworkManager"
     files = {"/etc/netplan/90-default.yaml": json.dumps(every)}
-    _written, made, booted = life(wrote(files), persist("netplan"), boot("networkmanager", OURS))
-    assert set(OURS["ens1np0"]) <= set(booted["links"]["ens1np0"])
+    _written, made, booted = life(wrote(files), persist("netplan"), boot("networkmanager", MANAGED))
+    assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     assert reported(made, "persist_existing")["observed"] == ["/etc/netplan/90-default.yaml"]
 
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from .._card.pci import CLASS_NETWORK, VENDOR_MELLANOX, normal_address, read_pci
-from .._check import deviation, in_the_way
+from .._check import conflicting, deviation
 from .._errors import Problem
 from .._files import ETHERNET, INFINIBAND, HostFiles, Sysfs
 from .._management_network import read_management_network
@@ -164,7 +164,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))
     existing = existing_routes_check(want, host, routes)
     place = {f"rails[{number}]": rail.name for number, rail in enumerate(want.rails)}
-    checks += [in_the_way("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
+    checks += [conflicting("network_preflight", row, place.get(row.place.partition(".")[0])) for row in problems]
     checks += [lost_interface_check(rail, host) for rail in lost]
     return [*checks, *leaving_checks(want, host), existing], facts
 

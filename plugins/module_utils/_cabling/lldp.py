@@ -43,17 +43,17 @@ def parse_lldp(text: str) -> dict[str, Neighbor]:
     return {name: best(found[name]) for name in sorted(found)}
 
 
-def best(heard: t.Sequence[Neighbor]) -> Neighbor:
+def best(received: t.Sequence[Neighbor]) -> Neighbor:
     """Return the neighbor of an interface that is most likely its leaf, the others in its `others`.
 
     A NIC's firmware, a bridge host or a DPU speaks on the port of a leaf, too. A switch comes first. One that names
     its port by a MAC address, as hosts do (and SONiC until its port names are known), comes after the other switches.
     """
-    first, *others = sorted(heard, key=lambda item: (not item["is_switch"], named_by_mac(item)))
+    first, *others = sorted(received, key=lambda item: (not item["is_switch"], named_by_mac(item)))
     return {**first, "others": others[:MOST_OTHERS]} if others else first
 
 
-def heard_on(seen: Neighbor | None) -> list[Neighbor]:
+def received_on(seen: Neighbor | None) -> list[Neighbor]:
     """Return all neighbors of an interface, the most likely leaf first."""
     return [seen, *(seen.get("others") or ())] if seen else []
 

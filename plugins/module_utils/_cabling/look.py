@@ -66,5 +66,5 @@ def ask_lldpd() -> tuple[dict[str, Neighbor], str]:
         err = f"its answer is not understood: {exc}"
     if code == 127:
         return {}, "lldpd is not installed"
-    said = (err.strip() or f"exit code {code}").splitlines()
-    return {}, f"lldpd does not answer ({said[-1]})"
+    reported = (err.strip() or f"exit code {code}").splitlines()
+    return {}, f"lldpd does not answer ({reported[-1]})"

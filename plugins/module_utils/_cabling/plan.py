@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from .._check import Check, deviation, ok, skipped
-from .lldp import heard_on, named_by_mac
+from .lldp import named_by_mac, received_on
 
 if t.TYPE_CHECKING:
     from .lldp import Neighbor
@@ -35,17 +35,17 @@ class Cable:
     unseen_fix: str = ""
 
     @property
-    def heard(self) -> Neighbor:
+    def received(self) -> Neighbor:
         """The neighbor that fits the planned leaf and port best, else the most likely one; empty without one."""
-        heard = heard_on(self.seen)
-        on_leaf = [item for item in heard if _is(item, self.leaf)]
-        on_port = [item for item in on_leaf or heard if _has_port(item, self.port)]
-        return next(iter([*on_port, *on_leaf, *heard]), {})
+        received = received_on(self.seen)
+        on_leaf = [item for item in received if _is(item, self.leaf)]
+        on_port = [item for item in on_leaf or received if _has_port(item, self.port)]
+        return next(iter([*on_port, *on_leaf, *received]), {})
 
     @property
     def place(self) -> str:
         """Switch and port where the cable ends, for people."""
-        return _place(self.heard)
+        return _place(self.received)
 
 
 def _place(item: Neighbor) -> str:
@@ -70,12 +70,12 @@ def _has_port(item: Neighbor, port: str) -> bool:
 
 def on_leaf(cable: Cable, leaf: str) -> bool:
     """Whether one of the neighbors that a cable's port hears is this leaf."""
-    return any(_is(item, leaf) for item in heard_on(cable.seen))
+    return any(_is(item, leaf) for item in received_on(cable.seen))
 
 
 def on_port(cable: Cable, port: str) -> bool:
     """Whether a cable ends in a port of that name or description."""
-    return _has_port(cable.heard, port)
+    return _has_port(cable.received, port)
 
 
 def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
@@ -105,10 +105,10 @@ def _leaf_check(
         return ok("cable_leaf", cable.leaf, cable.place, rail=cable.rail)
     if not cable.seen:
         return skipped("cable_leaf", f"Not seen: {cable.unseen}", cable.unseen_fix, cable.leaf, rail=cable.rail)
-    switches = [item for item in heard_on(cable.seen) if item["is_switch"] and not named_by_mac(item)]
+    switches = [item for item in received_on(cable.seen) if item["is_switch"] and not named_by_mac(item)]
     if not switches:
         why = f"Not seen: {cable.place} is no switch by its own word (the NIC's own firmware?)."
-        if cable.heard["is_switch"]:
+        if cable.received["is_switch"]:
             why = f"Not seen: {cable.place} names its port by a MAC address, as hosts do and no leaf does for long."
         fix = "Check LLDP on the leaf and in the NIC's firmware."
         return skipped("cable_leaf", why, fix, cable.leaf, rail=cable.rail)
@@ -151,10 +151,10 @@ def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
         return skipped("cable_port", f"Not seen: {cable.unseen}", cable.unseen_fix, cable.port, rail=cable.rail)
     if cable.leaf and leaf["status"] != "ok":
         return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
-    seen = _port_names(cable.heard)
+    seen = _port_names(cable.received)
     if on_port(cable, cable.port):
         return ok("cable_port", cable.port, seen[0], rail=cable.rail)
-    if named_by_mac(cable.heard):
+    if named_by_mac(cable.received):
         why = f"Not seen: {cable.place} names its port by a MAC address (SONiC does until its port names are known)."
         return skipped("cable_port", why, "Run audit again in two minutes.", cable.port, rail=cable.rail)
     cause = f"{cable.interface} is on {cable.place}."

@@ -109,12 +109,12 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
     :param output: what it printed.
     :param card: the card's PCI address.
     """
-    said = "; ".join(re.findall(r"-E-\s*(.+)", output)) or output.strip()[-300:] or "nothing"
+    reported = "; ".join(re.findall(r"-E-\s*(.+)", output)) or output.strip()[-300:] or "nothing"
     for pattern, meaning, fix in FAULTS:
         if re.search(pattern, output):
-            return RdmaError(f"Card {card}: {meaning} ({said})", fix)
+            return RdmaError(f"Card {card}: {meaning} ({reported})", fix)
     return RdmaError(
-        f"Card {card}: {' '.join(argv)} failed with exit code {code} and said: {said}.",
+        f"Card {card}: {' '.join(argv)} failed with exit code {code} and said: {reported}.",
         "Install a newer mstflint (4.16 at least, or MFT) and newer firmware; cards before ConnectX-4 are not "
         "supported. Nothing was changed on this card by this step. [mlxconfig_failed]",
     )

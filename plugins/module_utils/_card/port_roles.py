@@ -26,7 +26,7 @@ if t.TYPE_CHECKING:
     from .._programs import Machine
     from .pci import PciFunction, PciTree
 
-OURS = ("143", "railops")
+MANAGED = ("143", "railops")
 """The protocol of our rules until a reboot, as `ip` prints it."""
 # Kernel modules whose queue pairs mean storage or the host's own traffic. The kernel names a queue pair after the
 # module that made it (KBUILD_MODNAME, include/rdma/ib_verbs.h); ib_core, ib_ipoib and mlx5_ib have some on every card.
@@ -72,7 +72,7 @@ def standing(
     :param adopt_ports: interfaces whose addresses may be replaced.
     """
     nets = [ipaddress.ip_network(prefix) for prefix in prefixes]
-    ruled = {rule.get("src") for _links, _held, rules in network.seen for rule in rules if _is_ours(rule)}
+    ruled = {rule.get("src") for _links, _held, rules in network.seen for rule in rules if _is_managed(rule)}
     found: dict[str, str] = {}
     planned: set[str] = set()
     for name, item in network.held:
@@ -93,8 +93,8 @@ def standing(
     return found
 
 
-def _is_ours(rule: dict[str, t.Any]) -> bool:
-    if str(rule.get("protocol")) in OURS:
+def _is_managed(rule: dict[str, t.Any]) -> bool:
+    if str(rule.get("protocol")) in MANAGED:
         return True
     tables, priorities = (claimed(BASES[key], MAX_RAILS) for key in ("table", "priority"))
     return rule.get("priority") in priorities and str(rule.get("table")) in map(str, tables)
@@ -108,10 +108,10 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple
     boards: dict[str, str] = {}
     found: dict[str, str] = {}
     numbers: dict[str, set[str]] = {}
-    said: dict[str, dict[str, str]] = {}
+    reported: dict[str, dict[str, str]] = {}
     for function in functions:
         vpd = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{function.address}/vpd") or b"")
-        said.setdefault(function.card, vpd)
+        reported.setdefault(function.card, vpd)
         if function.vendor != VENDOR_MELLANOX:
             continue
         marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
@@ -123,7 +123,7 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple
     for card, marks in numbers.items():
         if role := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
             found.setdefault(card, role)
-    return {card: (vpd, found.get(card)) for card, vpd in said.items()}
+    return {card: (vpd, found.get(card)) for card, vpd in reported.items()}
 
 
 def storage_devices(machine: Machine) -> dict[str, str]:

@@ -93,22 +93,22 @@ def after(exc: t.Any, pause: float) -> float:
 
 def refused(what: str, code: int, status: Json) -> RdmaError:
     """Return what a refusal means and what to do about it."""
-    said = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
-    said = said if len(said) < 700 else f"{said[:700]}..."
+    reported = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
+    reported = reported if len(reported) < 700 else f"{reported[:700]}..."
     causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
     fix = "Correct what the API names and run again. [api_refused]"
     if code == 401:
-        said, fix = (
-            f"the API does not know this identity ({said})",
+        reported, fix = (
+            f"the API does not know this identity ({reported})",
             "Renew the token or the kubeconfig; it may have expired. [api_identity]",
         )
     elif "NamespaceTerminating" in causes:
         fix = "Wait until the namespace is gone (check its finalizers), then run again. [namespace_ending]"
     elif code == 403:
         fix = "Give this identity that permission (docs/reference/permissions.md), then run again. [api_forbidden]"
-    elif "failed calling webhook" in said:
+    elif "failed calling webhook" in reported:
         fix = "The webhook is down: wait until spiderpool-controller is ready, then run again. [webhook_down]"
-    elif "field not declared in schema" in said:
+    elif "field not declared in schema" in reported:
         fix = (
             "The CRDs are older than the plan. Apply the chart's CRDs (role spiderpool), or update an adopted operator "
         )
@@ -116,5 +116,5 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     elif code in (0, 429) or code >= 500:
         fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
     if code == 403:
-        return Forbidden(f"{what}: {said}.", fix, code=code)
-    return RdmaError(f"{what}: {said}.", fix, code=code)
+        return Forbidden(f"{what}: {reported}.", fix, code=code)
+    return RdmaError(f"{what}: {reported}.", fix, code=code)

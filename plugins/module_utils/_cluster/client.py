@@ -44,8 +44,8 @@ _ANSWER_SECONDS = (5, 60)
 _CONNECT_SECONDS = 8.0
 
 
-def _beginning(said: t.Any) -> str:
-    return str(said)[:300].rstrip(".")
+def _beginning(reported: t.Any) -> str:
+    return str(reported)[:300].rstrip(".")
 
 
 class Cluster:

@@ -120,7 +120,7 @@ def labels_of(obj: Json) -> dict[str, str]:
     return obj["metadata"].get("labels") or {}
 
 
-def is_ours(obj: Json, fabric: str) -> bool:
+def is_managed(obj: Json, fabric: str) -> bool:
     """Return whether an object's labels mark it as this collection's, and of this fabric."""
     labels = labels_of(obj)
     return labels.get(LABEL_MANAGER) == FIELD_MANAGER and labels.get(LABEL_FABRIC, "") == fabric

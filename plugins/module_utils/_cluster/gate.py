@@ -137,8 +137,8 @@ class GateTarget:
 
 def _shown(status: str | None, message: str | None, out: bool, note: str) -> str:
     """Return what a node is or is to be, for a person."""
-    said = f"{CONDITION}={status} ({message})" if status else "without condition"
-    return f"{said}, {'out' if out else 'in'}, {note or 'no note'}"
+    reported = f"{CONDITION}={status} ({message})" if status else "without condition"
+    return f"{reported}, {'out' if out else 'in'}, {note or 'no note'}"
 
 
 # --- deciding --------------------------------------------------------------------------------------------------------

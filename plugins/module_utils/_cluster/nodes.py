@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
-from .._fabric.labels import DECLARED, LEAF_LABEL, OURS, OUT_LABEL, ZONE_LABEL
+from .._fabric.labels import DECLARED, LEAF_LABEL, MANAGED, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json
 
@@ -127,7 +127,7 @@ def label_changes(
 
 def note_of(purpose: str) -> str:
     """Return the annotation of nodes that are emptied for one of PURPOSES."""
-    return f"{OURS}/{purpose}-drain"
+    return f"{MANAGED}/{purpose}-drain"
 
 
 def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -> dict[str, Json]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, subtract
-from .compare import addresses, applied, is_ours, keep_pool, labels_of, object_differences, owners, writers
+from .compare import addresses, applied, is_managed, keep_pool, labels_of, object_differences, owners, writers
 from .model import FIELD_MANAGER, ApplyStep, ClusterPlan, Conflict, Difference, Json, Ref, Retained
 
 
@@ -75,7 +75,7 @@ class ClusterPlanner:
         elif (
             self.options.prune
             and ref not in self.options.declared
-            and is_ours(live, self.options.fabric)
+            and is_managed(live, self.options.fabric)
             # What a controller made of an object goes with that.
             and not live["metadata"].get("ownerReferences")
         ):
@@ -88,7 +88,7 @@ class ClusterPlanner:
             self._unchanged += 1
             return
         labeled = LABEL_MANAGER in labels_of(self.wanted.get(ref, live))
-        if labeled and not is_ours(live, fabric) and not self.options.force:
+        if labeled and not is_managed(live, fabric) and not self.options.force:
             self._conflicts.append(self._existing(ref, live))
             return
         if self._keeps("delete", ref, live, None):
@@ -147,7 +147,7 @@ class ClusterPlanner:
         fabric = labels_of(wanted).get(LABEL_FABRIC, "")
         # Someone may have taken the labels off; the server still knows who made it.
         known = labels_of(live).get(LABEL_FABRIC) in (None, fabric) and bool(applied(live["metadata"]))
-        return is_ours(live, fabric) or known
+        return is_managed(live, fabric) or known
 
     def _ownership(
         self, ref: Ref, live: Json, found: tuple[Difference, ...], *, owned: bool

@@ -122,7 +122,7 @@ def job_failure(job: t.Mapping[str, t.Any]) -> str:
 
 
 def _reason(row: t.Mapping[str, t.Any]) -> str:
-    return ": ".join(said.rstrip(".") for key in ("reason", "message") if (said := line(row.get(key))))
+    return ": ".join(reported.rstrip(".") for key in ("reason", "message") if (reported := line(row.get(key))))
 
 
 def started_containers(pod: t.Mapping[str, t.Any]) -> int:

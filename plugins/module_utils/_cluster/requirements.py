@@ -124,7 +124,7 @@ class Kinds:
             answer = self._client.request(
                 "get",
                 f"/{prefix}/{api_version}",
-                serializer=lambda _client, said: said,
+                serializer=lambda _client, reported: reported,
                 _request_timeout=DISCOVERY_SECONDS,
             )
         except client.ApiException as exc:

@@ -50,8 +50,8 @@ SPEC = {
 
 def read_acs(machine: Machine, address: str) -> int | None:
     """Return the access control bits of a bridge; None when it has none, or does not show them."""
-    said = machine.run(["setpci", "-s", address, ACS]).out.strip()
-    return int(said, 16) if re.fullmatch("[0-9a-f]{4}", said) else None
+    reported = machine.run(["setpci", "-s", address, ACS]).out.strip()
+    return int(reported, 16) if re.fullmatch("[0-9a-f]{4}", reported) else None
 
 
 def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> GpuDirectHost:

@@ -82,9 +82,9 @@ class NetnsHost:
                 current=now,
             )
         if os.geteuid():
-            said = excerpt((done.err or done.out).strip())
+            reported = excerpt((done.err or done.out).strip())
             raise RdmaError(
-                f"rdma cannot set the mode {plan.wanted}: {said}", "Run the task with become: true. [netns_refused]"
+                f"rdma cannot set the mode {plan.wanted}: {reported}", "Run the task with become: true. [netns_refused]"
             )
         return plan.ended(live=False)
 

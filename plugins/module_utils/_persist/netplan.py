@@ -25,7 +25,7 @@ if t.TYPE_CHECKING:
 
 FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
-OURS = f"{FOLDER}/zz-railops-{{}}.yaml"
+MANAGED = f"{FOLDER}/zz-railops-{{}}.yaml"
 OWN = re.compile(r"^zz-railops-.+\.yaml$")
 GENERATED = re.compile(
     r"^(/usr)?/(lib|etc|run)/netplan/|^/run/.+/(10-)?netplan[-.]|^/run/NetworkManager/conf.d/10-globally-managed-devices"
@@ -116,10 +116,10 @@ class Netplan(Manager):
             for rule in straight:
                 lines.append(f"        - from: {json.dumps(rule.source)}\n")
                 lines.append(f"          table: {rule.table}\n          priority: {rule.priority}\n")
-        yield File(OURS.format(port), "".join(lines), PRIVATE, rail.name)
+        yield File(MANAGED.format(port), "".join(lines), PRIVATE, rail.name)
         # What another entry matches as well (all-en: {match: {name: en*}}) is made into a file that may sort before.
         for name in dict.fromkeys((port, interface)):
-            made, link = MADE.format(name), networkd.OURS.format(name)
+            made, link = MADE.format(name), networkd.MANAGED.format(name)
             yield File(link, made, LINK, rail.name)
             yield File(f"{link}.d", f"10-netplan-{name}.network.d", LINK, rail.name)
         if inverted := [rule for rule in rules if rule.invert]:

@@ -11,7 +11,7 @@ import typing as t
 from functools import partial
 
 from .._route.model import MAIN_TABLE, SCOPE_LINK, Route, Rule
-from .._systemd import FOLDERS, Pairs, Section, fits, named, said, sections
+from .._systemd import FOLDERS, Pairs, Section, effective, fits, named, sections
 from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
 
 FOLDER = FOLDERS[0]
 # The first file by name that matches is used: ours sorts before 00-*.
-OURS = f"{FOLDER}/0-railops-{{}}.network"
+MANAGED = f"{FOLDER}/0-railops-{{}}.network"
 OWN = re.compile(r"^0-railops-.+\.(network(\.d)?|netdev)$")
 # networkd creates a stacked interface only when the file of its lower device lists it.
 STACKED = ("VLAN", "Bridge", "Bond", "VRF", "MACVLAN", "MACVTAP", "IPVLAN", "IPVTAP", "VXLAN", "Tunnel", "Xfrm")
@@ -67,7 +67,7 @@ class Networkd(Manager):
             made = f"{HEADER}[NetDev]\nName={interface}\nKind=vlan\n{mtu}\n[VLAN]\nId={rail.vlan}\n"
             yield File(f"{FOLDER}/0-railops-{interface}.netdev", made, PUBLIC, rail.name)
             below = f"{network(port)}LinkLocalAddressing=no\nVLAN={interface}\n"
-            yield File(OURS.format(port), below, PUBLIC, rail.name)
+            yield File(MANAGED.format(port), below, PUBLIC, rail.name)
         text = network(interface)
         if infiniband:
             text += f"\n[IPoIB]\nMode={rail.ipoib_mode}\n"
@@ -83,7 +83,7 @@ class Networkd(Manager):
             text += f"Table={route.table}\n" if route.table != MAIN_TABLE else ""
             text += f"Metric={route.metric}\n" if route.metric and route.table == MAIN_TABLE else ""
         text += "".join(rule_section(rule) for rule in rules)
-        yield File(OURS.format(interface), text, PUBLIC, rail.name)
+        yield File(MANAGED.format(interface), text, PUBLIC, rail.name)
 
 
 def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
@@ -93,7 +93,7 @@ def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
         kind = name.rpartition(".")[2]
         beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/") and kind == "network"]
         rows = sections("\n".join([texts[path], *beside]))
-        match = partial(_matches, said(rows, "Match"))
+        match = partial(_matches, effective(rows, "Match"))
         if kind == "network":
             yield Profile(path, "networkd", name, match, *_holds(rows))
         elif kind == "link":
@@ -118,7 +118,7 @@ def _matches(match: Pairs, port: Port) -> bool:
 
 
 def _holds(rows: list[Section]) -> tuple[frozenset[str], bool]:
-    own = said(rows, "Link", "Network")
+    own = effective(rows, "Link", "Network")
     once = dict(own)
     words = {word for section, pairs in rows if section not in ASIDE for word in _words(section, dict(pairs))}
     for key, value in own:

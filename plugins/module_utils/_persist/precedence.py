@@ -90,10 +90,10 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
 
     :param names: the interface name of each rail; `own` is the text of our file.
     """
-    said = sysctl.last_words({**host.texts(sysctl.FOLDERS), SYSCTL_FILE: own})
+    reported = sysctl.last_words({**host.texts(sysctl.FOLDERS), SYSCTL_FILE: own})
     rails = {vlan_interface(names[rail.name], vlan): rail.name for rail in want.rails for vlan in (0, rail.vlan)}
     for key, (_own, value) in sysctl.last_words({SYSCTL_FILE: own}).items():
-        path, last = said[key]
+        path, last = reported[key]
         if not as_good(key, last, value):
             port, first = key.split("/")[3], os.path.basename(SYSCTL_FILE)
             text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."

@@ -11,7 +11,7 @@ import os
 import typing as t
 from dataclasses import asdict
 
-from .._check import DEVIATION, WARNING, Check, by_role, compared, deviation, in_the_way, warning
+from .._check import DEVIATION, WARNING, Check, by_role, compared, conflicting, deviation, warning
 from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
 from .._management_network import read_management_network
@@ -120,7 +120,7 @@ def converge(
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
-    checks = [*_checks(files, have), *checks, *(in_the_way("persist_preflight", row) for row in lacking)]
+    checks = [*_checks(files, have), *checks, *(conflicting("persist_preflight", row) for row in lacking)]
     checks += [*_stale([*remove, *left]), *_left(copies, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
         "changed": bool(write or remove or moves or left) and not stage,
@@ -233,5 +233,5 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
             raise
         found = exc.problems if isinstance(exc, InputError) else (Problem("rail_persist", exc.problem, exc.fix),)
         problems = [asdict(row) for row in found]
-        checks = [in_the_way("persist_preflight", row) for row in found]
+        checks = [conflicting("persist_preflight", row) for row in found]
         return {"changed": False, "before": {}, "after": {}, "checks": checks, "problems": problems, "diff": []}

@@ -75,8 +75,8 @@ def check(
 
     :param name: the check's id.
     """
-    said = line(observed) if isinstance(observed, str) else observed
-    return compared(name, planned, said, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers)
+    reported = line(observed) if isinstance(observed, str) else observed
+    return compared(name, planned, reported, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers)
 
 
 def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:

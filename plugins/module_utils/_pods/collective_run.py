@@ -17,7 +17,7 @@ from .._errors import RdmaError, with_id
 from .._fabric.labels import selector
 from . import collective
 from .client import PodCluster
-from .scheduling import fix_of, kept_off, off_text
+from .scheduling import exclusion, fix_of, off_text
 
 POLL_SECONDS = 2.0
 # NCCL writes a line for each channel of each rank.
@@ -55,7 +55,7 @@ class Collective:
         live = self._cluster.nodes()
         # The Job's affinity lists all its nodes, so only the taints of each node matter.
         placed = {"tolerations": spec["tolerations"]}
-        found = {name: why for name in nodes_named(spec) if live and (why := kept_off(live.get(name), placed))}
+        found = {name: why for name in nodes_named(spec) if live and (why := exclusion(live.get(name), placed))}
         if found:
             text = "; ".join(off_text(name, why) for name, why in found.items())
             fix = f"{fix_of(next(iter(found.values())))} [node_unschedulable]"

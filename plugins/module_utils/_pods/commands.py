@@ -89,10 +89,10 @@ class Command:
             code, problem = _status(opened.read_channel(ws_client.ERROR_CHANNEL))
         except (WebSocketException, OSError) as exc:
             raise CommandFailed(str(exc)[:300]) from exc
-        said = (line(err or problem) or "")[:300]
+        reported = (line(err or problem) or "")[:300]
         if code is None:
-            raise CommandFailed(said)
-        return CommandResult(out, code, said if code else "")
+            raise CommandFailed(reported)
+        return CommandResult(out, code, reported if code else "")
 
 
 def _status(text: str) -> tuple[int | None, str]:

@@ -86,11 +86,11 @@ _TAKEN, _NO_TIMEOUT = "Couldn't listen to port", "timeout: not found"
 _MESSAGES = (
     *(
         (
-            said,
+            reported,
             f"the image of the test application has no {program}",
             f"Give an image with {package} (rail_objects_test_image).",
         )
-        for said, program, package in (
+        for reported, program, package in (
             (_NO_TIMEOUT, "timeout", "coreutils"),
             ("the image has no ib_read_lat", "ib_read_lat", "perftest"),
             ("ip: not found", "ip", "iproute2"),

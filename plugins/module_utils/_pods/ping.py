@@ -41,8 +41,8 @@ def read(pair: HostPair, client: CommandResult) -> LatencyOutcome:
     """Return what a ping printed: the typical time, or why there is none."""
     loss, times = _LOSS.search(client.output), _TIMES.search(client.output)
     if not loss:
-        said = client.problem or client.output.strip().rpartition("\n")[2] or f"exit code {client.code}"
-        return LatencyOutcome(pair, None, f"the pod cannot ping: {said}", _IMAGE, skipped=True)
+        reported = client.problem or client.output.strip().rpartition("\n")[2] or f"exit code {client.code}"
+        return LatencyOutcome(pair, None, f"the pod cannot ping: {reported}", _IMAGE, skipped=True)
     if float(loss[1]) or not times:
         return LatencyOutcome(pair, None, f"{loss[1]}% of {COUNT} echo requests got no answer", _PATH)
     return LatencyOutcome(pair, round(float(times[1]) * 1000, 1))

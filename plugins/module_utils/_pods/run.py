@@ -25,7 +25,7 @@ from .._probe.schedule import HostPair
 from . import checks as looks
 from . import latency, ping, pod_checks
 from .commands import CommandCluster, CommandFailed, CommandResult
-from .scheduling import DOWN, fix_of, kept_off, off_text
+from .scheduling import DOWN, exclusion, fix_of, off_text
 
 THREADS = 8
 POLL_SECONDS = 1.0
@@ -69,7 +69,7 @@ class Pods:
         for name in self._nodes:
             pod = pods.get(name)
             spec = pod["spec"] if pod else daemon_set["spec"]["template"].get("spec") or {}
-            why = kept_off(live.get(name), spec, daemon=pod is None) if live else ""
+            why = exclusion(live.get(name), spec, daemon=pod is None) if live else ""
             if why == DOWN:
                 found.append(_down(name))
             elif pod is not None and (ready(pod) or not why):
@@ -179,10 +179,10 @@ class Pods:
                         break
                     time.sleep(POLL_SECONDS)
                 node = pair.server
-                said = server.ended(POLL_SECONDS) if client.code else CommandResult()
+                reported = server.ended(POLL_SECONDS) if client.code else CommandResult()
         except CommandFailed as exc:
             return latency.not_run(pair, node, str(exc))
-        return latency.read(pair, client, said, params["max_latency_us"])
+        return latency.read(pair, client, reported, params["max_latency_us"])
 
 
 def _down(name: str) -> Check:

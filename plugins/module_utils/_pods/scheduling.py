@@ -46,7 +46,7 @@ def by_name(names: t.Iterable[str]) -> Json:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def kept_off(node: t.Mapping[str, t.Any] | None, spec: t.Mapping[str, t.Any], *, daemon: bool = False) -> str:
+def exclusion(node: t.Mapping[str, t.Any] | None, spec: t.Mapping[str, t.Any], *, daemon: bool = False) -> str:
     """Return why a node takes no new pod, as what it is or has; nothing where it takes one.
 
     :param node: as the API has it; None: there is none of that name.

@@ -19,7 +19,7 @@ from .._cluster.nodes import listed
 from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
-from .scheduling import DOWN, LEFT_OUT, fix_of, kept_off
+from .scheduling import DOWN, LEFT_OUT, exclusion, fix_of
 
 # The kinds that can be waited for, with their API.
 KINDS: t.Mapping[str, str] = {
@@ -122,7 +122,7 @@ def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], node
     part = found.part
     live = {node["metadata"]["name"]: node for node in nodes}
     spec = obj["spec"]["template"].get("spec") or {}
-    off = {name: kept_off(live.get(name), spec, daemon=True) for name in part.nodes}
+    off = {name: exclusion(live.get(name), spec, daemon=True) for name in part.nodes}
     # Nodes that the user's selector excludes do not count, unless it excludes all nodes.
     wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
     down = {name for name in wanted if off[name] == DOWN}

@@ -119,7 +119,7 @@ def duplicate_checks(
     return [_check(question, answers.get(question.rail, ()), own) for question in questions]
 
 
-def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
+def _check(question: AddressQuery, received: t.Collection[AddressReply], own: t.Collection[str]) -> Check:
     address, name = question.address, "address_duplicate"
     where: dict[str, t.Any] = {"rail": question.rail, "family": question.family}
     planned = f"no other host has {address}"
@@ -133,9 +133,9 @@ def _check(question: AddressQuery, heard: t.Collection[AddressReply], own: t.Col
     if question.silent:
         return skipped(name, f"Not queried: {question.silent}", planned=planned, **where)
     # Our own rails hear each other where they share a network, and a leaf may answer for us with our own address.
-    others = {item.mac: item for item in heard if item.address == address and item.mac not in own}
-    gates = {item.mac for item in heard if question.gateway and item.address == question.gateway}
-    claims = {item.mac for item in heard if item.mac in gates - {*own} and item.address != address and item.override}
+    others = {item.mac: item for item in received if item.address == address and item.mac not in own}
+    gates = {item.mac for item in received if question.gateway and item.address == question.gateway}
+    claims = {item.mac for item in received if item.mac in gates - {*own} and item.address != address and item.override}
     if len(claims) > 1:
         shown = " and ".join(sorted(claims))
         cause = f"{shown} both answer for the gateway {question.gateway}: one of them is no leaf."

@@ -136,11 +136,11 @@ def help_text(program: str) -> str:
 
     :raises RdmaError: when it is not installed.
     """
-    said = ask([program, "--help"], seconds=10)
-    if said.status == 127:
+    reported = ask([program, "--help"], seconds=10)
+    if reported.status == 127:
         raise RdmaError(
             f"perftest is not installed: there is no program {program}.",
             "Install the package perftest on the host (role rdma_driver does), or set verify_traffic to ping. "
             "[perftest_missing]",
         )
-    return said.out + said.err
+    return reported.out + reported.err

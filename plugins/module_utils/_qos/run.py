@@ -230,8 +230,8 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail))
     notes = []
     if run.source == DECLARED:
-        heard = ask_lldpd()
-        checks += [leaf_check(run.policy, rail, name, *heard) for name, rail in run.rails.items()]
+        received = ask_lldpd()
+        checks += [leaf_check(run.policy, rail, name, *received) for name, rail in run.rails.items()]
     elif run.source != AWAY:
         there = {name: run.plans[name].before for name in run.rails}
         undeclared = undeclared_check(there, run.policy, run.source)

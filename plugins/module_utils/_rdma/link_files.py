@@ -32,7 +32,7 @@ def fits(file: LinkFile, device: Netdev) -> bool | None:
         # The name that the kernel gave first; which number it had is not known any more.
         "OriginalName": [device.name, "ib0" if device.infiniband else "eth0"],
     }
-    return _systemd.fits(_systemd.said(file.sections, "Match"), known)
+    return _systemd.fits(_systemd.effective(file.sections, "Match"), known)
 
 
 def applicable(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:

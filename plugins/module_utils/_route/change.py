@@ -74,11 +74,11 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
     # The kernel drops routes along with their source address, and a rule must not outlive them.
     cycled = {item.address for item in removed}
     rules_new = target.rules - now.rules
-    rules_gone = now.rules - target.rules
+    rules_removed = now.rules - target.rules
     again = {rule for rule in target.rules & now.rules if rule.source.partition("/")[0] in cycled}
     written = {route for route in target.routes if route not in now.routes or (route.source and route.source in cycled)}
     keys = {route.key for route in target.routes}
-    routes_gone = {route for route in now.routes - target.routes if route.key not in keys}
+    routes_removed = {route for route in now.routes - target.routes if route.key not in keys}
     have_keys = {route.key for route in now.routes}
     # A stacked link has at most its lower device's MTU: the kernel lowers both together, and raises neither.
     order = sorted(target.links.values(), key=lambda link: (link.depth, link.name))
@@ -96,8 +96,8 @@ def steps(now: Snapshot, target: Snapshot) -> tuple[Phase, ...]:
         [Op("add", link) for link in news],
         [Op("set", pair) for pair in later],
         [Op("set", link) for link in links if link.up and link.vlan],
-        [Op("delete", rule) for rule in sorted(rules_gone | again)],
-        [Op("delete", route) for route in sorted(routes_gone)],
+        [Op("delete", rule) for rule in sorted(rules_removed | again)],
+        [Op("delete", route) for route in sorted(routes_removed)],
         [Op("delete", item) for item in sorted(removed)],
         [Op("add", item) for item in sorted(new)],
         [Op("replace" if route.key in have_keys else "add", route) for route in needed],

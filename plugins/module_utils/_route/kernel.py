@@ -79,12 +79,12 @@ class Kernel(Reader):
 
     def refusal(self, op: Op, error: int, why: str) -> KernelRejected:
         """Return the error for a refused message."""
-        said = f"{os.strerror(error)}{': ' + why if why else ''}"
+        reported = f"{os.strerror(error)}{': ' + why if why else ''}"
         if error in NOT_PERMITTED and not why:
             fix = "Run the task with become: true, and inside a container with CAP_NET_ADMIN. [permission_denied]"
         else:
             fix = f"Try `{op}` on the host to find the conflict. [kernel_rejected]"
-        return KernelRejected(f"The kernel refused `{op}`: {said}.", fix, errno=error, operation=str(op))
+        return KernelRejected(f"The kernel refused `{op}`: {reported}.", fix, errno=error, operation=str(op))
 
     def _write_sysctl(self, op: Op) -> None:
         key, value = t.cast("tuple[str, str]", op.what)

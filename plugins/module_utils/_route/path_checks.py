@@ -34,7 +34,7 @@ TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 # Of the rule that looks into main (include/uapi/linux/fib_rules.h does not say it; every kernel has it).
 MAIN_PRIORITY = 32766
 # Addresses or routes in one cause, and routes in one check.
-MOST_TOLD, MOST_ROUTES = 6, 50
+MOST_LISTED, MOST_ROUTES = 6, 50
 # Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
 MAKERS = {
     0: "unspec",
@@ -91,7 +91,7 @@ def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterabl
     if not elsewhere:
         return ok("network_existing_routes", [], [])
     lines = [f"{route} (made by {_maker(route)})" for route in elsewhere]
-    cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_TOLD)}."
+    cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_LISTED)}."
     fix = (
         "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
         "later may get an address there."
@@ -120,7 +120,7 @@ def _check(
     causes = []
     for finding, own in shown.items():
         to = list(dict.fromkeys(f"{target.address} ({target.what})" for target in own))
-        causes.append(f"to {shortened(to, MOST_TOLD)}: {finding.cause}")
+        causes.append(f"to {shortened(to, MOST_LISTED)}: {finding.cause}")
     fixes = dict.fromkeys(finding.fix for finding in shown)
     make = deviation if bad else warning
     return make("route_path", planned, observed, "; ".join(causes), " ".join(fixes), **where)

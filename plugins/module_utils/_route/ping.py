@@ -79,7 +79,7 @@ def checks_of(
 
     :param loss_percent: how much may be lost between hosts; of a gateway's answers, which leaves police, any may.
     """
-    heard = {(one.rail, one.address, bool(one.size)) for one, got in zip(targets, outcomes) if got.answered}
+    received = {(one.rail, one.address, bool(one.size)) for one, got in zip(targets, outcomes) if got.answered}
     forwards = {
         (one.rail, one.via, bool(one.size)): one.address
         for one, got in zip(targets, outcomes)
@@ -92,7 +92,9 @@ def checks_of(
         and not got.answered
         and not got.error
         # One of full size alone is a matter of the MTU.
-        and (not one.size or (one.rail, one.address, False) not in heard or (one.rail, one.address, True) in forwards)
+        and (
+            not one.size or (one.rail, one.address, False) not in received or (one.rail, one.address, True) in forwards
+        )
     }
     unproven = {(one.interface, one.address) for one in silent if (one.rail, one.address, False) not in forwards}
     there = wire(unproven) if unproven and wire else {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, replace
 
-from .._check import in_the_way
+from .._check import conflicting
 from .._errors import InputError
 from .change import Phase, as_text, render, steps, toward
 from .checks import checks_of
@@ -75,7 +75,7 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
     want = without(want, absent if report else lost)
     mine = Ownership(want, host)
     if problems := problems_of(want, host, mine):
-        raise InputError(problems, checks=[in_the_way("network_preflight", item) for item in problems])
+        raise InputError(problems, checks=[conflicting("network_preflight", item) for item in problems])
     now = host.snapshot
     aim = wanted(want, host) if want.present else nothing(want, host)
     stale = _stale(want, host, mine, aim)

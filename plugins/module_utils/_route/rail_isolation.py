@@ -55,10 +55,10 @@ def isolation_checks(
     """
     ends: dict[tuple[str, int], tuple[list[str], list[str]]] = {}
     own, addresses = {(pair.rail, pair.family) for pair in alive}, {pair.address for pair in alive}
-    for pair, is_heard in answers.items():
+    for pair, is_received in answers.items():
         answered, silent = ends.setdefault((pair.rail, pair.family), ([], []))
         # One answer proves a route, even when other targets are silent.
-        if is_heard:
+        if is_received:
             answered.append(pair.other)
         elif (pair.rail, pair.family) in own and pair.address in addresses:
             silent.append(pair.other)

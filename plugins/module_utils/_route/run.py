@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._check import in_the_way
+from .._check import conflicting
 from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
@@ -143,7 +143,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     except RdmaError as exc:
         checks = exc.facts.get("checks")
         if checks is None and isinstance(exc, InputError):
-            checks = [in_the_way("network_preflight", item) for item in exc.problems]
+            checks = [conflicting("network_preflight", item) for item in exc.problems]
         if checks is None or not check_mode or params["on_conflict"] != "report":
             raise
         problems = exc.facts.get("problems") or [{"place": "host", "problem": exc.problem, "fix": exc.fix}]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from collections import Counter
 
-from ...module_utils._cabling.lldp import heard_on, named_by_mac
+from ...module_utils._cabling.lldp import named_by_mac, received_on
 from ...module_utils._card.pci import pci_key
 from ...module_utils._formatting import natural
 from ...module_utils._validation import INTERFACE, LINK, PCI, InvalidData, excerpt, sanitize, validate
@@ -77,15 +77,15 @@ class Proposal(t.NamedTuple):
     findings: tuple[HostFinding, ...]
 
 
-def leaves_heard(heard: t.Mapping[str, t.Any] | None, hosts: t.Container[str]) -> list[t.Mapping[str, t.Any]]:
+def leaves_received(received: t.Mapping[str, t.Any] | None, hosts: t.Container[str]) -> list[t.Mapping[str, t.Any]]:
     """Return the neighbors of a port that can be its leaf, each name once: switches that are no host of the fleet.
 
     Others are the NIC's own firmware, or hosts that bridge: those name their ports by MAC addresses.
 
-    :param heard: the port's neighbor (`lldp.best`).
+    :param received: the port's neighbor (`lldp.best`).
     :param hosts: the fleet's hosts, in lower case, without a domain.
     """
-    switches = [item for item in heard_on(dict(heard or {})) if item["is_switch"] and not named_by_mac(item)]
+    switches = [item for item in received_on(dict(received or {})) if item["is_switch"] and not named_by_mac(item)]
     names = {str(item.get("switch")): item for item in reversed(switches)}
     return [item for name, item in names.items() if name.lower().split(".")[0] not in hosts]
 
@@ -107,14 +107,14 @@ def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tup
         for port in device["ports"]:
             if port.get("netdev") and port["netdev"] in info["default_interfaces"]:
                 continue
-            heard = leaves_heard(lldp.get(port.get("netdev")), hosts)
-            names = [heard[0].get("switch"), heard[0].get("port")] if heard else [None, None]
+            received = leaves_received(lldp.get(port.get("netdev")), hosts)
+            names = [received[0].get("switch"), received[0].get("port")] if received else [None, None]
             no_name = next(
                 (name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), ""
             )
             odd = f"calls itself {excerpt(no_name)}, which is no name" if no_name else ""
-            if len(heard) > 1:
-                odd = f"is one of several switches: {', '.join(sorted(excerpt(item['switch']) for item in heard))}"
+            if len(received) > 1:
+                odd = f"is one of several switches: {', '.join(sorted(excerpt(item['switch']) for item in received))}"
             found.append(
                 Nic(
                     device=device["name"],

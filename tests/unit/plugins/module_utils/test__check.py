@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import (
     compared,
-    in_the_way,
+    conflicting,
     ok,
     warning,
 )
@@ -106,4 +106,4 @@ def test_every_id_is_made_somewhere():
     ("place", "cause"), [("/etc/netplan", "/etc/netplan is read-only."), ("rails[0].interface", "is read-only.")]
 )
 def test_a_problem_of_a_path_keeps_the_path(place, cause):
-    assert in_the_way("persist_preflight", Problem(place, "is read-only.", "Mount it writable."))["cause"] == cause
+    assert conflicting("persist_preflight", Problem(place, "is read-only.", "Mount it writable."))["cause"] == cause

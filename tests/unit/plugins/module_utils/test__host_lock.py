@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils import _host_lock
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
-OURS = "ann@ctl1, process 7"
+MANAGED = "ann@ctl1, process 7"
 EARLIER = "ann@ctl1, process 3"
 THEIRS = "bob@ctl2, process 7"
 
@@ -60,39 +60,39 @@ def holder(clock):
 
 
 def test_a_free_host_is_taken_and_kept_without_waiting(clock):
-    _host_lock.acquire_host_lock(OURS, clock.path)
-    _host_lock.acquire_host_lock(OURS, clock.path)
-    assert (holder(clock), clock.slept) == (OURS, 0)
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
+    assert (holder(clock), clock.slept) == (MANAGED, 0)
 
 
 def test_another_controllers_run_that_comes_again_is_named(clock):
     held(clock, THEIRS)
     clock.comes_again = True
     with pytest.raises(RdmaError, match=f"Another run is under way: {THEIRS}.*run again"):
-        _host_lock.acquire_host_lock(OURS, clock.path)
+        _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert holder(clock) == THEIRS
 
 
 def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
     held(clock, THEIRS)
-    _host_lock.acquire_host_lock(OURS, clock.path)
-    assert holder(clock) == OURS
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
+    assert holder(clock) == MANAGED
     assert 59 < clock.slept <= 60
     clock.now += 61
     held(clock, THEIRS)
     clock.now += 61
     slept = clock.slept
-    _host_lock.acquire_host_lock(OURS, clock.path)
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert clock.slept == slept
 
 
 def test_a_run_of_the_own_controller_is_known_to_be_over(clock):
     held(clock, EARLIER)
-    _host_lock.acquire_host_lock(f"{OURS}|7,8", clock.path)
-    assert (holder(clock), clock.slept) == (OURS, 0)
+    _host_lock.acquire_host_lock(f"{MANAGED}|7,8", clock.path)
+    assert (holder(clock), clock.slept) == (MANAGED, 0)
 
 
-@pytest.mark.parametrize("run", [f"{OURS}|3,7", OURS], ids=["it lives", "unknown"])
+@pytest.mark.parametrize("run", [f"{MANAGED}|3,7", MANAGED], ids=["it lives", "unknown"])
 def test_a_run_of_the_own_controller_that_may_live_is_not(clock, run):
     held(clock, EARLIER)
     clock.comes_again = True
@@ -105,12 +105,12 @@ def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(cl
     with open(clock.path, encoding="utf-8") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(RdmaError, match=f"keeps {clock.path} locked.*fuser"):
-            _host_lock.acquire_host_lock(OURS, clock.path)
+            _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert clock.slept < 11
 
 
 def test_only_root_can_read_and_so_lock_the_file(clock):
-    _host_lock.acquire_host_lock(OURS, clock.path)
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert os.stat(clock.path).st_mode & 0o777 == 0o600
 
 
@@ -120,8 +120,8 @@ def test_only_root_can_read_and_so_lock_the_file(clock):
 def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
     held(clock, THEIRS)
     clock.now += jump
-    _host_lock.acquire_host_lock(OURS, clock.path)
-    assert holder(clock) == OURS
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
+    assert holder(clock) == MANAGED
     assert clock.slept == pytest.approx(waited, abs=1)
 
 
@@ -129,13 +129,13 @@ def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
 def test_nor_does_one_that_jumps_while_another_run_is_waited_out(clock, jump):
     held(clock, THEIRS)
     clock.jump = jump
-    _host_lock.acquire_host_lock(OURS, clock.path)
-    assert holder(clock) == OURS
+    _host_lock.acquire_host_lock(MANAGED, clock.path)
+    assert holder(clock) == MANAGED
     assert clock.slept < 121
 
 
 def test_who_may_not_write_there_changes_no_host(clock, tmp_path):
     os.symlink("/nonexistent", tmp_path / "link")
-    _host_lock.acquire_host_lock(OURS, str(tmp_path / "link"))
-    _host_lock.acquire_host_lock(OURS, str(tmp_path / "no/such/folder"))
+    _host_lock.acquire_host_lock(MANAGED, str(tmp_path / "link"))
+    _host_lock.acquire_host_lock(MANAGED, str(tmp_path / "no/such/folder"))
     assert not os.path.exists("/nonexistent")

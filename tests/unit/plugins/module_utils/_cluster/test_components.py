@@ -30,7 +30,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components i
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort
 
-OURS = Release(managed=True, there=True)
+MANAGED = Release(managed=True, there=True)
 
 
 def workload(name, *images, kind="DaemonSet", namespace="kube-system", release="", labels=None, **pod):
@@ -68,7 +68,7 @@ def test_whose_a_part_is_and_its_version():
         workload("kube-multus-ds", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2", release="net/multus"),
         workload("spiderpool-agent", labels={"app.kubernetes.io/version": "1.2.1"}, release="spiderpool/spiderpool"),
     ]
-    multus, spiderpool = workloads_found(objects, OURS)
+    multus, spiderpool = workloads_found(objects, MANAGED)
     assert str(multus) == "v4.2.2, DaemonSet kube-system/kube-multus-ds of the Helm release net/multus"
     assert (multus.managed, spiderpool.managed, spiderpool.version) == (False, True, "1.2.1")
     assert not next(workloads_found(objects[1:], Release())).managed, "without a note nothing is ours"
@@ -312,7 +312,7 @@ def test_the_definition_of_networks_is_made_where_there_is_none():
 
 def test_crds_of_a_release_that_was_taken_over_are_managed():
     name = "spiderippools.spiderpool.spidernet.io"
-    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], OURS).apply == [name]
+    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], MANAGED).apply == [name]
 
 
 def test_fields_are_compared_down_to_lists_and_open_schemas():

@@ -23,7 +23,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components_r
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import FIELD_MANAGER
 
 PROOF = PROOFS[SRIOV_OPERATOR]
-OURS = [{"manager": FIELD_MANAGER, "operation": "Apply"}]
+MANAGED = [{"manager": FIELD_MANAGER, "operation": "Apply"}]
 
 
 class Api:
@@ -49,7 +49,7 @@ def crd(name, fields):
     ("there", "existing", "goes"),
     [
         pytest.param([], [], [], id="not-there"),
-        pytest.param([crd(PROOF, OURS)], [], [PROOF], id="ours"),
+        pytest.param([crd(PROOF, MANAGED)], [], [PROOF], id="ours"),
         pytest.param([crd(PROOF, [{"manager": "helm"}])], [PROOF], [], id="of-another"),
     ],
 )

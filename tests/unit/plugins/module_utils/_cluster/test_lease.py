@@ -18,7 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.api_errors i
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.lease import Lease
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
-OURS, THEIRS = "ann@ctl1, process 7", "bob@ctl2, process 9"
+MANAGED, THEIRS = "ann@ctl1, process 7", "bob@ctl2, process 9"
 
 
 class Api:
@@ -76,7 +76,7 @@ def api(monkeypatch):
     return made
 
 
-def lease(api, holder=OURS):
+def lease(api, holder=MANAGED):
     return Lease(api, "spiderpool", "fabric", holder)
 
 
@@ -114,17 +114,17 @@ def test_one_that_is_renewed_is_refused_with_the_holders_name(api):
 def test_one_that_is_not_renewed_is_taken_after_its_time(api):
     lease(api, THEIRS).acquire(print)
     lease(api).acquire(print)
-    assert (holder(api), api.now) == (OURS, 60)
+    assert (holder(api), api.now) == (MANAGED, 60)
     lease(api, THEIRS).renew()
     lease(api, THEIRS).release()
-    assert holder(api) == OURS
+    assert holder(api) == MANAGED
 
 
 def test_one_that_is_released_meanwhile_is_taken_at_once(api):
     lease(api, THEIRS).acquire(print)
     api.meanwhile = [lambda: lease(api, THEIRS).release()]
     lease(api).acquire(print)
-    assert (holder(api), api.now) == (OURS, 5)
+    assert (holder(api), api.now) == (MANAGED, 5)
 
 
 def test_of_two_that_wait_for_a_dead_one_the_second_is_refused(api):
@@ -165,7 +165,7 @@ def test_one_whose_answer_was_lost_was_taken(dead, monkeypatch):
 
     monkeypatch.setattr(dead, "patch", lost)
     assert lease(dead).acquire(print) is True
-    assert holder(dead) == OURS
+    assert holder(dead) == MANAGED
     assert lease(dead).acquire(print) is False
 
 
@@ -173,14 +173,14 @@ def test_it_was_taken_also_where_it_cannot_be_renewed_at_once(dead, monkeypatch)
     patch = dead.patch
 
     def away(ref, body):
-        if holder(dead) == OURS:
+        if holder(dead) == MANAGED:
             raise RdmaError("The API does not answer.", "Look. [api_no_answer]", code=0)
         patch(ref, body)
 
     monkeypatch.setattr(dead, "patch", away)
     monkeypatch.setattr(leases, "Cluster", lambda params, **_more: nullcontext(dead))
     monkeypatch.setattr(leases.requirements, "KUBERNETES_ERROR", None)
-    place = ("spiderpool", "fabric", OURS)
+    place = ("spiderpool", "fabric", MANAGED)
     assert leases.acquire({}, place, print) is True
     assert leases.acquire({}, place, print) is False
 

@@ -28,14 +28,14 @@ def cluster(*rows):
     }
 
 
-OURS, OTHER = ("gpu-1", "m1", "b1", True), ("gpu-2", "m2", "b2", True)
+MANAGED, OTHER = ("gpu-1", "m1", "b1", True), ("gpu-2", "m2", "b2", True)
 
 
 @pytest.mark.parametrize(
     ("given", "nodes", "there"),
     [
-        pytest.param(host(), [OURS, OTHER], True, id="the-host"),
-        pytest.param(host("k3s-agent"), [OURS], True, id="k3s"),
+        pytest.param(host(), [MANAGED, OTHER], True, id="the-host"),
+        pytest.param(host("k3s-agent"), [MANAGED], True, id="k3s"),
         pytest.param(host(), [("gpu-1", "m1", "b0", False)], True, id="has-just-booted-and-is-not-ready"),
         pytest.param(host(""), [("gpu-1", "m1", "b0", True)], True, id="the-kubelet-is-stopped"),
         pytest.param(host(), [("gpu-1", "", "", True)], True, id="a-node-that-does-not-report"),
@@ -94,6 +94,6 @@ def test_a_host_that_the_cluster_knows_otherwise_is_refused(given, nodes, proble
 def test_all_hosts_at_once():
     hosts = [host(), host(node="gpu-8"), host("", "m9", "b9", "gpu-9"), host(node="gpu-3", machine="m3", boot="b3")]
     with pytest.raises(InputError) as refused:
-        joined(hosts, cluster(OURS, OTHER).values())
+        joined(hosts, cluster(MANAGED, OTHER).values())
     assert len(refused.value.problems) == 2
-    assert joined([hosts[0], hosts[2]], cluster(OURS, OTHER).values()) == ["gpu-1"]
+    assert joined([hosts[0], hosts[2]], cluster(MANAGED, OTHER).values()) == ["gpu-1"]

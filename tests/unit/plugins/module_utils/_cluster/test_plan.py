@@ -22,14 +22,14 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import
 
 GROUP = "spiderpool.spidernet.io"
 V2 = f"{GROUP}/v2beta1"
-OURS = {LABEL_MANAGER: FIELD_MANAGER, LABEL_FABRIC: "fabric"}
+MANAGED = {LABEL_MANAGER: FIELD_MANAGER, LABEL_FABRIC: "fabric"}
 
 
 def pool(name="a", subnet="192.0.2.0/27", ips=("192.0.2.3-192.0.2.30",), labels=None, used=0, **meta):
     made = {
         "apiVersion": V2,
         "kind": "SpiderIPPool",
-        "metadata": {"name": name, "labels": dict(OURS if labels is None else labels), **meta},
+        "metadata": {"name": name, "labels": dict(MANAGED if labels is None else labels), **meta},
         "spec": {"subnet": subnet, "ipVersion": 4, "ips": list(ips)},
     }
     if used:
@@ -42,7 +42,7 @@ def config(name="c", labels=None):
     return {
         "apiVersion": V2,
         "kind": "SpiderMultusConfig",
-        "metadata": {"name": name, "namespace": "spiderpool", "labels": dict(OURS if labels is None else labels)},
+        "metadata": {"name": name, "namespace": "spiderpool", "labels": dict(MANAGED if labels is None else labels)},
         "spec": {"cniType": "macvlan"},
     }
 
@@ -64,7 +64,7 @@ def managed(manager, operation, **fields):
 
 
 def test_what_the_server_added_is_no_difference():
-    live = pool(labels={**OURS, "ipam.spidernet.io/ippool-cidr": "192-0-2-0-27"}, finalizers=["x"])
+    live = pool(labels={**MANAGED, "ipam.spidernet.io/ippool-cidr": "192-0-2-0-27"}, finalizers=["x"])
     live["spec"]["disable"] = False
     assert object_differences(pool(), live) == ()
 
@@ -76,7 +76,7 @@ def test_the_order_is_pools_then_configs_and_back_for_removing():
 
 
 def test_strays_of_this_fabric_only_are_pruned():
-    other = pool("b", "198.51.100.0/27", labels={**OURS, LABEL_FABRIC: "other"})
+    other = pool("b", "198.51.100.0/27", labels={**MANAGED, LABEL_FABRIC: "other"})
     foreign = pool("d", "203.0.113.0/27", labels={})
     assert actions(planned([], [pool(), other, foreign], prune=True)) == [("delete", "a")]
     assert not planned([], [pool()]).changed
@@ -91,7 +91,7 @@ def cidr_pool(*nodes, gateway=1, name="c", **meta):
     return {
         "apiVersion": "nv-ipam.nvidia.com/v1alpha1",
         "kind": "CIDRPool",
-        "metadata": {"name": name, "namespace": "nvidia", "labels": dict(OURS), **meta},
+        "metadata": {"name": name, "namespace": "nvidia", "labels": dict(MANAGED), **meta},
         "spec": {
             "cidr": "192.0.2.0/24",
             "gatewayIndex": gateway,
@@ -153,7 +153,7 @@ def test_what_moves_no_pods_of_a_cidr_pool_is_applied_and_needs_no_pods():
 def test_what_a_controller_made_of_an_object_is_no_stray():
     owner = [{"apiVersion": V2, "kind": "SpiderMultusConfig", "name": "c", "uid": "u"}]
     network = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "spec": {"config": "{}"}}
-    network["metadata"] = {"name": "c", "namespace": "spiderpool", "labels": dict(OURS)}
+    network["metadata"] = {"name": "c", "namespace": "spiderpool", "labels": dict(MANAGED)}
     assert actions(planned([], [network], prune=True)) == [("delete", "c")]
     network["metadata"]["ownerReferences"] = owner
     assert actions(planned([], [network], prune=True)) == []
@@ -186,7 +186,7 @@ def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way(
 def test_an_object_of_our_name_without_our_mark_is_left():
     live = pool(labels={"app.kubernetes.io/managed-by": "Helm"})
     assert planned([pool()], [live]).conflicts[0].owner == "Helm"
-    other = pool(labels={**OURS, LABEL_FABRIC: "other"})
+    other = pool(labels={**MANAGED, LABEL_FABRIC: "other"})
     assert planned([pool()], [other]).conflicts[0].owner == "fabric 'other'"
     assert planned([pool()], [other], absent=True).conflicts
 

@@ -12,7 +12,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare impo
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Ref
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import CIDR_POOL, POOL
 
-OURS = {"172.17.0.3": {"interface": "net1", "pod": "default/fabric-test-x7k2p", "podUid": "1"}}
+MANAGED = {"172.17.0.3": {"interface": "net1", "pod": "default/fabric-test-x7k2p", "podUid": "1"}}
 OTHERS = {"172.17.0.4": {"interface": "net1", "pod": "ml/train-0", "podUid": "2"}}
 
 
@@ -25,9 +25,9 @@ def pool(text, count):
     [
         pytest.param({"metadata": {"name": "p"}}, None, id="never-used"),
         pytest.param(pool(None, 0), None, id="given-back"),
-        pytest.param(pool(json.dumps(OURS), 1), None, id="the-test-application"),
+        pytest.param(pool(json.dumps(MANAGED), 1), None, id="the-test-application"),
         pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
-        pytest.param(pool(json.dumps(OURS | OTHERS), 2), " (172.17.0.4 by ml/train-0)", id="both"),
+        pytest.param(pool(json.dumps(MANAGED | OTHERS), 2), " (172.17.0.4 by ml/train-0)", id="both"),
         pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
         pytest.param(pool("[" * 100_000, 1), "", id="deep"),
         pytest.param(pool('{"172.17.0.4": "x"}', 1), " (172.17.0.4 by a pod)", id="no-object"),
@@ -48,7 +48,7 @@ def test_the_test_application_goes_with_pools_of_nv_ipam_too():
     """A pool of theirs says nothing: its pods do."""
     spec = {"staticAllocations": [{"nodeName": "node1", "prefix": "172.17.0.0/27"}]}
     live, ref = {"metadata": {"name": "p"}, "spec": spec}, Ref("", CIDR_POOL, "", "p")
-    pods = {address: row["pod"] for address, row in OURS.items()}
+    pods = {address: row["pod"] for address, row in MANAGED.items()}
     assert keep_pool("delete", ref, live, None, lambda: pods, "default/fabric-test") is None
     assert keep_pool("delete", ref, live, None, lambda: pods).users == " (172.17.0.3 by default/fabric-test-x7k2p)"
     both = {**pods, "172.17.0.4": "ml/train-0", "what a tenant wrote": "ml/evil"}

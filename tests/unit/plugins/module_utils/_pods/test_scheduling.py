@@ -57,15 +57,15 @@ def tolerating(*rows):
     ],
 )
 def test_why_a_node_takes_no_pod(live, spec, why):
-    found = scheduling.kept_off(live, spec)
+    found = scheduling.exclusion(live, spec)
     assert found.startswith(why)
     assert bool(found) == bool(why)
     assert bool(scheduling.fix_of(found)) == bool(why)
 
 
 def test_a_daemon_set_goes_onto_cordoned_nodes_and_not_past_other_taints():
-    assert scheduling.kept_off(node(CORDON, unschedulable=True), {}, daemon=True) == ""
-    assert scheduling.kept_off(node(GPU), {}, daemon=True)
+    assert scheduling.exclusion(node(CORDON, unschedulable=True), {}, daemon=True) == ""
+    assert scheduling.exclusion(node(GPU), {}, daemon=True)
 
 
 def test_the_gates_toleration_is_there_once():

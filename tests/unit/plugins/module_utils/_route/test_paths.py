@@ -32,7 +32,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
 
 GOOD = Hop("ens1np0", "192.0.2.1")
-OURS = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
+MANAGED = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
 MAIN = Rule(4, 32766, 254, protocol=2)
 FOREIGN = Rule(4, 5000, 77, source="192.0.2.2/32", protocol=3)
 
@@ -83,7 +83,7 @@ def away(table=77, **more):
     return route(table, "default", Hop("eth0", "203.0.113.1"), **{"protocol": 4, **more})
 
 
-def state_of(answer=None, *, rules=(OURS, MAIN), only=(), **host):
+def state_of(answer=None, *, rules=(MANAGED, MAIN), only=(), **host):
     """A host on which the way to the neighbor is answered so, and the others are as planned.
 
     An answer is a route, or an error's number; `only` are the flows that get it.
@@ -123,7 +123,7 @@ def test_the_planned_way_is_ok_whoever_leads_there():
 
 
 def test_an_existing_rule_that_leads_the_planned_way_is_a_warning():
-    found = check(state_of(route(77), rules=(FOREIGN, OURS, MAIN)))
+    found = check(state_of(route(77), rules=(FOREIGN, MANAGED, MAIN)))
     assert (found["status"], found["fix"]) == (
         "warning",
         "Move that rule behind 10001, or take it away: `ip rule del priority 5000`.",
@@ -131,7 +131,7 @@ def test_an_existing_rule_that_leads_the_planned_way_is_a_warning():
 
 
 def test_a_rule_that_diverts_is_named_with_its_maker_and_its_route():
-    found = check(state_of(away(), rules=(FOREIGN, OURS, MAIN)))
+    found = check(state_of(away(), rules=(FOREIGN, MANAGED, MAIN)))
     assert found["status"] == "deviation"
     assert found["cause"] == (
         "to 192.0.2.66 (node2 rail1 in su2): it leaves by eth0 via 203.0.113.1 instead of ens1np0;"
@@ -159,7 +159,7 @@ def test_a_rule_that_diverts_is_named_with_its_maker_and_its_route():
     ],
 )
 def test_the_rules_before_ours_that_select_the_packet_are_listed(rule, listed):
-    cause = check(state_of(away(), rules=(rule, OURS, MAIN)))["cause"]
+    cause = check(state_of(away(), rules=(rule, MANAGED, MAIN)))["cause"]
     assert ("selects it" in cause) is listed
 
 
@@ -169,7 +169,7 @@ def test_what_is_wrong_on_one_side_says_on_which():
         ([BOUND], "(a packet bound to ens1np0, as RDMA's own look-up asks)"),
         ([TCP], "(not RoCE, but TCP to port 18515)"),
     ):
-        assert words in check(state_of(away(), rules=(FOREIGN, OURS), only=only))["cause"]
+        assert words in check(state_of(away(), rules=(FOREIGN, MANAGED), only=only))["cause"]
 
 
 @pytest.mark.parametrize(
