@@ -19,7 +19,7 @@ from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import read_problems, run
 from ..plugin_utils._refusal import refuse
-from ..plugin_utils._settings import broken, collect, name_problems
+from ..plugin_utils._settings import broken, collect, name_problems, name_warnings
 
 
 class ActionModule(FabricAction):
@@ -38,10 +38,12 @@ class ActionModule(FabricAction):
             self._resolve(raw, task_vars)
             self._check_keys(raw)
             nodes, problems, unseen = collect(raw, task_vars["groups"], task_vars["hostvars"], places)
-            if unseen:
-                self._display.warning(unseen)
-            if problems := [*problems, *name_problems(places)]:
-                places_of = {one.place for one in problems}
+            problems += name_problems(places)
+            places_of = {one.place for one in problems}
+            unknown = name_warnings({name: place for name, place in places.items() if place not in places_of})
+            for text in [unseen, *unknown] if unseen else unknown:
+                self._display.warning(text)
+            if problems:
                 found = read_problems(raw, nodes)
                 raise InputError([*problems, *(one for one in found if one.place not in places_of)])
             done = run(

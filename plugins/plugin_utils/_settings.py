@@ -151,6 +151,22 @@ def name_problems(places: t.Mapping[str, str]) -> list[Problem]:
     ]
 
 
+def name_warnings(places: t.Mapping[str, str]) -> list[str]:
+    """Return a warning for each name that begins like an option and is none, with the option it resembles.
+
+    :param places: where each variable is set, by its name.
+    """
+    known, prefixes = known_variables(), ("fabric_", *(f"{role}_" for role in role_options()))
+    found = []
+    for name in sorted(places.keys() - known):
+        if prefix := next(filter(name.startswith, prefixes), ""):
+            options = [other.removeprefix(prefix) for other in known if other.startswith(prefix)]
+            alike = difflib.get_close_matches(name.removeprefix(prefix), options, 1, 0.65)
+            hint = f"; did you mean {prefix}{alike[0]}?" if alike else "."
+            found.append(f"{places[name]} is not a variable of this collection{hint}")
+    return found
+
+
 def broken(place: str, exc: Exception) -> Problem:
     """Return the problem of a variable whose template fails."""
     problem = f"It cannot be resolved: {str(exc).rstrip('.')}."

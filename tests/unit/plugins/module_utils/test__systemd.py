@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._systemd import fits, named, said, sections
+from ansible_collections.railops.rdma.plugins.module_utils._systemd import effective, fits, named, sections
 
 
 def test_files_are_read_in_the_order_of_their_names_and_hide_those_in_later_folders():
@@ -31,4 +31,4 @@ def test_files_are_read_in_the_order_of_their_names_and_hide_those_in_later_fold
 )
 def test_what_a_match_fits(match, met):
     rows = sections(f"[Match]\n{match}\n[Link]\nName=other\n")
-    assert fits(said(rows, "Match"), {"MACAddress": ["00:00:5e:00:53:01"], "Name": {"ens1np0"}}) is met
+    assert fits(effective(rows, "Match"), {"MACAddress": ["00:00:5e:00:53:01"], "Name": {"ens1np0"}}) is met
