@@ -28,7 +28,7 @@ Argv = t.Sequence[str]
 LOGS = env.CHECKOUT / "tests/output/logs"
 PROCESSOR = Path(__file__).with_name("processor.py")
 # A busy machine is slow, and that is no failure: a command is ended when it hangs, however long it has run.
-SILENT = 3600  # seconds without a line of output
+SILENT = 1800  # seconds without a line of output
 GRACE = 60  # seconds for commands to take down what they made after SIGTERM
 QUIET = 8  # seconds without a word before one is said
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
