@@ -92,6 +92,7 @@ def test_a_second_run_is_refused_and_the_one_after_a_kill_goes_on(controller: Co
         assert leases(live)[controller.values["fabric_name"]]["renewTime"] > found["renewTime"]
     finally:
         first.send_signal(signal.SIGKILL)
+        (controller.folder / "never").touch()  # its forked task waits on
         first.communicate(timeout=300)
     # Its process saw the end and released the lease: no run waits for a minute.
     live.until(lambda: not leases(live), 30)

@@ -96,12 +96,14 @@ def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(hos
     assert host.apply(want)["changed"]
 
 
-def test_arp_off_is_a_cause(host):
+def test_arp_off_and_a_dormant_port_are_causes(host):
+    """802.1X sets the state dormant."""
     want = want_of(0, RAILS)
     host.apply(want)
-    host.ip("link", "set", "ens1np0", "arp", "off")
+    for words in ("ens1np0 arp off", "ens2np0 mode dormant", "ens2np0 state DORMANT"):
+        host.ip("link", "set", *words.split())
     links = [check for check in host.apply(want, check=True)["checks"] if check["id"] == "network_link"]
-    assert [check["observed"] for check in links] == ["ARP off", "up", "up"]
+    assert [check["observed"] for check in links] == ["ARP off", "dormant", "up"]
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])

@@ -99,7 +99,7 @@ class Machine:
     def sends(self, rail: str, size: int) -> bool:
         """Whether a packet of the rail's address leaves by the rail, and comes in there."""
         link = self.now.links.get(self.interface(rail))
-        if not link or not link.up or not link.carrier or not link.arp or size > link.mtu:
+        if not link or not link.up or not link.carrier or link.dormant or not link.arp or size > link.mtu:
             return False
         held = any(item.address == self.address(rail)["address"] for item in self.now.addresses)
         table = any(route.table == 1000 + int(rail[-1]) for route in self.now.routes)
@@ -302,6 +302,7 @@ def plant(fleet: Fleet, cause: str, host: str, rail: str) -> None:
         "rail_flush": lambda: _without(machine, rail, "addresses", "rules", "routes"),
         "down": lambda: (machine.link(rail, up=False), _without(machine, rail, "routes")),
         "carrier": lambda: machine.link(rail, carrier=False),
+        "dormant": lambda: machine.link(rail, dormant=True),
         "arp": lambda: machine.link(rail, arp=False),
         "missing": lambda: (
             _without(machine, rail, "addresses", "routes"),

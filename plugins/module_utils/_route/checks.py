@@ -19,6 +19,7 @@ if t.TYPE_CHECKING:
 
 FIX = by_role("rail_network")
 GONE = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"
+DORMANT = "Check the program that has to authorize the port, such as an 802.1X supplicant, and the leaf's port."
 
 
 def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, cause: str = "", fix: str = FIX) -> Check:
@@ -72,6 +73,8 @@ def _link_checks(rail: RailOptions, link: Link) -> t.Iterator[Check]:
     fix = FIX
     if link.up and not link.carrier:
         state, fix = "no carrier", "Look at cable, transceiver and switch port."
+    elif link.up and link.dormant:
+        state, fix = "dormant", DORMANT
     elif link.up and not link.arp:
         state, fix = "ARP off", f"Run `ip link set {link.name} arp on` on the host."
     cause = "" if state == "up" else f"{link.name}: {state}"

@@ -153,6 +153,7 @@ class Decoder:
             vlan=vlan,
             managed=bool(vlan) and (marks[0] == MANAGER or marks[1] == PROTOCOL),
             made=kind_of(message),
+            dormant=message.get_attr("IFLA_OPERSTATE") == "DORMANT",
             arp=not message["flags"] & IFF_NOARP,
             # InfiniBand's GUID is the end of its address.
             mac=(message.get_attr("IFLA_PERM_ADDRESS") or mac or "")[-23:],

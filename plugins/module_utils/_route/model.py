@@ -48,8 +48,8 @@ class Link:
     `vlan` is the ID of a VLAN's interface, `managed` whether this collection created it. An unmanaged interface that is
     stacked on a rail's port and would lose its MTU has a `depth`: its distance from the port, its `parent`. `netns` is
     the number of the network namespace, where that is another one. `made` is the kernel's kind of a link that is no
-    plain port (bridge). Without `arp` the kernel resolves no neighbor.
-    `mac` is the card's own address; InfiniBand has its GUID there.
+    plain port (bridge). `dormant` means that another program blocks the link (802.1X). Without `arp` the kernel
+    resolves no neighbor. `mac` is the card's own address; InfiniBand has its GUID there.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Link:
     depth: int = field(default=0, compare=False)
     netns: int = field(default=0, compare=False)
     made: str = field(default="", compare=False)
+    dormant: bool = field(default=False, compare=False)
     arp: bool = field(default=True, compare=False)
     mac: str = field(default="", compare=False)
 

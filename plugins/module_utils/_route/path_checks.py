@@ -13,6 +13,7 @@ import typing as t
 from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import group_by, shortened
+from .checks import DORMANT
 from .desired import inside
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
 from .ownership import Ownership
@@ -144,6 +145,8 @@ def rail_problem(rail: RailOptions, item: AddressOptions, state: PathState) -> F
         return Finding(True, f"{link.name} is down", ROLE)
     if not link.carrier:
         return Finding(True, f"{link.name} has no carrier", "Look at cable, transceiver and switch port.")
+    if link.dormant:
+        return Finding(True, f"{link.name} is dormant", DORMANT)
     holders = _holders(item.address, host)
     if link.name not in holders:
         there = f" but on {', '.join(holders)}" if holders else ""

@@ -18,6 +18,7 @@ _LINKS = {
     "missing": "the interface is missing",
     "down": "the interface is down",
     "no carrier": "the link has no carrier",
+    "dormant": "the port is dormant",
     "ARP off": "ARP is off",
 }
 

@@ -217,6 +217,7 @@ def test_ipv4_without_a_route_by_the_interface_is_not_green():
         ({"links": {}}, "no interface ens1np0"),
         ({"links": {"ens1np0": Link("ens1np0", 9000, up=False, carrier=False)}}, "ens1np0 is down"),
         ({"links": {"ens1np0": Link("ens1np0", 9000, up=True, carrier=False)}}, "no carrier"),
+        ({"links": {"ens1np0": Link("ens1np0", 9000, up=True, dormant=True)}}, "ens1np0 is dormant"),
         ({"held": [Address("ens9np0", 4, "192.0.2.2", 27)]}, "192.0.2.2 is not on ens1np0 but on ens9np0"),
         ({"held": ()}, "192.0.2.2 is not on ens1np0"),
         ({"held": [Address("ens1np0", 4, "192.0.2.2", 27, usable=False)]}, "duplicate address detection"),
