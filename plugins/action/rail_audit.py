@@ -30,9 +30,9 @@ from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import ModuleAction, lossless_options
 from ..plugin_utils._refusal import once
 from ..plugin_utils._verdict.files import last_path, read_json
+from ..plugin_utils._verdict.ids import scope
 from ..plugin_utils._verdict.preflight import unreached
 from ..plugin_utils._verdict.result import write_result, write_unreachable
-from ..plugin_utils._verdict.scope import scope
 
 # The options that the controller alone reads, with their defaults.
 SCOPE = {"roles": None, "devices": True, "traffic": "rdma", "persist": True}

@@ -5,7 +5,7 @@
 """What an audit looks at on a host, by group: the roles' modules in check mode, and what no role sets.
 
 A group is a list of looks; a look takes the audit's request and returns checks and facts. To add one: a function here,
-its row in GROUPS and in the module's options, its ids in plugin_utils/_verdict/ids.py.
+its row in GROUPS and in the module's options, its IDs and its role in plugin_utils/_verdict/ids.py.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ from ansible_collections.railops.rdma.plugins.action import cluster_nodes, rail_
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import digest_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import proving_neighbors
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.files import read_results
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS, scope
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import FIX
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.scope import scope
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import HOST, run
 
