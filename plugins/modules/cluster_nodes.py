@@ -151,8 +151,7 @@ joined:
 checks:
   description:
     - One entry for each comparison with the plan. Where a node offers too little, one for each rail whose resource is
-      short, with the cause as far as the cluster knows it. The device plugin's configuration does not name the
-      resource, its selector names another interface, no pod of it works on the node, or it finds no device.
+      short, with the state of the shared device plugin's pod there.
   returned: always
   type: list
   elements: dict

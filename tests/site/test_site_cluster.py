@@ -232,7 +232,7 @@ def test_audit_names_what_was_changed_in_the_cluster(broken):
     assert broken.fleet.deviations() == [("node2", "rail7", "node_resources")]
     checks = broken.fleet.verdict()["hosts"]["node2"]["checks"]
     (short,) = [row for row in checks if row["status"] == "deviation"]
-    assert "finds no RDMA device of ens7np0" in short["cause"]
+    assert "offers too little of ens7np0" in short["cause"]
     double = broken.double
     double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "100"})
 

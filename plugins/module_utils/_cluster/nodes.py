@@ -14,6 +14,7 @@ from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, MANAGED, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json
+from .pod_state import is_ready, newest, trouble
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
 SYNCED = "Succeeded"
@@ -22,6 +23,8 @@ SYNCED = "Succeeded"
 PURPOSES = ("sriov", "reboot", "upgrade")
 CORDONED = "cordoned"
 SCHEDULABLE = "schedulable"
+PLUGIN = "spiderpool-rdma-shared-device-plugin"
+"""The label `app` of the shared device plugin's pods."""
 _MOST_NAMES = 5
 
 
@@ -185,6 +188,51 @@ def _amount(text: object) -> int:
         return int(digits[:-1]) * 1000 if digits.endswith("k") else int(digits)
     except ValueError:
         return 0
+
+
+def by_rail(
+    rows: t.Iterable[Check], rails: t.Mapping[str, t.Mapping[str, tuple[str, str]]], pods: t.Iterable[Json] | None
+) -> list[Check]:
+    """Return the checks with one for each rail whose resource is short, and the state of the device plugin's pod there.
+
+    :param rows: what `checks` returned.
+    :param rails: by node and resource, the rail's name (empty: several share it) and its interface there.
+    :param pods: of the shared device plugin; None where they offer no rails, or were not read.
+    """
+    found: list[Check] = []
+    there = newest(pods or ())
+    for row in rows:
+        if row["id"] != RESOURCES or row["status"] != "deviation":
+            found.append(row)
+            continue
+        node = str(row["node"])
+        for name, amount in row["planned"].items():
+            if (have := row["observed"][name]) < amount:
+                rail, interface = rails.get(node, {}).get(name, (None, ""))
+                why = (
+                    _plugin_cause(there.get(node), interface or name)
+                    if pods is not None
+                    else (row["cause"], row["fix"])
+                )
+                found.append(deviation(RESOURCES, {name: amount}, {name: have}, *why, rail=rail or None, node=node))
+    return found
+
+
+def _plugin_cause(pod: Json | None, interface: str) -> tuple[str, str]:
+    """Return cause and fix by the device plugin's pod on a node."""
+    look = f"kubectl get pods -A -o wide -l app={PLUGIN}"
+    if pod is None:
+        return "no pod of the device plugin runs on this node", f"Look at the node's taints and at {look}."
+    if not is_ready(pod):
+        cause = f"the device plugin's pod on this node does not work: {trouble(pod).text}"
+        return cause, f"Read its log ({look}): in RDMA namespace mode exclusive it ends at once, rdma_host sets shared."
+    name = f"{pod['metadata'].get('namespace')} {pod['metadata']['name']}"
+    return (
+        f"the device plugin offers too little of {interface}: it found no RDMA device there when it started, or its "
+        "configuration differs from the plan",
+        f"See the host's checks rdma_device and rdma_device_files. Run the playbook railops.rdma.cluster, then kubectl "
+        f"delete pod -n {name}.",
+    )
 
 
 def awaited(rows: list[Check], considered: t.Collection[str], nodes: dict[str, Node]) -> list[Check]:

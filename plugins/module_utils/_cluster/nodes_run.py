@@ -22,12 +22,11 @@ from .._fabric.lock import read_host_plans, read_lock
 from .._fabric.shapes import planned_rails
 from . import nodes
 from .api_errors import Forbidden
-from .causes import PLUGIN, explain, plugin_of
 from .checks import prefix_checks
 from .client import Cluster
 from .model import Ref
 from .node_identity import joined
-from .nodes import RESOURCES, Node, NodesRequest
+from .nodes import PLUGIN, RESOURCES, Node, NodesRequest, by_rail
 from .progress import WaitBudget, reporter
 
 UNCHANGED: dict[str, t.Any] = {
@@ -198,14 +197,12 @@ def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, fo
                 row["resource"]: (row["rail"] if shared[row["resource"]] == 1 else "", names[row["rail"]])
                 for row in rows
             }
-    plugin = None
+    pods = None
     if not facts["own_device"]:
         # They only show causes: labels need no right to read them.
         with contextlib.suppress(Forbidden):
-            config = cluster.one("v1", "ConfigMap", PLUGIN, params["namespace"])
             pods = cluster.listed("v1", "Pod", namespace=params["namespace"], selector=f"app={PLUGIN}")
-            plugin = plugin_of(config, pods)
-    return explain(found, rails, plugin)
+    return by_rail(found, rails, pods)
 
 
 def prefixes(cluster: Cluster, folder: str, seconds: float) -> list[Check]:

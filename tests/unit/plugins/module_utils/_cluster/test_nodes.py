@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import (
     Node,
     NodesRequest,
     awaited,
+    by_rail,
     checks,
     drain_changes,
     label_changes,
@@ -136,3 +140,34 @@ def test_only_what_waiting_can_bring_is_waited_for():
     assert steps(rows)["node_resources", "short"] == 3
     down = next(row for row in rows if row["node"] == "down")
     assert (down["status"], "The node is down" in down["cause"]) == ("deviation", True)
+
+
+def plugin(phase="Running", **status):
+    meta = {"name": "plugin-x", "namespace": "spiderpool", "creationTimestamp": "1"}
+    return {"metadata": meta, "spec": {"nodeName": "node1"}, "status": {"phase": phase, **status}}
+
+
+CRASHING = {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "cause", "fix"),
+    [
+        pytest.param([], "no pod of the device plugin", "taints", id="no-pod"),
+        pytest.param([plugin(containerStatuses=[CRASHING])], "CrashLoopBackOff", "rdma_host", id="crashing"),
+        pytest.param([plugin("Pending")], "is Pending", "log", id="pending"),
+        pytest.param([plugin(**READY)], "too little of ens1np0", "delete pod -n spiderpool plugin-x", id="no-device"),
+        pytest.param(None, "too little", "look", id="virtual-functions"),
+    ],
+)
+def test_what_is_short_is_a_check_of_its_rail_with_the_state_of_the_plugins_pod(pods, cause, fix):
+    planned, have = {"x/rail1": 100, "x/rail2": 100}, {"x/rail1": 7, "x/rail2": 100}
+    short = deviation("node_resources", planned, have, "too little", "look", node="node1")
+    other = ok("node_resources", planned, planned, node="node2")
+    rails = {"node1": {"x/rail1": ("rail1", "ens1np0"), "x/rail2": ("rail2", "ens2np0")}}
+    same, check = by_rail([other, short], rails, pods)
+    assert same == other
+    assert (check["rail"], check["planned"], check["observed"]) == ("rail1", {"x/rail1": 100}, {"x/rail1": 7})
+    assert cause in check["cause"]
+    assert fix in check["fix"]
