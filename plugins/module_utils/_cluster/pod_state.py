@@ -36,7 +36,6 @@ class PodTrouble:
     fix: str
     container: str = ""
     previous: bool = False
-    exit_code: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", line(self.text) or "")
@@ -218,7 +217,7 @@ def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning
             fix = f"Read its complete log: {logs} -c {name}{'' if state.get('terminated') else ' --previous'}."
             if why == "OOMKilled":
                 fix = "It needs more memory than its limit: raise the limit in spiderpool_values."
-            return PodTrouble(text, fix, name, not state.get("terminated"), code)
+            return PodTrouble(text, fix, name, not state.get("terminated"))
         if reason == "CrashLoopBackOff":
             text = f"{what} ends again and again (CrashLoopBackOff{': ' + message if message else ''})"
             return PodTrouble(text, f"Read its log: {logs} -c {name} --previous.", name, True)

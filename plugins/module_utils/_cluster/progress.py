@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On the controller: say how far it is, how long it will take, and when nothing moves any more."""
+"""On the controller: report how far a run is and how long it will take, and wait as long as something moves."""
 
 from __future__ import annotations
 
@@ -47,27 +47,43 @@ class Progress:
             self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left} left")
 
 
-class WaitBudget:
-    """How long nothing may move.
+class Glance(t.NamedTuple):
+    """One look at what is waited for.
 
-    :param seconds: that may pass without a step forward.
+    `over`: waiting is no longer needed, or cannot help; `steps`: how far everything is; `text`: what is late.
     """
 
-    def __init__(self, seconds: float, now: float) -> None:
-        self._seconds = seconds
-        self._until = now + seconds
-        self._best: dict[t.Hashable, int] = {}
+    over: bool
+    steps: t.Mapping[t.Hashable, int]
+    text: t.Callable[[], str]
 
-    def see(self, steps: t.Mapping[t.Hashable, int], now: float) -> bool:
-        """Take in how far everything is; say whether there is time left.
 
-        Only what was never reached before is a step forward: a container that starts again and again is none.
-        """
-        for key, value in steps.items():
-            if value > self._best.get(key, 0):
-                self._best[key] = value
-                self._until = now + self._seconds
-        return now < self._until
+def follow(
+    look: t.Callable[[], Glance],
+    seconds: float,
+    report: t.Callable[[str], None],
+    clock: t.Callable[[], float] = time.monotonic,
+    sleep: t.Callable[[float], None] = time.sleep,
+) -> None:
+    """Look until it is over, or nothing has moved for so many seconds.
+
+    Only what was never reached before is a step forward: a container that starts again and again is none.
+    """
+    began = reported = clock()
+    until = began + seconds
+    best: dict[t.Hashable, int] = {}
+    while True:
+        seen, now = look(), clock()
+        if any(value > best.get(key, 0) for key, value in seen.steps.items()):
+            best.update({key: max(value, best.get(key, 0)) for key, value in seen.steps.items()})
+            until = now + seconds
+        if seen.over or now >= until:
+            return
+        if now - reported >= _PROGRESS_SECONDS:
+            reported = now
+            report(f"{now - began:.0f} s: {seen.text()}")
+        # A look at a large fleet takes many requests: the longer it takes, the fewer they are.
+        sleep(min(max(1.0, (now - began) / 10), _PROGRESS_SECONDS))
 
 
 def span(seconds: float) -> str:

@@ -10,13 +10,13 @@ import contextlib
 import time
 import typing as t
 
+from .._cluster.client import Cluster
 from .._cluster.model import Json, Ref
 from .._cluster.pod_state import exit_code, finished, job_failure, last_lines, nodes_named, trouble
 from .._cluster.tls import make_ssh_key
 from .._errors import RdmaError, with_id
 from .._fabric.labels import selector
 from . import collective
-from .client import PodCluster
 from .scheduling import exclusion, fix_of, off_text
 
 POLL_SECONDS = 2.0
@@ -27,7 +27,7 @@ LOG_BYTES = 32 * 2**20
 class Collective:
     """One run of a Job that `indexed_job` made."""
 
-    def __init__(self, cluster: PodCluster, job: Json) -> None:
+    def __init__(self, cluster: Cluster, job: Json) -> None:
         self._cluster = cluster
         self._made = job
         self._name, self._namespace = job["metadata"]["name"], job["metadata"]["namespace"]

@@ -13,9 +13,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._cluster import api_errors, requirements
+from .._cluster.client import Cluster
 from .._cluster.model import Json
 from .._validation import line, parsed
-from .client import PodCluster
 
 if not requirements.KUBERNETES_ERROR:
     from kubernetes.stream import stream, ws_client
@@ -111,7 +111,7 @@ def _status(text: str) -> tuple[int | None, str]:
     return (codes[0] if codes else None), problem
 
 
-class CommandCluster(PodCluster):
+class CommandCluster(Cluster):
     """A cluster in whose pods commands are run."""
 
     def start(self, pod: Json, argv: t.Sequence[str]) -> Command:

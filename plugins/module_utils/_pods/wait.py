@@ -5,7 +5,7 @@
 """The rollout state of parts of a cluster: Deployments, DaemonSets, Spiderpool's coordinator. Pure.
 
 A rollout has no time of its own: on a thousand nodes, two at a time, it takes hours. What counts is that it moves
-(`Patience`). Nodes that are down are named and not waited for.
+(`follow`). Nodes that are down are named and not waited for.
 """
 
 from __future__ import annotations
@@ -244,24 +244,15 @@ def headline(looks: t.Sequence[RolloutState]) -> str:
     return "; ".join(text) or "everything is ready"
 
 
-def sentence(
-    each: RolloutState, seconds: float, why: pod_state.PodTrouble | None = None, log: str = ""
-) -> tuple[str, str]:
+def sentence(each: RolloutState, seconds: float, cause: pod_state.PodTrouble | None) -> tuple[str, str]:
     """Return what is wrong with a part that did not get ready, and what to do.
 
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
-    :param why: the trouble of the first pod that is behind, if there is one; `log` the end of its log.
+    :param cause: what keeps it, if that is known.
     """
     text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
     text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
     fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
-    if each.own is not None:
-        text, fix = f"{text}: {each.own.text}", each.own.fix
-    elif why is not None:
-        pod = each.behind[0]
-        place = f" on {node}" if (node := pod_state.wanted_node(pod)) else ""
-        text, fix = f"{text}: pod {pod['metadata']['name']}{place}: {why.text}", why.fix
-        text += f"; its log ends: {log}" if log else ""
-        rest = len(each.behind) - 1
-        text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)" if rest > 0 else ""
+    if cause is not None:
+        text, fix = f"{text}: {cause.text}", cause.fix
     return f"{text.rstrip('.')}.", with_id(fix, "part_not_ready")

@@ -12,32 +12,19 @@ from __future__ import annotations
 import contextlib
 import time
 import typing as t
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cluster.client import Cluster
 from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
-from .._cluster.pod_state import PodTrouble, last_lines, trouble
-from .._cluster.progress import WaitBudget, reporter
+from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
+from .._cluster.progress import Glance, follow, reporter
 from .._errors import RdmaError
-from .client import PodCluster
 from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node
 
-POLL_SECONDS = 1.0
-# Interval of reading pods and nodes, which are many, and of printing the progress.
-DETAIL_SECONDS = 10.0
 LOG_LINES = 20
-
-
-@dataclass
-class WaitOutcome:
-    """The result of waiting."""
-
-    looks: tuple[RolloutState, ...] = ()
-    seconds: float = 0.0
-    problem: RdmaError | None = None
-    down: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -48,70 +35,68 @@ class Waiting:
     :param report: takes one line of progress now and then.
     """
 
-    _cluster: PodCluster
+    _cluster: Cluster
     _parts: t.Sequence[RolloutPart]
     _timeout: float
     _report: t.Callable[[str], None]
     _clock: t.Callable[[], float] = time.monotonic
     _sleep: t.Callable[[float], None] = time.sleep
-    _detailed: dict[RolloutPart, RolloutState] = field(default_factory=dict)
+    _looks: tuple[RolloutState, ...] = ()
 
-    def until_ready(self) -> WaitOutcome:
-        """Wait until all parts are ready."""
-        began = self._clock()
-        patience = WaitBudget(self._timeout, began)
-        outcome = WaitOutcome()
-        detail = began
-        while True:
-            now = self._clock()
-            deep = now >= detail
-            if deep:
-                detail = now + DETAIL_SECONDS
-            outcome.looks = tuple(self._look(part, deep=deep) for part in self._parts)
-            outcome.seconds = now - began
-            for each in outcome.looks:
-                outcome.down.update(each.down)
-            if all(each.done for each in outcome.looks):
-                return outcome
-            moving = patience.see({key: value for each in outcome.looks for key, value in each.steps.items()}, now)
-            final = any(each.final for each in outcome.looks)
-            if final or not moving:
-                outcome.problem = self._problem(outcome.looks, 0 if final else self._timeout)
-                return outcome
-            if deep and outcome.seconds >= DETAIL_SECONDS:
-                self._report(f"{now - began:.0f} s: {headline(outcome.looks)}{self._why(outcome)}")
-            self._sleep(POLL_SECONDS)
+    def until_ready(self) -> tuple[RolloutState, ...]:
+        """Wait until all parts are ready.
 
-    def _look(self, part: RolloutPart, *, deep: bool) -> RolloutState:
-        """Look at a part, and where it is not ready, now and then at its pods and their nodes as well."""
+        :raises RdmaError: waiting cannot help, or nothing moves any more.
+        """
+        follow(self._glance, self._timeout, self._report, self._clock, self._sleep)
+        if late := [each for each in self._looks if not each.done]:
+            final = next((each for each in late if each.final), None)
+            first = final or self._first(late)
+            raise RdmaError(*sentence(first, 0 if final else self._timeout, self._cause(first)))
+        return self._looks
+
+    def _glance(self) -> Glance:
+        self._looks = tuple(map(self._look, self._parts))
+        over = all(each.done for each in self._looks) or any(each.final for each in self._looks)
+        return Glance(over, {key: value for each in self._looks for key, value in each.steps.items()}, self._text)
+
+    def _look(self, part: RolloutPart) -> RolloutState:
+        """Look at a part, and where it is not ready, at its pods and their nodes as well."""
         obj = self._cluster.one(KINDS[part.kind], part.kind, part.name, part.namespace)
         found = look(part, obj)
         if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
             return found
-        if not deep and not found.done:
-            # Of nodes that are down only the pods show it: between two looks at them the last one holds.
-            before = self._detailed.get(part, found)
-            return replace(before, done=False, text=found.text, steps=found.steps, final=False)
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
         nodes = self._cluster.listed("v1", "Node")
         found = look(part, obj, pods, lost_nodes(nodes))
-        self._detailed[part] = with_every_node(found, obj, pods, nodes) if part.nodes else found
-        return self._detailed[part]
+        return with_every_node(found, obj, pods, nodes) if part.nodes else found
 
-    def _why(self, outcome: WaitOutcome) -> str:
-        """Return what keeps the first part that has a cause."""
-        for each in outcome.looks:
-            if each.own is not None:
-                return f" ({each.own.text})"
-            if each.behind:
-                pod = each.behind[0]
-                why = trouble(pod, self._cluster.events(pod))
-                log = self._log_end(pod, why, 1) if why.previous or why.exit_code else ""
-                return f" ({pod['metadata']['name']}: {why.text}{f'; its log ends: {log}' if log else ''})"
-        return ""
+    @staticmethod
+    def _first(late: t.Sequence[RolloutState]) -> RolloutState:
+        """Return the first part that is not ready and has a cause."""
+        return next((each for each in late if each.own or each.behind), late[0])
 
-    def _log_end(self, pod: Json, why: PodTrouble, most: int = 3) -> str:
+    def _text(self) -> str:
+        """Return how far everything is, and what keeps the first part that has a cause."""
+        cause = self._cause(self._first([each for each in self._looks if not each.done]))
+        return headline(self._looks) + (f" ({cause.text})" if cause else "")
+
+    def _cause(self, each: RolloutState) -> PodTrouble | None:
+        """Return what keeps a part: its own trouble, or its first pod that is behind, with the end of its log."""
+        if each.own or not each.behind:
+            return each.own
+        pod = each.behind[0]
+        why = trouble(pod, self._cluster.events(pod))
+        place = f" on {node}" if (node := wanted_node(pod)) else ""
+        text = f"pod {pod['metadata']['name']}{place}: {why.text}"
+        if log := self._log_end(pod, why):
+            text += f"; its log ends: {log}"
+        if rest := len(each.behind) - 1:
+            text += f" ({rest} more pod{'s are' if rest > 1 else ' is'} not ready)"
+        return replace(why, text=text)
+
+    def _log_end(self, pod: Json, why: PodTrouble) -> str:
         """Return the last lines of the log of the container that keeps a pod."""
         log = ""
         if why.container:
@@ -120,25 +105,7 @@ class Waiting:
                 log = self._cluster.log(pod, why.container, tail=LOG_LINES, previous=why.previous) or self._cluster.log(
                     pod, why.container, tail=LOG_LINES
                 )
-        return last_lines(log, most)
-
-    def _problem(self, looks: t.Sequence[RolloutState], seconds: float) -> RdmaError:
-        """Return what keeps the first part that is not ready.
-
-        :param seconds: for which nothing has moved; 0 where that is not why.
-        """
-        late = [each for each in looks if not each.done]
-        each = next((one for one in late if one.final), None) or self._worst(late)
-        if not each.behind or each.own is not None:
-            return RdmaError(*sentence(each, seconds))
-        pod = each.behind[0]
-        why = trouble(pod, self._cluster.events(pod))
-        return RdmaError(*sentence(each, seconds, why, self._log_end(pod, why)))
-
-    def _worst(self, late: t.Sequence[RolloutState]) -> RolloutState:
-        """Look once more at the parts that are not ready, and return the first that has a cause."""
-        again = [self._look(each.part, deep=True) for each in late]
-        return next((each for each in again if each.own or each.behind), again[0])
+        return last_lines(log)
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -148,16 +115,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     """
     params = module.params
     parts = [RolloutPart(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
-    result: dict[str, t.Any] = {"changed": False, "parts": [], "down": [], "seconds": 0.0}
-    if module.check_mode:
-        return result
-    with PodCluster(params) as cluster:
-        waiting = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"]))
-        outcome = waiting.until_ready()
-        if outcome.problem is not None:
-            raise outcome.problem
-    where = [{key: getattr(each.part, key) for key in ("kind", "name", "namespace")} for each in outcome.looks]
-    result["parts"] = [{**row, "ready": each.done, "text": each.text} for row, each in zip(where, outcome.looks)]
-    result["down"] = sorted(outcome.down)
-    result["seconds"] = round(outcome.seconds, 1)
-    return result
+    looks: tuple[RolloutState, ...] = ()
+    if not module.check_mode:
+        with Cluster(params) as cluster:
+            looks = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"])).until_ready()
+    return {"changed": False, "down": sorted({node for each in looks for node in each.down})}

@@ -8,7 +8,8 @@ import types
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitBudget
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Glance, follow
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     RolloutPart,
@@ -195,18 +196,21 @@ class TestNodesThatMustHaveAPod:
         assert "left out by the pods' node selector" in found.own.text
 
 
-def test_only_what_was_never_reached_is_a_step():
-    for seen in (
-        [({"ready": 3}, 0, True), ({"ready": 2}, 9, True), ({"ready": 3}, 9.9, True), ({"ready": 3}, 10, False)],
-        [
-            ({"ready": 1}, 9, True),
-            ({"ready": 2}, 18, True),
-            ({"ready": 2, "other": 1}, 27, True),
-            ({"ready": 2, "other": 1}, 37, False),
-        ],
-    ):
-        patience = WaitBudget(10, 0)
-        assert [bool(patience.see(ready, at)) for ready, at, _goes_on in seen] == [goes_on for *_see, goes_on in seen]
+@pytest.mark.parametrize(
+    ("reached", "ends"),
+    [
+        ([(0, {"ready": 3}), (5, {"ready": 2}), (9, {"ready": 3})], 10),
+        ([(9, {"ready": 1}), (18, {"ready": 2}), (27, {"ready": 2, "other": 1})], 37),
+    ],
+)
+def test_only_what_was_never_reached_is_a_step(reached, ends):
+    now = [0.0]
+
+    def look():
+        return Glance(False, next((steps for at, steps in reversed(reached) if at <= now[0]), {}), str)
+
+    follow(look, 10, print, lambda: now[0], lambda _seconds: now.append(now.pop() + 1))
+    assert now[0] == ends
 
 
 class Fleet:
@@ -244,28 +248,28 @@ def waiting(fleet, timeout):
 
 def test_a_thousand_nodes_two_at_a_time_take_their_hours():
     fleet = Fleet(1000, 40)
-    outcome = waiting(fleet, 300).until_ready()
-    assert outcome.problem is None
-    assert outcome.seconds == pytest.approx(20000, abs=60)
+    (found,) = waiting(fleet, 300).until_ready()
+    assert found.done
+    assert fleet.now == pytest.approx(20000, abs=60)
     assert len(fleet.lines) == pytest.approx(2000, rel=0.1)
     assert "998 of 1,000 pods ready" in fleet.lines[100]
-    # Pods and nodes of a large fleet are not listed with each look.
-    assert fleet.lists < outcome.seconds / 4
+    # Pods and nodes of a large fleet are not listed each second.
+    assert fleet.lists < fleet.now / 4
 
 
 def test_a_rollout_that_stops_is_given_up_in_one_sentence():
     fleet = Fleet(1000, 40, stuck_at=400)
-    outcome = waiting(fleet, 300).until_ready()
-    assert outcome.seconds == pytest.approx(200 * 40 + 300, abs=60)
-    assert outcome.problem.problem == (
+    with pytest.raises(RdmaError) as caught:
+        waiting(fleet, 300).until_ready()
+    assert fleet.now == pytest.approx(200 * 40 + 300, abs=60)
+    assert caught.value.problem == (
         "DaemonSet spiderpool/agent has 998 of 1,000 pods ready, 600 still old, and nothing has moved for 300 s: pod "
         "agent-x on node7: container c ended with exit code 3, 4 restarts; its log ends: one / two / cannot open the "
         "device."
     )
-    assert "kubectl -n spiderpool logs agent-x -c c --previous" in outcome.problem.fix
-    assert fleet.lines[0].endswith(
-        "(agent-x: container c ended with exit code 3, 4 restarts; its log ends: cannot open the device)"
-    )
+    assert "kubectl -n spiderpool logs agent-x -c c --previous" in caught.value.fix
+    end = "(pod agent-x on node7: container c ended with exit code 3, 4 restarts; its log ends: one / two / cannot open"
+    assert end in fleet.lines[0]
 
 
 def test_a_crash_loop_is_no_progress():
