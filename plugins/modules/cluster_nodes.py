@@ -118,16 +118,6 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-labeled:
-  description: The label's new value by node, null where it was taken off.
-  returned: always
-  type: dict
-  sample: {"node1": "declared"}
-topology:
-  description: The new values of the labels of zone and leaves by node, null where one was taken off.
-  returned: always
-  type: dict
-  sample: {"node1": {"fabric.railops.io/zone": "su1"}}
 unlabeled:
   description: Nodes in the cluster that still lack the planned label, when O(nodes) or O(label) left them out.
   returned: always

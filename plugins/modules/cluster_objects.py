@@ -147,11 +147,6 @@ changes:
       name: fabric-rail1-v4-node1
       fields: [spec.ips]
       reverted: []
-changes_omitted:
-  description: How many entries RV(changes) leaves out.
-  returned: always
-  type: int
-  sample: 0
 kept:
   description: Objects that stay although they should be deleted, narrowed or replaced, and why.
   returned: always

@@ -86,7 +86,7 @@ down:
   returned: always
   type: list
   elements: str
-  sample: [node7]
+  sample: ["node7"]
 """
 
 from ..module_utils._cluster.requirements import NEEDS, spec_of

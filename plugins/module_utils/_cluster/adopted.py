@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 from dataclasses import dataclass, field
 
@@ -16,15 +15,6 @@ from .components import DEVICE_PLUGIN, KINDS, MULTUS, SPIDERPOOL, SRIOV_OPERATOR
 from .model import Json, below
 from .nodes import resource
 from .prerequisites import CONFIGURATIONS, PLUGINS, USUAL
-
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
-# The first version that serves the plan, and the first one that does not any more.
-VERSIONS = {
-    SPIDERPOOL: ((1, 1), (2, 0)),
-    MULTUS: ((3, 7), (5, 0)),
-    SRIOV_OPERATOR: ((1, 2), (2, 0)),
-    DEVICE_PLUGIN: ((1, 3), (2, 0)),
-}
 
 
 @dataclass(frozen=True)
@@ -45,11 +35,6 @@ class AdoptedPart:
     """Spiderpool's conf.yml."""
     plugin: t.Sequence[Json] | None = None
     """Entries of the device plugin's configuration."""
-
-    @property
-    def version(self) -> str:
-        """Return its version, if one of its workloads shows it."""
-        return next((row.version for row in self.found if row.version), "")
 
     def paths(self) -> set[str]:
         """Return the folders of a node that its pods mount; none where no workload is seen."""
@@ -86,16 +71,6 @@ class Requirement(t.NamedTuple):
         return bool(self.planned == self.found)
 
 
-def _version(part: str, found: str) -> Requirement:
-    first, before = VERSIONS[part]
-    version = _VERSION.match(found)
-    # Text without a version, as of operators, passes.
-    good = version is None or first <= (int(version[1]), int(version[2])) < before
-    low, high = (f"{major}.{minor}" for major, minor in (first, before))
-    fix = f"Bring it to {low} or newer, below {high}."
-    return Requirement("version", f"{low} to before {high}", ... if good else found, fix)
-
-
 def _chart(what: str, value: str, planned: bool | None, found: bool | None) -> Requirement:
     """Return the requirement on a switch of Spiderpool's conf.yml, with the chart's value behind it."""
     return Requirement(what, planned, found, f"Set {value} to {str(planned).lower()} in the values of its release.")
@@ -104,8 +79,6 @@ def _chart(what: str, value: str, planned: bool | None, found: bool | None) -> R
 def requirements(part: str, plan: PlannedParts, seen: AdoptedPart) -> t.Iterator[Requirement]:
     """Yield the requirements on a component."""
     values, config = plan.values, seen.config
-    if part in VERSIONS:
-        yield _version(part, seen.version)
     if part == SPIDERPOOL:
         for family in ("IPv4", "IPv6"):
             value = f"ipam.enable{family}"

@@ -44,12 +44,10 @@ def may_be_a_rail(method: str, interfaces: t.Collection[str], prefixes: t.Iterab
         if word == "cidr":
             named = [ipaddress.ip_network(text.strip(), strict=False) for text in given.split(",")]
             return any(one.version == net.version and one.overlaps(net) for one in named for net in networks)
-        if word == "can-reach":
-            # By a name or an address elsewhere it takes the way that the node's own routes have, never a rail.
-            return any(ipaddress.ip_address(given) in net for net in networks)
     except (re.error, ValueError):
-        return word != "can-reach"
-    return word != METHOD
+        return True
+    # By a name or address elsewhere (can-reach) it takes the way that the node's own routes have, never a rail.
+    return word not in (METHOD, "can-reach")
 
 
 def patches(

@@ -12,6 +12,7 @@ import typing as t
 from dataclasses import replace
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.yaml import yaml_load_all
 
 from .._errors import Problem, RdmaError
 from .._fabric.facts import Facts, read_facts
@@ -239,7 +240,7 @@ class ComponentDiscovery:
         with contextlib.suppress(ValueError, yaml.YAMLError):
             if part == SPIDERPOOL:
                 text = mounted(self.cluster, rows, "conf.yml") or ""
-                return AdoptedPart(rows, config=validate(next(iter(source.load_all(text)), {}) or {}, {}, "it"))
+                return AdoptedPart(rows, config=validate(next(iter(yaml_load_all(text)), {}) or {}, {}, "it"))
             if part == DEVICE_PLUGIN:
                 own: list[t.Any] = [row.body["config"] for row in rows if "config" in row.body]
                 given = own[0] if own else mounted(self.cluster, rows, "config.json")

@@ -31,8 +31,6 @@ from .progress import Glance, follow, reporter
 
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
-    "labeled": {},
-    "topology": {},
     "unlabeled": [],
     "unfinished": [],
     "checks": [],
@@ -117,12 +115,6 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
         shown[name in wanted] += f"{name} taint {OUT_TAINT['key']}\n"
     result = {
         "changed": bool(changes or taints),
-        "labeled": {name: value for name, label, value in lines if label == want.label},
-        "topology": {
-            name: places
-            for name, change in changes.items()
-            if (places := {label: value for label, value in change.items() if label != want.label})
-        },
         "unlabeled": sorted(name for name, change in pending.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {

@@ -107,7 +107,6 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
             }
             for step in steps[:MOST_CHANGES]
         ],
-        "changes_omitted": max(0, len(steps) - MOST_CHANGES),
         "kept": [{"action": row.action, **named(row.ref), "reason": row.reason, "users": row.users} for row in rows],
         "conflicts": [
             {**named(row.ref), "field": row.field, "owner": row.owner, "reason": row.reason}

@@ -23,6 +23,7 @@ _HARMLESS = frozenset(
 )
 _STARTING = ("ContainerCreating", "PodInitializing", "")
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_IMAGE_FIX = "See that the node reaches the registry and has the image (spiderpool_registry, rail_objects_test_image)."
 
 
 @dataclass(frozen=True)
@@ -201,12 +202,9 @@ def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning
         ended = state.get("terminated") or (row.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
         reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
-        if reason in _IMAGE:
-            fix = "See that the node reaches the registry and that the image is there (spiderpool_registry, "
-            fix += "rail_objects_test_image)."
-            return PodTrouble(f"{what} has no image: {reason}{': ' + message if message else ''}", fix)
         if reason not in (*_STARTING, "CrashLoopBackOff"):
-            return PodTrouble(f"{what} does not start: {reason}{': ' + message if message else ''}", look)
+            fix = _IMAGE_FIX if reason in _IMAGE else look
+            return PodTrouble(f"{what} does not start: {reason}{': ' + message if message else ''}", fix)
         if ended and ended.get("exitCode") and not row.get("ready"):
             code, count = int(ended["exitCode"]), int(row.get("restartCount") or 0)
             why = str(ended.get("reason") or "")

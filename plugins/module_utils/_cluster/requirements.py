@@ -18,10 +18,11 @@ import traceback
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.yaml import yaml_load
 
 from .._errors import RdmaError
 
-__all__ = ["ACCESS", "LOADER", "NEEDS", "Kinds", "client", "dynamic", "load", "spec_of", "yaml"]
+__all__ = ["ACCESS", "NEEDS", "Kinds", "client", "dynamic", "load", "spec_of", "yaml"]
 
 KUBERNETES_ERROR: str | None = None
 try:
@@ -32,12 +33,8 @@ except ImportError:
 YAML_ERROR = ""
 try:
     import yaml
-
-    # The C parser reads ten times faster; every build of PyYAML with libyaml has it.
-    LOADER: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 except ImportError as missing:
-    YAML_ERROR, LOADER = str(missing), None
-    yaml = None
+    YAML_ERROR, yaml = str(missing), None
 
 ACCESS: dict[str, t.Any] = {"kubeconfig": {"type": "path"}, "context": {"type": "str"}}
 """The options of every module; the doc fragment _cluster describes them."""
@@ -62,7 +59,7 @@ def spec_of(documentation: str, **more: dict[str, t.Any]) -> dict[str, t.Any]:
     """
     if YAML_ERROR:
         _WithoutYaml({}).fail_json("PyYAML is missing. [library_missing]")  # type: ignore[no-untyped-call]
-    spec = _spec_of(yaml.load(documentation, LOADER)["options"])
+    spec = _spec_of(yaml_load(documentation)["options"])
     return {**{name: {**option, **more.get(name, {})} for name, option in spec.items()}, **ACCESS}
 
 

@@ -10,11 +10,13 @@ import json
 import os
 import typing as t
 
+from ansible.module_utils.common.yaml import yaml_load_all
+
 from .._errors import InputError, Problem, RdmaError
 from .._fabric.labels import LABEL_FABRIC
 from .._fabric.lock import KUSTOMIZATION, LOCK, verified
 from .model import Json, Ref
-from .requirements import LOADER, yaml
+from .requirements import yaml
 
 # What is in a plan's folder beside objects: values for Helm and a list of the files.
 NOT_OBJECTS = ("values.yaml", "values.yml", "deviceplugin.json", KUSTOMIZATION)
@@ -47,16 +49,11 @@ def files(source: str) -> list[str]:
     raise RdmaError(f"There are no manifests: {source!r} does not exist.", fix)
 
 
-def load_all(stream: t.IO[bytes] | str) -> t.Iterable[t.Any]:
-    """Yield the documents of a stream or text."""
-    return t.cast("t.Iterable[t.Any]", yaml.load_all(stream, LOADER))
-
-
 def documents(path: str) -> t.Iterable[t.Any]:
     """Yield the documents of a file; lists are unrolled."""
     try:
         with open(path, "rb") as stream:
-            for document in load_all(stream):
+            for document in yaml_load_all(stream):
                 kind = document.get("kind") if isinstance(document, dict) else ""
                 if str(kind).endswith("List") and "items" in document:
                     yield from document["items"] or ()

@@ -81,21 +81,12 @@ exec timeout "$seconds" "$@" ${peer:+"$peer"}
 # What `timeout` ends with when the time is up: that of coreutils, and that of busybox.
 _TIME_UP = (124, 128 + signal.SIGTERM)
 
-_TAKEN, _NO_TIMEOUT = "Couldn't listen to port", "timeout: not found"
-# What pods say of themselves, with cause and fix. Without iproute2 the address is not found either.
+_TAKEN = "Couldn't listen to port"
+# Without iproute2 the address is not found either.
+_NO_PROGRAM = re.compile(r"the image has no (\S+)|(timeout|ip): not found")
+_IMAGE_FIX = "Give an image with perftest, iproute2 and coreutils (rail_objects_test_image)."
+# What pods say of themselves, with cause and fix.
 _MESSAGES = (
-    *(
-        (
-            reported,
-            f"the image of the test application has no {program}",
-            f"Give an image with {package} (rail_objects_test_image).",
-        )
-        for reported, program, package in (
-            (_NO_TIMEOUT, "timeout", "coreutils"),
-            ("the image has no ib_read_lat", "ib_read_lat", "perftest"),
-            ("ip: not found", "ip", "iproute2"),
-        )
-    ),
     (_TAKEN, "another run tests in the same pods", "Run again when that has ended."),
     (
         "no RDMA device has the address",
@@ -205,11 +196,15 @@ def read(pair: HostPair, client: CommandResult, server: CommandResult, max_laten
     if (measured := parse(TEST, client.output)) is not None and client.code == 0:
         slow = threshold_failure(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], *((slow.cause, slow.fix) if slow else ()))
+    if lacking := _NO_PROGRAM.search(f"{client.output}\n{server.output}"):
+        name = lacking[1] or lacking[2]
+        cause = f"the image of the test application has no {name}"
+        return LatencyOutcome(pair, None, cause, _IMAGE_FIX, skipped=name == "timeout")
     for text, cause, fix in _MESSAGES:
         # Another process listens on a port in use: if the client does not reach it, the rail is at fault.
         unreached = text == _TAKEN and too_early(client)
         if not unreached and (text in client.output or text in server.output):
-            return LatencyOutcome(pair, None, cause, fix, skipped=text in (_TAKEN, _NO_TIMEOUT))
+            return LatencyOutcome(pair, None, cause, fix, skipped=text == _TAKEN)
     code = None if client.code in _TIME_UP else client.code
     if code == 0:
         shown = next((row for text in reversed(client.output.splitlines()) if (row := line(text))), "nothing")

@@ -23,7 +23,6 @@ FIELD4, FIELD6 = "nodeAddressAutodetectionV4", "nodeAddressAutodetectionV6"
         ("kubernetes-internal-ip", False),
         ("can-reach=192.0.2.1", False),
         ("can-reach=www.example.org", False),
-        ("can-reach=172.17.3.4", True),
         ("interface=eth.*", False),
         ("interface=eth0,ens.*", True),
         ("interface=ens1np0", True),

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import pytest
 
@@ -190,8 +189,7 @@ def good(part):
         {"name": "SPIDERPOOL_MULTUS_CONFIG_ENABLED", "value": "true"},
         {"name": "RESOURCE_PREFIX", "value": "spidernet.io"},
     ]
-    version = "v4.2.2" if part == "multus" else "1.3.1"
-    found = FoundPart(part, "x", version=version, body=body)
+    found = FoundPart(part, "x", body=body)
     return AdoptedPart([found], config=copy.deepcopy(CONFIG), plugin=[{"resourceName": "r1", "resourcePrefix": "p"}])
 
 
@@ -199,8 +197,6 @@ def spoil(seen, what):
     """Spoil what a row of the table looks at."""
     pod = seen.found[0].body["spec"]["template"]["spec"]
     match what:
-        case "version":
-            return AdoptedPart([replace(seen.found[0], version="0.1.0")], seen.config, seen.plugin)
         case "IPv4" | "IPv6" | "SpiderSubnet" as key:
             name = f"enable{key}"
             seen.config[name] = not seen.config[name]
@@ -235,20 +231,13 @@ def test_each_requirement_is_compared(part, row):
 
 
 def test_what_spiderpool_does_not_report_is_no_pass():
-    found = AdoptedPart([FoundPart("spiderpool", "x", version="1.2.1", body=good("spiderpool").found[0].body)])
+    found = AdoptedPart([FoundPart("spiderpool", "x", body=good("spiderpool").found[0].body)])
     assert any("found unknown" in row.problem for row in differences("spiderpool", PlannedParts(VALUES), found))
 
 
 def test_what_the_plan_does_not_set_is_not_compared():
     seen = spoil(good("spiderpool"), "IPv6")
     assert list(differences("spiderpool", PlannedParts(VALUES), seen)) == []
-
-
-def test_a_version_that_is_none_is_no_difference():
-    seen = AdoptedPart(
-        [FoundPart("rdma_device_plugin", "x", version="network-operator-v25.10.0")], plugin=good("x").plugin
-    )
-    assert list(differences("rdma_device_plugin", PlannedParts(VALUES), seen)) == []
 
 
 def test_values_that_would_change_are_named_and_not_shown():

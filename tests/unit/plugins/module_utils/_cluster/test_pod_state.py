@@ -103,7 +103,7 @@ def starting(state):
         ),
         pytest.param(
             starting(NO_IMAGE),
-            "init container copy has no image: ErrImagePull: x",
+            "init container copy does not start: ErrImagePull: x",
             "spiderpool_registry",
             False,
             id="init-image",
