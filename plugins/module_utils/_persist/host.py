@@ -93,7 +93,7 @@ class PersistHost(Rooted):
         found = {}
         for folder, _folders, names in os.walk(self.path(KEPT)):
             port, _slash, path = os.path.relpath(folder, self.path(KEPT)).partition("/")
-            found.update({f"/{path}/{name}": port for name in names if not name.startswith(".railops-")})
+            found.update({f"/{path}/{name}": port for name in names if path and not name.startswith(".railops-")})
         return found
 
     def swap(self, new: t.Iterable[str], removed: t.Iterable[str], undo: contextlib.ExitStack) -> None:

@@ -168,6 +168,15 @@ def test_a_user_s_file_beside_ours_is_listed_when_ours_is_removed(tmp_path):
     assert list(files(tmp_path)) == [BESIDE]
 
 
+def test_teardown_restores_no_file_that_belongs_to_no_port(tmp_path):
+    stray = {f"var/lib/railops-rdma/kept/{name}": "text" for name in ("notes", "ens1np0/notes")}
+    for path, text in stray.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    assert not persist(tmp_path, {"state": "absent"})["changed"]
+    assert files(tmp_path) == stray
+
+
 @pytest.mark.parametrize("made", [{}, {"etc/systemd/network/10-netplan-ens1np0.network.d/user.conf": "[Link]\n"}])
 def test_teardown_keeps_other_settings_beside_netplan_s_file(tmp_path, made):
     """netplan makes the file that it is beside, with us and without: it is not orphaned, and not named."""
