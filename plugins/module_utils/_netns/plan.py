@@ -285,7 +285,7 @@ def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
     if plan.want.keep:
         return []
     blocker = plan.blocker
-    fix = blocker.fix if blocker else by_role("rdma_host,reboot")
+    fix = blocker.fix if blocker else by_role("rdma_host,reboot" if plan.reboot_reasons else "rdma_host")
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
     by_hand = (
@@ -296,7 +296,7 @@ def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
         plan.wanted,
         observed.current or plan.have.support.value,
         current_cause or unwritten or by_hand,
-        by_role("rdma_host") if plan.set_live else fix,
+        fix,
         good=plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
     )
     next_boot = compared(

@@ -103,3 +103,10 @@ def test_a_mode_that_was_set_manually_has_a_cause_and_needs_no_reboot():
     assert (current["status"], persistent["status"]) == ("deviation", "ok")
     assert "was set to shared after ib_core started; the next start has exclusive" in current["cause"]
     assert current["fix"] == "Run the playbook railops.rdma.hosts with the tag rdma_host."
+
+
+def test_only_the_setting_of_the_next_boot_needs_no_reboot():
+    plan = plan_netns(EXCLUSIVE, loaded(current="exclusive"))
+    current, persistent = checks(plan, plan.before)
+    assert (current["status"], persistent["status"]) == ("ok", "deviation")
+    assert persistent["fix"] == "Run the playbook railops.rdma.hosts with the tag rdma_host."
