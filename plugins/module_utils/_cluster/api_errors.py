@@ -58,17 +58,23 @@ def status_of(exc: t.Any) -> Json:
     """Return the Status object of an error, or what comes nearest."""
     try:
         status = json.loads(exc.body)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         status = None
     return status if isinstance(status, dict) else {"message": str(exc.reason), "details": {}}
 
 
+def _causes(status: Json) -> list[Json]:
+    """Return the causes of a Status object; a proxy's answer has other types."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
+
+
 def conflict_fields(status: Json) -> list[tuple[str, str]]:
     """Return [(field, owner)] of a conflict between field managers."""
-    causes = (status.get("details") or {}).get("causes") or ()
     return [
         (str(cause.get("field", "")).lstrip("."), str(cause.get("message", "")).replace("conflict with ", "", 1))
-        for cause in causes
+        for cause in _causes(status)
         if cause.get("reason") == "FieldManagerConflict"
     ]
 
@@ -95,7 +101,7 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
     """Return what a refusal means and what to do about it."""
     reported = str(status.get("message") or f"HTTP {code}").strip().rstrip(".")
     reported = reported if len(reported) < 700 else f"{reported[:700]}..."
-    causes = [cause.get("reason") for cause in (status.get("details") or {}).get("causes") or ()]
+    causes = [cause.get("reason") for cause in _causes(status)]
     fix = "Correct what the API names and run again. [api_refused]"
     if code == 401:
         reported, fix = (

@@ -338,7 +338,7 @@ class Cluster:
                 wait = api_errors.after(exc, pause)
                 if not api_errors.worth_another(exc.status, status) or time.monotonic() + wait > until:
                     raise api_errors.refused(what, exc.status, status) from exc
-            except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+            except (urllib3.exceptions.HTTPError, OSError, ValueError, RecursionError) as exc:
                 wait = pause
                 if time.monotonic() + wait > until:
                     text = f"The API at {self.host} does not answer: {_beginning(exc)}."
