@@ -91,7 +91,7 @@ def _read_node(check: Checker, fabric: Fabric, usual: Interfaces, item: t.Mappin
     name = host if item.get("name") is None else item["name"]
     if not isinstance(name, str) or not SUBDOMAIN.fullmatch(name):
         problem = f"{shown(name)} is not a Kubernetes node name (DNS-1123: small letters, digits, dashes, dots)."
-        fix = "Set fabric_node_name of the host to the name that `kubectl get nodes` shows. [node_name]"
+        fix = "Set fabric_node_name to the name in `kubectl get nodes`; without Kubernetes, any such name. [node_name]"
         check.add(f"hosts.{host}.fabric_node_name", problem, fix)
         return None
     zone = _zone(check, fabric, host, item.get("groups")) if fabric.zoned else 0
