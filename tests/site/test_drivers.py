@@ -49,6 +49,8 @@ class Drivers:
         mirror.index(folder / "doca")
         listed = {"etc/apt/sources.list.d/doca.list": LISTED.format(folder / "doca")}
         self.repository = mirror.package(folder, "doca-host", "3.1.0", listed)
+        (folder / "unsigned").mkdir()
+        (folder / "unsigned/Release").write_text("Suite: lab\n", encoding="utf-8")
         self.empty = folder / "base"
         self.offer()
         self.on(
@@ -112,12 +114,13 @@ def test_a_package_is_installed_once_and_foretold(host):
     [
         ({"packages": ["no-such-package"]}, "package_not_found"),
         ({"versions": {"lab-tool": "9"}, "packages": [], "upgrade": True}, "package_not_found"),
-        ({"packages": ["no-such-package"], "refresh": True, "broken": True}, "mirror_unreachable"),
+        ({"packages": ["no-such-package"], "refresh": True, "list": "http://127.0.0.1:9/"}, "mirror_unreachable"),
+        ({"packages": ["lab-tool"], "refresh": True, "list": "file:{folder}/unsigned"}, "signature_invalid"),
     ],
 )
 def test_a_failure_has_its_fix(host, want, error):
-    broken = want.pop("broken", False)
-    host.on("echo 'deb http://127.0.0.1:9/ ./' >/etc/apt/sources.list.d/broken.list" if broken else "true")
+    listed = want.pop("list", "").format(folder=host.folder)
+    host.on(f"echo 'deb {listed} ./' >/etc/apt/sources.list.d/broken.list" if listed else "true")
     run = host.play(**want, defaults="{ansible.builtin.apt: {update_cache_retries: 1}}", code=2)
     host.on("rm -f /etc/apt/sources.list.d/broken.list")
     assert f"[{error}]" in run.output
