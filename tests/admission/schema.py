@@ -14,62 +14,49 @@ v2beta1) and of the SR-IOV network operator 1.3.0 that its chart installs (group
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from jsonschema import Draft202012Validator
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import SPIDERPOOL, SRIOV
 
-
-@dataclass(frozen=True)
-class Field:
-    """One field: its type, what it may hold, and what the server writes when it is absent.
-
-    `type` is one of str, int, bool, list, object (the keys of `fields`), map (any string keys, string values) and
-    any (not looked into).
-    """
-
-    type: str
-    required: bool = False
-    enum: tuple[object, ...] = ()
-    minimum: int | None = None
-    maximum: int | None = None
-    default: object = None
-    items: Field | None = None
-    fields: t.Mapping[str, Field] = field(default_factory=dict)
+Schema = dict[str, t.Any]
 
 
-def _object(required: bool = False, **fields: Field) -> Field:
-    return Field("object", required=required, fields=fields)
+def _object(*required: str, **properties: Schema) -> Schema:
+    return {"type": "object", "required": required, "properties": properties, "additionalProperties": False}
 
 
-_STR = Field("str")
-_BOOL = Field("bool")
-_STRINGS = Field("list", items=_STR)
-_FAMILY = Field("int", enum=(4, 6))
-_POOLS = _object(ipv4=_STRINGS, ipv6=_STRINGS, matchMasterSubnet=Field("bool", enum=(False,), default=False))
-_VLAN_ID = Field("int", minimum=0, maximum=4094)
-_MTU = Field("int", minimum=0, default=0)
+def _switch(default: bool) -> Schema:
+    return {"type": "boolean", "default": default}
 
 
-_PARENT = _object(
-    master=Field("list", required=True, items=_STR), vlanID=_VLAN_ID, mtu=_MTU, rdmaResourceName=_STR, ippools=_POOLS
-)
+_STR: Schema = {"type": "string"}
+_STRINGS: Schema = {"type": "array", "items": _STR}
+_FAMILY: Schema = {"enum": [4, 6]}
+_NUMBER: Schema = {"type": "integer", "minimum": 0}
+_ZERO: Schema = {"type": "integer", "const": 0}
+_POOLS = _object(ipv4=_STRINGS, ipv6=_STRINGS, matchMasterSubnet={"const": False, "default": False})
+_VLAN_ID: Schema = {**_NUMBER, "maximum": 4094}
+_MTU: Schema = {**_NUMBER, "default": 0}
+_PARENT = _object("master", master=_STRINGS, vlanID=_VLAN_ID, mtu=_MTU, rdmaResourceName=_STR, ippools=_POOLS)
 _IPPOOL = _object(
-    required=True,
-    subnet=Field("str", required=True),
+    "subnet",
+    subnet=_STR,
     ipVersion=_FAMILY,
     ips=_STRINGS,
     gateway=_STR,
     nodeName=_STRINGS,
     multusName=_STRINGS,
-    default=Field("bool", default=False),
-    disable=Field("bool", default=False),
+    default=_switch(False),
+    disable=_switch(False),
 )
 _MULTUS = _object(
-    required=True,
-    cniType=Field("str", required=True, enum=("macvlan", "ipvlan", "sriov", "ib-sriov", "ipoib")),
-    enableCoordinator=Field("bool", default=True),
-    disableIPAM=Field("bool", default=False),
-    coordinator=Field("any"),
+    "cniType",
+    cniType={"enum": ["macvlan", "ipvlan", "sriov", "ib-sriov", "ipoib"]},
+    enableCoordinator=_switch(True),
+    disableIPAM=_switch(False),
+    coordinator={},
     chainCNIJsonData=_STRINGS,
     macvlan=_PARENT,
     ipvlan=_PARENT,
@@ -77,32 +64,32 @@ _MULTUS = _object(
         resourceName=_STR,
         vlanID=_VLAN_ID,
         mtu=_MTU,
-        minTxRateMbps=Field("int", minimum=0, enum=(0,)),
-        maxTxRateMbps=Field("int", minimum=0, enum=(0,)),
-        rdmaIsolation=Field("bool", default=False),
+        minTxRateMbps=_ZERO,
+        maxTxRateMbps=_ZERO,
+        rdmaIsolation=_switch(False),
         ippools=_POOLS,
     ),
     ibsriov=_object(
         resourceName=_STR,
         pkey=_STR,
-        linkState=Field("str", enum=("auto", "enable", "disable"), default="enable"),
-        rdmaIsolation=Field("bool", default=True),
-        enableIbKubernetes=Field("bool", default=False),
+        linkState={"enum": ["auto", "enable", "disable"], "default": "enable"},
+        rdmaIsolation=_switch(True),
+        enableIbKubernetes=_switch(False),
         ippools=_POOLS,
     ),
     ipoib=_object(master=_STR, ippools=_POOLS),
 )
 _POLICY = _object(
-    required=True,
-    nodeSelector=Field("map", required=True),
-    nicSelector=_object(required=True, pfNames=Field("list", required=True, items=_STR)),
-    numVfs=Field("int", required=True, minimum=0),
-    resourceName=Field("str", required=True),
-    priority=Field("int", minimum=0, maximum=99),
-    mtu=Field("int", minimum=1),
-    deviceType=Field("str", enum=("netdevice",), default="netdevice"),
-    isRdma=_BOOL,
-    linkType=Field("str", enum=("eth", "ETH", "ib", "IB")),
+    *("nodeSelector", "nicSelector", "numVfs", "resourceName"),
+    nodeSelector={"type": "object", "additionalProperties": _STR},
+    nicSelector=_object("pfNames", pfNames=_STRINGS),
+    numVfs=_NUMBER,
+    resourceName=_STR,
+    priority={**_NUMBER, "maximum": 99},
+    mtu={**_NUMBER, "minimum": 1},
+    deviceType={"const": "netdevice", "default": "netdevice"},
+    isRdma={"type": "boolean"},
+    linkType={"enum": ["eth", "ETH", "ib", "IB"]},
 )
 
 
@@ -111,8 +98,7 @@ class Kind:
     """A kind of object: where it lives, and its `spec`."""
 
     api_version: str
-    namespaced: bool
-    spec: Field
+    spec: Schema
 
     @property
     def group(self) -> str:
@@ -121,82 +107,29 @@ class Kind:
 
 
 KINDS: t.Mapping[str, Kind] = {
-    "SpiderIPPool": Kind(SPIDERPOOL, False, _IPPOOL),
-    "SpiderReservedIP": Kind(SPIDERPOOL, False, _object(required=True, ipVersion=_FAMILY, ips=_STRINGS)),
-    "SpiderMultusConfig": Kind(SPIDERPOOL, True, _MULTUS),
-    "SriovNetworkNodePolicy": Kind(SRIOV, True, _POLICY),
+    "SpiderIPPool": Kind(SPIDERPOOL, _IPPOOL),
+    "SpiderReservedIP": Kind(SPIDERPOOL, _object(ipVersion=_FAMILY, ips=_STRINGS)),
+    "SpiderMultusConfig": Kind(SPIDERPOOL, _MULTUS),
+    "SriovNetworkNodePolicy": Kind(SRIOV, _POLICY),
 }
-
-_PYTHON_TYPES: t.Mapping[str, type] = {"str": str, "int": int, "bool": bool, "list": list, "object": dict, "map": dict}
-
-
-def _has_type(value: object, wanted: Field) -> bool:
-    if wanted.type == "any":
-        return True
-    if isinstance(value, bool) and wanted.type != "bool":
-        return False
-    return isinstance(value, _PYTHON_TYPES[wanted.type])
+_VALIDATORS = {name: Draft202012Validator(kind.spec) for name, kind in KINDS.items()}
 
 
-def schema_problems(value: object, wanted: Field, place: str) -> list[tuple[str, str]]:
+def schema_problems(kind: str, spec: object) -> list[tuple[str, str]]:
     """Return (place, what is wrong) for every unknown field, wrong type and value outside of its limits."""
-    if not _has_type(value, wanted):
-        shown = "null" if value is None else type(value).__name__
-        return [(place, f"Invalid type: expected {wanted.type}, got {shown}")]
-    if wanted.enum and value not in wanted.enum:
-        allowed = ", ".join(f'"{item}"' for item in wanted.enum)
-        return [(place, f'Unsupported value: "{value}": supported values: {allowed}')]
-    if isinstance(value, int) and not isinstance(value, bool):
-        if wanted.minimum is not None and value < wanted.minimum:
-            return [(place, f"Invalid value: {value}: must be at least {wanted.minimum}")]
-        if wanted.maximum is not None and value > wanted.maximum:
-            return [(place, f"Invalid value: {value}: must be at most {wanted.maximum}")]
-    if isinstance(value, list) and wanted.items is not None:
-        return [
-            problem
-            for index, item in enumerate(value)
-            for problem in schema_problems(item, wanted.items, f"{place}[{index}]")
-        ]
-    if isinstance(value, dict) and wanted.type == "object":
-        return _object_problems(value, wanted, place)
-    if isinstance(value, dict) and wanted.type == "map":
-        return [
-            (f"{place}.{key}", "Invalid type: expected str") for key, item in value.items() if not isinstance(item, str)
-        ]
-    return []
+    return [(f"spec{error.json_path[1:]}", error.message) for error in _VALIDATORS[kind].iter_errors(spec)]
 
 
-def _object_problems(value: t.Mapping[str, object], wanted: Field, place: str) -> list[tuple[str, str]]:
-    problems: list[tuple[str, str]] = []
-    for key, item in value.items():
-        known = wanted.fields.get(key)
-        if known is None:
-            problems.append((f"{place}.{key}", "field not declared in schema"))
-        else:
-            problems.extend(schema_problems(item, known, f"{place}.{key}"))
-    problems.extend(
-        (f"{place}.{key}", "Required value")
-        for key, known in wanted.fields.items()
-        if known.required and key not in value
-    )
-    return problems
-
-
-def with_defaults(value: object, wanted: Field) -> t.Any:
+def with_defaults(value: object, wanted: Schema) -> t.Any:
     """Return a copy of a JSON value with the defaults that the server fills in; an absent object stays absent."""
     if isinstance(value, dict):
-        copy = {
-            key: with_defaults(item, wanted.fields[key]) if key in wanted.fields else copied(item)
-            for key, item in value.items()
-        }
-        for key, known in wanted.fields.items():
-            if known.default is not None and copy.get(key) is None:
-                copy[key] = known.default
+        known: dict[str, Schema] = wanted.get("properties", {})
+        copy = {key: with_defaults(item, known[key]) if key in known else copied(item) for key, item in value.items()}
+        for key, schema in known.items():
+            if "default" in schema and copy.get(key) is None:
+                copy[key] = schema["default"]
         return copy
-    if isinstance(value, list) and wanted.items is not None:
-        items = wanted.items
-        return [with_defaults(item, items) for item in value]
-    return value
+    return [with_defaults(item, wanted.get("items", {})) for item in value] if isinstance(value, list) else value
 
 
 def copied(value: t.Any) -> t.Any:

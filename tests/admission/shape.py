@@ -26,7 +26,7 @@ def check_name(obj: Json) -> None:
 def check_schema(obj: Json) -> None:
     """Refuse fields that the schema of the kind does not have so."""
     kind = KINDS[obj["kind"]]
-    problems = schema_problems(obj.get("spec"), kind.spec, "spec")
+    problems = schema_problems(obj["kind"], obj.get("spec"))
     if obj.get("apiVersion") != kind.api_version:
         problems.insert(0, ("apiVersion", f'Invalid value: "{obj.get("apiVersion")}": must be {kind.api_version}'))
     if problems:

@@ -4,14 +4,11 @@
 
 """The planner, and the playbook around it, against the same made by a template.
 
-Times are seconds of processor; the row of files has wall seconds, because the disk is part of it. The Jinja way needs
-ansible.utils, which is taken from the PyPI package `ansible` once.
+Times are seconds of processor. The Jinja way needs ansible.utils, which is taken from the PyPI package `ansible` once.
 """
 
 from __future__ import annotations
 
-import os
-import resource
 import shutil
 import tempfile
 import time
@@ -115,46 +112,3 @@ def template() -> t.Iterator[dict[str, Pair]]:
                 "playbook": (ours.cpu, jinja + idle),
                 "resident": (ours.memory, None),
             }
-
-
-def files() -> t.Iterator[dict[str, Pair]]:
-    """All plan files, planned and written, against writing the same files raw."""
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import run as plan_run
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
-    blobs = [text.encode() for text in plan_run.render(make_plan(NODES)).values()]
-
-    def raw(target: Path) -> None:
-        target.mkdir()
-        for number, blob in enumerate(blobs):
-            with open(target / str(number), "wb") as stream:
-                stream.write(blob)
-        os.sync()
-
-    def ours(target: Path) -> None:
-        plan_run.run({**raw_fabric(NODES), "plan_dir": str(target)}, raw_nodes(NODES), check_mode=False)
-
-    def wall(action: t.Callable[[Path], None]) -> float:
-        with tempfile.TemporaryDirectory(prefix="railops-bench-") as name:
-            os.sync()
-            began = time.perf_counter()
-            action(Path(name) / "plan")
-            return time.perf_counter() - began
-
-    while True:
-        yield {"files": (wall(ours), wall(raw))}
-
-
-def as_yaml() -> t.Iterator[dict[str, Pair]]:
-    """The pools as YAML, against PyYAML's C dumper on a tenth of the same objects, scaled."""
-    import yaml
-
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
-
-    plan = make_plan(NODES)
-    objects = list(yaml.load_all(render_cluster(make_plan(SMALL))["ippools.yaml"], Loader=yaml.CSafeLoader))
-    while True:
-        (mine,) = least(lambda: render_cluster(plan), rounds=3)
-        (theirs,) = least(lambda: yaml.dump_all(objects, Dumper=yaml.CSafeDumper), rounds=1)
-        yield {"yaml": (mine, theirs * NODES / SMALL)}

@@ -46,7 +46,7 @@ def lab(*words, check=True, text=True, cwd=None):
 
 def shell(host, command, check=True):
     """Run a shell's line on a host and return what it printed."""
-    return lab("ssh", LAB, host, "--", "sh", "-c", command, check=check).stdout.strip()
+    return lab("exec", LAB, "--host", host, "--", "sh", "-c", command, check=check).stdout.strip()
 
 
 def module(host, name, check_mode=False, **arguments):

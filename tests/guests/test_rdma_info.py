@@ -40,7 +40,7 @@ def last_host():
         return None
     inventory = json.loads((Path(done.stdout.strip()) / "lab.yml").read_text(encoding="utf-8"))
     host = sorted(inventory["all"]["children"]["gpu_nodes"]["hosts"])[-1]
-    answer = lab("ssh", LAB, host, "--", "rdma", "system", check=False)
+    answer = lab("exec", LAB, "--host", host, "--", "rdma", "system", check=False)
     return host if answer.returncode == 0 else None
 
 
@@ -57,7 +57,7 @@ def rails():
     """Return the lab's rails by name."""
     if not HOST:
         return []
-    names = lab("ssh", LAB, HOST, "--", "ls", "/sys/class/net").stdout.split()
+    names = lab("exec", LAB, "--host", HOST, "--", "ls", "/sys/class/net").stdout.split()
     return sorted(name for name in names if re.fullmatch(r"ens\dnp0", name))
 
 
@@ -65,7 +65,7 @@ RAILS = rails()
 
 
 def guest(*words):
-    return lab("ssh", LAB, HOST, "--", *words).stdout
+    return lab("exec", LAB, "--host", HOST, "--", *words).stdout
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_the_traffic_class_is_the_kernels_and_comes_back_with_the_device(play):
     assert guest("cat", file).strip() == "162"
     # Without the device the unit waits, and fails; while it waits, the device may come.
     guest("rdma", "link", "delete", "rxe1")
-    assert lab("ssh", LAB, HOST, "--", "systemctl", "restart", unit, check=False).returncode
+    assert lab("exec", LAB, "--host", HOST, "--", "systemctl", "restart", unit, check=False).returncode
     assert guest("systemctl", "show", "-p", "Result", "--value", unit).strip() == "exit-code"
     assert unit in guest("systemctl", "--failed", "--plain", "--no-legend")
     guest("systemctl", "restart", "--no-block", unit)
@@ -176,7 +176,7 @@ def test_the_traffic_class_is_the_kernels_and_comes_back_with_the_device(play):
     ansible("ansible", HOST, "-m", "reboot", "-a", f"reboot_timeout={PATIENCE}")
     deadline = time.monotonic() + PATIENCE
     # The folder is the unit's: it makes it when the device has come.
-    while (now := lab("ssh", LAB, HOST, "--", "cat", file, check=False).stdout.strip()) != "162":
+    while (now := lab("exec", LAB, "--host", HOST, "--", "cat", file, check=False).stdout.strip()) != "162":
         assert time.monotonic() < deadline, f"{now!r}: {guest('systemctl', 'status', unit)}"
         time.sleep(3)
 
@@ -185,7 +185,7 @@ def test_the_settings_can_be_taken_back(play):
     changed, failed, _text = play("-e", "lossless_roce_state=absent")
     assert (changed, failed) == (1, 0)
     assert guest("cat", "/sys/kernel/config/rdma_cm/rxe1/ports/1/default_roce_tos").strip() == "0"
-    left = lab("ssh", LAB, HOST, "--", "ls", "/etc/railops-rdma/roce-qos.json", check=False)
+    left = lab("exec", LAB, "--host", HOST, "--", "ls", "/etc/railops-rdma/roce-qos.json", check=False)
     assert left.returncode != 0
     changed, _failed, _text = play("-e", "lossless_roce_state=absent")
     assert changed == 0

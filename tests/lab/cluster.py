@@ -161,7 +161,7 @@ def settle(lab: Lab, *, kubeadm: bool, wait: float) -> None:
                 say(f"  {name} is Ready after {time.monotonic() - began:.0f} s.")
         return reported == {host.name for host in lab.hosts}
 
-    fix = f"Start with --keep; on the node: journalctl -u kubelet (lab.py ssh {lab.name} node1)."
+    fix = f"Start with --keep; on the node: journalctl -u kubelet (lab.py exec {lab.name} --host node1)."
     wait_for("Every kubelet", ready, seconds=wait, step=2, fix=fix)
 
 
@@ -208,15 +208,11 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
 
 
 def asked(lab: Lab, *words: str) -> list[str]:
-    """Return a whole kubectl command, for anywhere."""
-    return ["ip", "netns", "exec", lab.fabric, *kubectl(lab), *words]
-
-
-def kubectl(lab: Lab) -> list[str]:
-    """Return the beginning of a kubectl command, for inside of the fabric's namespace."""
+    """Return a kubectl command."""
     if not lab.cluster:
         raise LabError(f"The lab {lab.name!r} has no cluster.", "Start one with: up --kind guests --cluster")
-    return [str(binaries(lab) / "kubectl"), "--kubeconfig", str(kubeconfig(lab))]
+    kubectl = [str(binaries(lab) / "kubectl"), "--kubeconfig", str(kubeconfig(lab))]
+    return ["ip", "netns", "exec", lab.fabric, *kubectl, *words]
 
 
 def is_up(lab: Lab) -> bool:

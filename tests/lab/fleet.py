@@ -97,11 +97,11 @@ class Fleet:
 
     def on(self, host: str, *argv: str) -> str:
         """Run a command on a guest."""
-        return self.lab("ssh", self.name, host, "--", *argv)
+        return self.lab("exec", self.name, "--host", host, "--", *argv)
 
     def kubectl(self, *words: str) -> str:
         """Ask the lab's cluster."""
-        return self.lab("kubectl", self.name, "--", *words)
+        return self.lab("exec", self.name, "--", "kubectl", *words)
 
     def declare(self, example: str, **changes: object) -> None:
         """Take an example inventory's fabric over for the lab's hosts, with changes."""

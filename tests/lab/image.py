@@ -138,11 +138,6 @@ def folder(*, node: bool = False, suite: str = "bookworm") -> Path:
     return environments.cache() / f"{'node-' if node else ''}image-{key(node=node, suite=suite)}"
 
 
-def is_built(*, node: bool = False, suite: str = "bookworm") -> bool:
-    """Say whether the image of today's inputs is there."""
-    return (folder(node=node, suite=suite) / ".complete").exists()
-
-
 def image(*, node: bool = False, suite: str = "bookworm") -> Image:
     """Return the image, built when missing; two builds of one image do not meet.
 

@@ -38,7 +38,7 @@ import ready
 import spaces
 import state
 import topology
-from shell import LabError, environments, missing_tools, require_root, require_tools, roots, say
+from shell import LabError, environments, require_root, require_tools, roots, say
 
 NETNS_NEEDS = spaces.TOOLS
 PING = {"ping": "iputils-ping"}
@@ -111,31 +111,13 @@ def command_inventory(args: argparse.Namespace) -> None:
 
 
 def command_exec(args: argparse.Namespace) -> None:
-    """Become a command in the fabric's namespace (the controller's), or on a host."""
+    """Become a command, or a shell, in the fabric's namespace (the controller's) or on a host."""
     lab = _running(args.lab)
-    if not args.words:
-        raise LabError("There is no command to run.", f"lab.py exec {lab.name} -- COMMAND ...")
-    _enter(lab, args.host, args.words)
-
-
-def command_enter(args: argparse.Namespace) -> None:
-    """Open a shell beside the switches, or on a host."""
-    lab = _running(args.lab)
-    _enter(lab, args.host, [] if args.host else [os.environ.get("SHELL", "/bin/sh")])
-
-
-def command_ssh(args: argparse.Namespace) -> None:
-    """Log in to a guest, or run a command there."""
-    lab = _running(args.lab)
-    if lab.kind != "guests":
-        raise LabError(f"{lab.name!r} has hosts without sshd.", f"lab.py enter {lab.name} {args.host}")
-    _enter(lab, args.host, args.words)
-
-
-def command_kubectl(args: argparse.Namespace) -> None:
-    """Become kubectl of the lab's cluster: what follows -- goes to it."""
-    lab = _running(args.lab)
-    _enter(lab, None, [*cluster.kubectl(lab), *args.words])
+    if args.host:
+        command = hosts.command(lab, lab.host(args.host), args.words)
+        os.execvp(command[0], command)
+    command = ["ip", "netns", "exec", lab.fabric, *(args.words or [os.environ.get("SHELL", "/bin/sh")])]
+    os.execvpe(command[0], command, controller.environment(lab))
 
 
 def command_wait(args: argparse.Namespace) -> None:
@@ -196,14 +178,7 @@ def command_down(args: argparse.Namespace) -> None:
 
 
 def command_image(args: argparse.Namespace) -> None:
-    """Build the guests' image, or say where it is."""
-    if args.status:
-        lacking = missing_tools(image.TOOLS)
-        which = {"node": args.cluster, "suite": args.suite}
-        print(f"{image.folder(**which)} {'built' if image.is_built(**which) else 'not built'}")
-        if lacking:
-            print(f"missing: apt-get install {' '.join(sorted({image.TOOLS[name] for name in lacking}))}")
-        return
+    """Build the guests' image where it is not there, and print its folder."""
     if args.renew:
         development.packages(roots.DEBIAN, renew=True)
     print(image.image(node=args.cluster, suite=args.suite).disk.parent)
@@ -230,14 +205,6 @@ def _running(name: str) -> topology.Lab:
     if not fabric.exists(lab.fabric):
         raise LabError(f"The lab {name!r} is not running.", f"lab.py down {name}, and start it again.")
     return lab
-
-
-def _enter(lab: topology.Lab, host: str | None, words: list[str]) -> t.NoReturn:
-    if host:
-        command = hosts.command(lab, lab.host(host), words)
-        os.execvp(command[0], command)
-    command = ["ip", "netns", "exec", lab.fabric, *words]
-    os.execvpe(command[0], command, controller.environment(lab))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -268,20 +235,12 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--suite", choices=image.SUITES, default="bookworm", help="guests: what they boot")
     add("list", command_list)
     add("inventory", command_inventory).add_argument("lab")
-    for name, function in (("exec", command_exec), ("ssh", command_ssh)):
-        sub = add(name, function)
-        sub.add_argument("lab")
-        if name == "exec":
-            sub.add_argument("--host", help="on this host instead of beside the switches; the command follows --")
-        else:
-            sub.add_argument("host")
-    add("kubectl", command_kubectl).add_argument("lab")
+    run = add("exec", command_exec)
+    run.add_argument("lab")
+    run.add_argument("--host", help="on this host instead of beside the switches; the command follows --")
     wait = add("wait", command_wait)
     wait.add_argument("lab")
     wait.add_argument("--wait", type=float, default=900, help="seconds (default 900)")
-    enter = add("enter", command_enter)
-    enter.add_argument("lab")
-    enter.add_argument("host", nargs="?")
     gateways = add("gateways", command_gateways)
     gateways.add_argument("lab")
     gateways.add_argument("--plan", type=Path, required=True)
@@ -300,7 +259,6 @@ def parser() -> argparse.ArgumentParser:
     down.add_argument("lab", nargs="?")
     down.add_argument("--all", action="store_true")
     built = add("image", command_image)
-    built.add_argument("--status", action="store_true", help="only say whether it is built")
     built.add_argument("--cluster", action="store_true", help="the image of a cluster's nodes")
     built.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian 12 or Ubuntu 24.04")
     built.add_argument("--renew", action="store_true", help="with what Debian's development branch has today")

@@ -62,5 +62,5 @@ def wait_for_pods(lab: Lab, *, seconds: float) -> None:
         wait_for("Every pod", running, seconds=seconds, step=3, fix="")
     except LabError as exc:
         names = "; ".join(f"{name}: {why}" for name, why in list(message.items())[:8])
-        fix = f"lab.py kubectl {lab.name} -- describe pod NAME"
+        fix = f"lab.py exec {lab.name} -- kubectl describe pod NAME"
         raise LabError(f"{exc.problem} {names or 'None was seen.'}", fix) from exc
