@@ -143,6 +143,38 @@ def ping(host, source, target, count):
     return run("ip", "netns", "exec", host.name, "ping", *words, check=False)
 
 
+# --- the rules and routes of a default route --------------------------------------------------------------------------
+
+
+def test_the_exclusion_rule_is_before_the_rails_rules_and_after_spiderpools_whatever_the_order(host):
+    for when in ("before", "after"):
+        if when == "before":
+            host.ip("rule", "add", "priority", "1000", "lookup", "500")
+        host.apply(want_of(0, RAILS, policy="default_route"))
+        numbers = [int(line.partition(":")[0]) for line in host.ip("-4", "rule").splitlines()]
+        assert numbers == [0, 1000, 2000, *(10001 + rail for rail in range(RAILS)), 32766, 32767]
+    assert "2000:\tnot from all to 172.17.0.0/16 lookup main proto 143" in host.ip("-4", "rule")
+    assert "2000:\tnot from all to fd00:17::/32 lookup main proto 143" in host.ip("-6", "rule")
+
+
+def test_the_exclusion_rule_sends_what_is_not_rdma_by_main_though_its_source_is_a_rail(host):
+    host.apply(want_of(0, RAILS, policy="default_route"))
+    assert "dev eth0" in host.ip("route", "get", "203.0.113.9", "from", "172.17.1.2")
+    assert "dev ens2np0" in host.ip("route", "get", "172.17.77.7", "from", "172.17.1.2")
+
+
+def test_ipv6_addresses_are_usable_at_once_and_without_carrier(fabric, host):
+    run("ip", "-n", fabric.core, "link", "set", "h1r2", "down")
+    host.apply(want_of(0, RAILS))
+    addresses = [line for line in host.dump()["addresses"] if "fd00:17:2:1::2" in line]
+    assert addresses
+    assert "tentative" not in addresses[0]
+    again = host.apply(want_of(0, RAILS))
+    assert not again["changed"]
+    wrong = [check for check in again["checks"] if check["status"] == "deviation"]
+    assert [(check["rail"], check["observed"]) for check in wrong] == [("rail2", "no carrier")]
+
+
 # --- others' state ----------------------------------------------------------------------------------------------------
 
 

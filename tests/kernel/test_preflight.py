@@ -38,10 +38,6 @@ def ask(host, *interfaces, settings=None, sysctls=None, **more):
     return [check["cause"] for check in result["checks"]]
 
 
-def test_a_plain_host_has_nothing_in_the_way(host):
-    assert ask(host, "ens1np0", "ens2np0") == []
-
-
 def test_a_full_run_is_reported_where_a_rollback_timer_would_wait(host, own_files):
     run("mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(own_files))
     try:
