@@ -79,10 +79,12 @@ def test_a_release_has_checksums_and_an_sbom(tarball):
         assert hashlib.sha256((tarball.parent / name).read_bytes()).hexdigest() == wanted
     said = json.loads(sbom.read_text(encoding="utf-8"))
     with tarfile.open(tarball) as archive:
-        carried = {Path(name).name.split("-")[0] for name in archive.getnames() if name.endswith(".whl")}
+        carried = [Path(name).name.split("-")[:2] for name in archive.getnames() if name.endswith(".whl")]
+    parts = {part["name"]: part for part in said["components"]}
     assert said["specVersion"] == "1.6"
-    assert carried == {part["name"] for part in said["components"] if "hashes" in part}
-    assert {"kubernetes.core", "kubernetes", "cryptography"} | carried == {part["name"] for part in said["components"]}
+    assert said["metadata"]["component"]["name"] == "railops.rdma"
+    assert carried == [[name, parts[name]["version"]] for name in parts if parts[name].get("licenses")] != []
+    assert {"kubernetes.core", "kubernetes", "cryptography"} | {name for name, _ in carried} == parts.keys()
 
 
 def test_the_installed_collection_plans_the_guides_fabric(installed, tmp_path):
