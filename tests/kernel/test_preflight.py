@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run
 
 ROLES = {"preflight": {"roles": ["rdma_host", "rail_network"], "persist": False}}
@@ -78,21 +77,6 @@ def test_an_upper_device_keeps_its_mtu(host):
     (cause,) = ask(host, "ens1np0", "ens2np0")
     assert cause.endswith("has an MTU of 9000, and 1500 would also lower interfaces stacked on it: storage0 with 9000.")
     assert ask(host, "ens1np0", "ens2np0", settings={"policy_route": {"adopt_ports": ["ens2np0"]}}) == []
-
-
-def test_rules_and_routes_of_others_are_in_the_way_as_they_are_in_the_run(host):
-    host.ip("rule", "add", "fwmark", "7", "lookup", "1004", "priority", "10004", "protocol", "static")
-    host.ip("-6", "rule", "add", "fwmark", "7", "lookup", "main", "priority", "10005")
-    host.ip("route", "add", "203.0.113.0/24", "via", "198.51.100.254", "table", "1003", "proto", "static")
-    host.ip("rule", "add", "fwmark", "8", "lookup", "1003", "priority", "77")
-    host.ip("route", "add", "172.17.2.0/28", "via", "198.51.100.254", "proto", "static")
-    reported = ask(host, "ens1np0", "ens2np0")
-    rail = {"interface": "ens1np0", "addresses": [{"address": "172.17.1.2", "subnet": "172.17.1.0/27"}]}
-    rail2 = {"interface": "ens2np0", "addresses": [{"address": "172.17.2.2", "subnet": "172.17.2.0/27"}]}
-    run = host.module(policy_route, {"rails": [rail, rail2], "rdma_prefixes": ["172.17.0.0/21"]})
-    assert reported == [problem["problem"] for problem in run["problems"]]
-    for what in ("from all fwmark", "10005", "203.0.113.0/24", "172.17.2.0/27 is routed elsewhere"):
-        assert [cause for cause in reported if what in cause], (what, reported)
 
 
 def test_an_existing_route_where_no_node_is_yet_is_shown(host):

@@ -55,23 +55,6 @@ def play(folder, *more, good=True, inventory="inventory", playbook="site.yml"):
     return done.stdout
 
 
-def test_preview_change_confirm_and_again(site):
-    folder, fabric = site
-    play(folder, "-e", "state=absent")
-    before = fabric.hosts[0].dump()
-    preview = play(folder, "--check", "--diff")
-    assert "+route 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 metric 101" in preview
-    assert fabric.hosts[0].dump() == before
-    first = play(folder)
-    assert "changed=1" in first
-    after = fabric.hosts[0].dump()
-    assert after != before
-    second = play(folder)
-    assert "changed=0" in second
-    assert "changed=1" not in second
-    assert fabric.hosts[0].dump() == after
-
-
 def decisions(fabric) -> list[dict[str, int]]:
     """When each host's newest change was armed and confirmed, by the times of its files."""
     return [host.timer() for host in fabric.hosts]
