@@ -31,7 +31,7 @@ RANKS = {
 def below(obj: t.Any, dotted: str) -> t.Any:
     """Return what an object has at a dotted path; None where it has nothing."""
     for name in dotted.split("."):
-        obj = (obj or {}).get(name)
+        obj = obj.get(name) if isinstance(obj, dict) else None
     return obj
 
 

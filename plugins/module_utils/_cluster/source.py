@@ -59,7 +59,7 @@ def documents(path: str) -> t.Iterable[t.Any]:
                     yield from document["items"] or ()
                 elif document is not None:
                     yield document
-    except (OSError, yaml.YAMLError) as exc:
+    except (OSError, ValueError, yaml.YAMLError) as exc:
         text = f"{path!r} cannot be read: {exc}."
         raise RdmaError(text, "Correct the file, or run the plan again. [manifest_unreadable]") from exc
 
@@ -74,7 +74,8 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
 
     def take(place: str, document: t.Any) -> None:
         meta = document.get("metadata") if isinstance(document, dict) else None
-        if not (isinstance(meta, dict) and meta.get("name") and document.get("kind") and document.get("apiVersion")):
+        named = isinstance(meta, dict) and (meta.get("name"), document.get("kind"), document.get("apiVersion"))
+        if not named or not all(isinstance(name, str) and name for name in named):
             text = "is not a Kubernetes object: apiVersion, kind or metadata.name is missing."
             problems.append(Problem(place, text, "Set complete objects. [object_incomplete]"))
             return

@@ -58,6 +58,7 @@ def test_cilium_names_its_pools() -> None:
             pool("CiliumPodIPPool", "cilium.io", ipv4={"cidrs": ["10.1.0.0/16"]}, ipv6={"cidrs": ["fd00::/64"]}),
             ["10.1.0.0/16", "fd00::/64"],
         ),
+        (pool("CiliumPodIPPool", "cilium.io", ipv4="10.1.0.0/16"), []),
         (pool("ServiceCIDR", "networking.k8s.io", cidrs=["10.96.0.0/12"]), ["10.96.0.0/12"]),
     ],
 )

@@ -19,12 +19,19 @@ def test_an_object_is_read_as_the_server_will_have_it(tmp_path, value, read):
     assert [row["spec"] for row in source.read([], [str(path)]).values()] == [read]
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t"])
+@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t", "a: 2026-13-45"])
 def test_a_broken_file_is_reported_by_name(tmp_path, text):
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(RdmaError, match=r"broken\.yaml"):
         list(source.documents(str(path)))
+
+
+@pytest.mark.parametrize("text", ["metadata: text", "metadata: {name: [a]}", "kind: {}", "apiVersion: 1"])
+def test_an_object_without_names_is_refused(text):
+    whole = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
+    with pytest.raises(RdmaError, match="object_incomplete"):
+        source.read([{**whole, **yaml.safe_load(text)}], [])
 
 
 def test_a_folder_without_values_and_labels(tmp_path):
