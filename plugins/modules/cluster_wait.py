@@ -15,8 +15,8 @@ author: railops.rdma contributors (@railops)
 description:
   - Follows rollouts. There is no time for all of it, which on a large fleet takes hours. O(timeout) is for how long
     nothing may move.
-  - Does not wait for pods on nodes that are down, and lists these nodes. Reports when so many are down that a rollout
-    cannot continue.
+  - Does not wait for pods on nodes that are down, and lists these nodes, also where a rollout cannot continue because
+    of them.
   - Prints the progress and the blocking pod every ten seconds.
   - A failure is one sentence with the pod, its container, the reason, the exit code and the end of its log.
 options:

@@ -14,7 +14,6 @@ from collections import Counter
 from ansible.module_utils.basic import AnsibleModule
 
 from .._check import DEVIATION, OK, Check
-from .._errors import InputError
 from .._fabric.facts import networks_of, read_facts
 from .._fabric.labels import CIDR_POOL, NV_IPAM, OUT_TAINT, SRIOV, selector
 from .._fabric.labels import labels as labels_of
@@ -61,15 +60,12 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 
 def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Cordon nodes with a note, or make those with the note as they were. Only these are read of the cluster."""
+    """Cordon nodes with a note, or make those with the note as they were."""
     queried = {name: cluster.one(*NODE, name) for name in sorted(set(params["nodes"]))}
     found = {name: node for name, node in queried.items() if node}
     if params["hosts"]:
-        try:
-            there = joined(params["hosts"], found.values())
-        except InputError:
-            # All nodes are asked where it is wrong, for the name that would be right.
-            there = joined(params["hosts"], cluster.each(*NODE))
+        # All nodes: a problem names the one that would be right.
+        there = joined(params["hosts"], cluster.each(*NODE))
         found = {name: node for name, node in found.items() if name in there}
     live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
     changes = nodes.drain_changes(live, params["drain"], params["purpose"])

@@ -68,17 +68,10 @@ def selector(obj: Json) -> str:
     return selector_of(labels)
 
 
-def look(
-    part: RolloutPart,
-    obj: Json | None,
-    pods: t.Sequence[Json] | None = None,
-    lost: frozenset[str] = frozenset(),
-) -> RolloutState:
-    """Return the rollout state of a part.
+def look(part: RolloutPart, obj: Json | None) -> RolloutState:
+    """Return the rollout state of a part by its own numbers.
 
     :param obj: the part's object in the API, None when it does not exist.
-    :param pods: its pods; None when they were not read. Without them the state of nodes that are down is unknown.
-    :param lost: the nodes that are down.
     """
     if obj is None:
         return RolloutState(part, False, "is not there", {})
@@ -86,7 +79,9 @@ def look(
         return _coordinator(part, obj)
     meta, status = obj["metadata"], obj.get("status") or {}
     generation = int(meta.get("generation") or 0)
-    seen = int(status.get("observedGeneration") or 0) >= generation
+    # Before the controller has seen the change its numbers are those of the rollout before.
+    if int(status.get("observedGeneration") or 0) < generation:
+        return RolloutState(part, False, "is not taken up yet", {})
     if part.kind == "Deployment":
         want = int((obj.get("spec") or {}).get("replicas", 1))
         new, ready = int(status.get("updatedReplicas") or 0), int(status.get("availableReplicas") or 0)
@@ -97,18 +92,35 @@ def look(
         old = want - new
     text = f"{min(ready, want):,} of {want:,} pods ready"
     text += f", {old:,} still old" if old > 0 else ""
-    # Before the controller has seen the change its numbers are those of the rollout before.
-    steps: dict[t.Hashable, int] = {(part, generation, "seen"): int(seen)}
-    if seen:
-        steps.update({(part, generation, "new"): new, (part, generation, "ready"): ready})
-    found = RolloutState(part, seen and new >= want and ready >= want and old <= 0, text, steps)
-    if found.done or pods is None:
-        return found if seen else replace(found, text="is not taken up yet")
-    steps[part, generation, "started"] = sum(pod_state.started_containers(pod) for pod in pods)
-    if part.kind == "DaemonSet":
-        return _with_pods(found, obj, pods, lost, any_new=seen and new > 0)
-    late = _late(pods)
-    return replace(found, behind=late, own=_misplaced(late, lost))
+    steps: dict[t.Hashable, int] = {(part, generation, name): n for name, n in (("new", new), ("ready", ready))}
+    return RolloutState(part, new >= want and ready >= want and old <= 0, text, {**steps, (part, generation): 1})
+
+
+def with_pods(found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str]) -> RolloutState:
+    """Look again where something is missing: which pods, and is it only nodes that are down.
+
+    :param found: how far the part is by its numbers.
+    :param lost: the nodes that are down.
+    """
+    if found.done or not pods:
+        return found
+    started = sum(pod_state.started_containers(pod) for pod in pods)
+    steps = {**found.steps, (found.part, obj["metadata"].get("generation"), "started"): started}
+    down = {node for node in map(pod_state.wanted_node, pods) if node in lost}
+    late = tuple(sorted((pod for pod in pods if not pod_state.is_ready(pod)), key=_worst))
+    if found.part.kind == "Deployment" or not down:
+        return replace(found, steps=steps, behind=late, own=_misplaced(late, lost))
+    # The newest pod is of the present template, once the controller has made one.
+    any_new = bool((obj.get("status") or {}).get("updatedNumberScheduled")) and bool(found.steps)
+    living = [pod for pod in pods if pod_state.wanted_node(pod) not in lost]
+    late = tuple(pod for pod in late if pod in living)
+    label = "metadata.labels.controller-revision-hash"
+    present = below(max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"])), label)
+    old = [pod for pod in living if not any_new or below(pod, label) != present]
+    want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
+    done = any_new and not old and not late and len(living) + len(down) >= want
+    text = found.text + _down_text(down)
+    return replace(found, steps=steps, done=done, text=text, behind=late, down=tuple(sorted(down)))
 
 
 def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> RolloutState:
@@ -147,46 +159,15 @@ def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], node
     return replace(found, done=False, own=own, final=final)
 
 
-def _misplaced(pods: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTrouble | None:
+def _misplaced(late: t.Sequence[Json], lost: frozenset[str]) -> pod_state.PodTrouble | None:
     """Say when a pod was placed on a node that is down: the chart's controller tolerates every taint, also that one."""
-    pod = next((pod for pod in pods if pod_state.wanted_node(pod) in lost), None)
+    pod = next((pod for pod in late if pod_state.wanted_node(pod) in lost), None)
     if pod is None:
         return None
     namespace, _slash, name = pod_state.name_of(pod).partition("/")
     node = pod_state.wanted_node(pod)
-    return pod_state.PodTrouble(
-        f"pod {name} was placed on {node}, which is down",
-        f"Bring {node} back, or remove it from the cluster (kubectl delete node {node}), and delete the pod: "
-        f"kubectl -n {namespace} delete pod {name} --force.",
-    )
-
-
-def _with_pods(
-    found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str], *, any_new: bool
-) -> RolloutState:
-    """Look again where something is missing: which pods, and is it only nodes that are down.
-
-    :param found: how far the DaemonSet is by its numbers.
-    :param any_new: whether it has pods of its present template. The newest pod is then one of them.
-    """
-    down = {node for node in map(pod_state.wanted_node, pods) if node in lost}
-    living = [pod for pod in pods if pod_state.wanted_node(pod) not in lost]
-    late = _late(living)
-    if not down:
-        return replace(found, behind=late)
-    label = "metadata.labels.controller-revision-hash"
-    present = below(max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"])), label)
-    old = [pod for pod in living if not any_new or below(pod, label) != present]
-    want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
-    done = any_new and not old and not late and len(living) + len(down) >= want
-    text = found.text + _down_text(down)
-    own = None if done else _stalled(obj, down, old)
-    return replace(found, done=done, text=text, behind=late, down=tuple(sorted(down)), own=own)
-
-
-def _late(pods: t.Iterable[Json]) -> tuple[Json, ...]:
-    """Return the pods that are not ready, those that broke before those that only wait."""
-    return tuple(sorted((pod for pod in pods if not pod_state.is_ready(pod)), key=_worst))
+    fix = f"Bring {node} back, or delete the pod: kubectl -n {namespace} delete pod {name} --force."
+    return pod_state.PodTrouble(f"pod {name} was placed on {node}, which is down", fix)
 
 
 def _down_text(down: t.Collection[str]) -> str:
@@ -196,22 +177,6 @@ def _down_text(down: t.Collection[str]) -> str:
 def _worst(pod: Json) -> tuple[int, str]:
     broken = any(row.get("lastState") or "waiting" in (row.get("state") or {}) for row in pod_state.containers(pod))
     return (0 if broken else 1, str(pod["metadata"]["name"]))
-
-
-def _stalled(obj: Json, down: set[str], old: t.Sequence[Json]) -> pod_state.PodTrouble | None:
-    """Say when nodes that are down use up what a rollout may take away at a time."""
-    rolling = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
-    most = rolling.get("maxUnavailable", 1)
-    want = int((obj.get("status") or {}).get("desiredNumberScheduled") or 0)
-    allowed = -(-want * int(str(most)[:-1]) // 100) if str(most).endswith("%") else int(most)
-    if not old or len(down) < allowed:
-        return None
-    return pod_state.PodTrouble(
-        f"its rollout takes {most} pods away at a time (maxUnavailable), and the nodes that are down "
-        f"({listed(down)}) use that up: {len(old)} pods keep their old configuration",
-        "Bring these nodes back, take them out of the cluster, or raise updateStrategy.rollingUpdate.maxUnavailable in "
-        "spiderpool_values.",
-    )
 
 
 def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:
@@ -253,6 +218,9 @@ def sentence(each: RolloutState, seconds: float, cause: pod_state.PodTrouble | N
     text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
     text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
     fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
+    if each.down:
+        fix = "Bring these nodes back, remove them from the cluster, or raise "
+        fix += "updateStrategy.rollingUpdate.maxUnavailable in spiderpool_values."
     if cause is not None:
         text, fix = f"{text}: {cause.text}", cause.fix
     return f"{text.rstrip('.')}.", with_id(fix, "part_not_ready")

@@ -22,7 +22,7 @@ from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
 from .._cluster.progress import Glance, follow, reporter
 from .._errors import RdmaError
-from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node
+from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node, with_pods
 
 LOG_LINES = 20
 
@@ -69,7 +69,7 @@ class Waiting:
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
         nodes = self._cluster.listed("v1", "Node")
-        found = look(part, obj, pods, lost_nodes(nodes))
+        found = with_pods(found, obj, pods, lost_nodes(nodes))
         return with_every_node(found, obj, pods, nodes) if part.nodes else found
 
     @staticmethod

@@ -15,7 +15,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     RolloutPart,
     headline,
     look,
+    sentence,
     with_every_node,
+    with_pods,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting
 
@@ -24,14 +26,11 @@ CONTROLLER = RolloutPart("Deployment", "controller", "spiderpool")
 COORDINATOR = RolloutPart("SpiderCoordinator", "default")
 
 
-def daemon_set(want, updated, ready, generation=2, seen=None, most=2):
+def daemon_set(want, updated, ready, generation=2, seen=None):
     status = {"desiredNumberScheduled": want, "updatedNumberScheduled": updated, "numberReady": ready}
     return {
         "metadata": {"name": "agent", "uid": "u", "generation": generation},
-        "spec": {
-            "selector": {"matchLabels": {"app": "agent"}},
-            "updateStrategy": {"rollingUpdate": {"maxUnavailable": most}},
-        },
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}},
         "status": {**status, "observedGeneration": generation if seen is None else seen},
     }
 
@@ -53,6 +52,10 @@ def pod(name, node, ready=True, revision="new", **row):
     meta = {"name": name, "namespace": "spiderpool", "creationTimestamp": created}
     meta["labels"] = {"controller-revision-hash": revision}
     return {"metadata": meta, "spec": {"nodeName": node}, "status": status}
+
+
+def seen(part, obj, pods, lost):
+    return with_pods(look(part, obj), obj, pods, lost)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_the_coordinator_reports_its_reason_and_what_repairs_it(status, done, ca
 class TestNodesThatAreDown:
     def test_they_are_named_and_not_waited_for(self):
         pods = [pod(f"p{n}", f"node{n}", ready=n != 8, revision="old" if n == 8 else "new") for n in range(1, 9)]
-        found = look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}))
+        found = seen(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"}))
         assert (found.done, found.down) == (True, ("node8",))
         assert "node8 is down and not waited for" in found.text
 
@@ -111,28 +114,27 @@ class TestNodesThatAreDown:
         # Of these numbers alone one would think that only the node that is down is missing.
         pods = [pod(f"p{n}", f"node{n}", ready=n != 8) for n in range(1, 9)]
         pods[0] = pod("p1", "node1", revision="old")
-        assert not look(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"})).done
+        assert not seen(AGENT, daemon_set(8, 7, 7), pods, frozenset({"node8"})).done
         pods[0] = pod("p1", "node1", ready=False)
-        found = look(AGENT, daemon_set(8, 8, 6), pods, frozenset({"node8"}))
+        found = seen(AGENT, daemon_set(8, 8, 6), pods, frozenset({"node8"}))
         assert not found.done
         assert [row["metadata"]["name"] for row in found.behind] == ["p1"]
 
     def test_before_its_controller_has_seen_the_template_no_pod_counts_as_new(self):
         pods = [pod("p1", "node1"), pod("p2", "node2", ready=False)]
-        assert look(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"})).done
-        assert not look(AGENT, daemon_set(2, 2, 1, seen=1), pods, frozenset({"node2"})).done
+        assert seen(AGENT, daemon_set(2, 2, 1), pods, frozenset({"node2"})).done
+        assert not seen(AGENT, daemon_set(2, 2, 1, seen=1), pods, frozenset({"node2"})).done
 
     def test_a_rollout_that_they_use_up_is_reported(self):
         pods = [pod(f"p{n}", f"node{n}", ready=n < 7, revision="old") for n in range(1, 9)]
-        found = look(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}))
-        assert "takes 2 pods away at a time" in found.own.text
-        assert "node7, node8" in found.own.text
-        assert "maxUnavailable" in found.own.fix
-        assert look(AGENT, daemon_set(8, 0, 6, most="50%"), pods, frozenset({"node7", "node8"})).own is None
+        found = seen(AGENT, daemon_set(8, 0, 6), pods, frozenset({"node7", "node8"}))
+        text, fix = sentence(found, 300, None)
+        assert "6 of 8 pods ready, 8 still old; node7, node8 are down and not waited for" in text
+        assert "maxUnavailable" in fix
 
     def test_a_controller_that_was_placed_on_one_is_reported(self):
         pods = [pod("old", "node1", revision="old"), pod("c-x", "node8", ready=False)]
-        found = look(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
+        found = seen(CONTROLLER, deployment(1, 2, 1, 1), pods, frozenset({"node8"}))
         assert found.own.text == "pod c-x was placed on node8, which is down"
         assert "delete pod c-x --force" in found.own.fix
 
@@ -146,7 +148,7 @@ class TestNodesThatMustHaveAPod:
     def look(self, pods, nodes, **template):
         obj = daemon_set(len(pods), len(pods), sum(pod["status"]["phase"] == "Running" for pod in pods))
         obj["spec"]["template"] = {"spec": template}
-        return with_every_node(look(self.PART, obj, pods), obj, pods, nodes)
+        return with_every_node(seen(self.PART, obj, pods, frozenset()), obj, pods, nodes)
 
     @staticmethod
     def node(number, ready="True", **spec):
@@ -275,7 +277,7 @@ def test_a_rollout_that_stops_is_given_up_in_one_sentence():
 def test_a_crash_loop_is_no_progress():
     # What a container that starts again in its pod reaches it has reached before.
     row = pod("agent-x", "node7", ready=False, state={"running": {}}, lastState={"terminated": {}}, restartCount=9)
-    steps = [look(AGENT, daemon_set(2, 2, 1), [{**row}]).steps for _restart in range(2)]
+    steps = [seen(AGENT, daemon_set(2, 2, 1), [{**row}], frozenset()).steps for _restart in range(2)]
     assert steps[0] == steps[1]
 
 
