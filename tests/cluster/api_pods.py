@@ -314,9 +314,7 @@ def ended(code: int, err: str) -> Json:
 
 def gid_lines(rails: list[Json]) -> t.Iterator[str]:
     """Give the GIDs of a node's devices as the kernel makes them for the addresses of a pod."""
-    for number, rail in enumerate(rails):
-        for index, address in enumerate(rail["ips"], 3):
-            given = ipaddress.ip_address(address)
-            whole = given if given.version == 6 else ipaddress.IPv6Address(f"::ffff:{given}")
-            path = f"/sys/class/infiniband/mlx5_{number}/ports/1/gids/{index}"
-            yield f"{path} {ipaddress.IPv6Address(int(whole)).packed.hex(':', 2)}\n"
+    for address in (address for rail in rails for address in rail["ips"]):
+        given = ipaddress.ip_address(address)
+        whole = given if given.version == 6 else ipaddress.IPv6Address(f"::ffff:{given}")
+        yield f"{ipaddress.IPv6Address(int(whole)).packed.hex(':', 2)}\n"
