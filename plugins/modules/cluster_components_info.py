@@ -163,11 +163,6 @@ notes:
   type: list
   elements: str
   sample: ["Multus (v4.2.2, DaemonSet kube-system/kube-multus-ds of kubectl) is adopted"]
-calico:
-  description: The namespace of the DaemonSet C(calico-node); empty without one.
-  returned: success
-  type: str
-  sample: kube-system
 calico_set:
   description:
     - The change of Calico's settings where it may choose a rail's address for a node's; empty where it cannot.

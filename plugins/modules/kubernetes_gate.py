@@ -113,12 +113,6 @@ capped:
   type: list
   elements: str
   sample: []
-other_fabric:
-  description: Nodes that the gate of another fabric manages. The module did not change them.
-  returned: always
-  type: list
-  elements: str
-  sample: []
 missing:
   description: Nodes of the plan that the cluster does not have.
   returned: always

@@ -332,7 +332,7 @@ def test_a_pod_that_does_not_run_is_reported_with_its_cause(probe: Probe) -> Non
     (found,) = bad(checks)
     assert (found["id"], found["node"]) == ("pod_running", "node2")
     assert "no available IPPool" in found["cause"]
-    assert "spiderippools" in found["fix"]
+    assert "test-application.md, Failures" in found["fix"]
     # Latency needs two nodes.
     assert "two nodes" in of(checks, "pod_read_lat", "skipped")[0]["cause"]
 

@@ -49,7 +49,6 @@ NOTHING: Json = {
     "left": [],
     "existing_crds": [],
     "notes": [],
-    "calico": "",
     "calico_set": {},
 }
 
@@ -89,15 +88,13 @@ def network_sources(cluster: Cluster, config: str) -> t.Iterator[tuple[str, netw
     :param config: the name of Cilium's ConfigMap.
     """
 
-    def maps(name: str, spaces: t.Iterable[str]) -> t.Iterator[Json]:
-        return (found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space)))
+    def maps(name: str, *sets: str) -> t.Iterator[Json]:
+        found = (row["metadata"] for row in (cluster.each("apps/v1", "DaemonSet") if sets else ()))
+        spaces = dict.fromkeys(row["namespace"] for row in found if row["name"] in sets) if sets else ("kube-system",)
+        yield from filter(None, (cluster.one(*CONFIG_MAP, name, space) for space in spaces))
 
-    def cilium() -> t.Iterator[Json]:
-        sets = (row["metadata"] for row in cluster.each("apps/v1", "DaemonSet"))
-        yield from maps(config, dict.fromkeys(row["namespace"] for row in sets if row["name"] in CILIUM))
-
-    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm(maps("kubeadm-config", ["kube-system"]))
-    yield "Cilium's ConfigMap", networks.of_cilium(cilium())
+    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm(maps("kubeadm-config"))
+    yield "Cilium's ConfigMap", networks.of_cilium(maps(config, *CILIUM))
     yield "nodes", networks.of_nodes(cluster.each("v1", "Node"))
     for version, kind in networks.POOLS:
         yield f"{kind} ({version})", networks.of_pools(cluster.each(version, kind))
@@ -293,7 +290,6 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         "crds": crds.apply,
         "left": crds.left,
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
-        "calico": next((row["metadata"]["namespace"] for row in survey.set_of(CALICO)), ""),
         "calico_set": survey.calico_set(),
     }
 

@@ -132,7 +132,6 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         },
         "out": out,
         "capped": [name for name in broken if name not in out] if params["taint"] else [],
-        "other_fabric": sorted(name for name, owner in gated_by.items() if name in planned and owner != fabric),
         "missing": sorted(set(planned) - set(live)),
         "diff": {
             "before": "".join(f"{name}: {live[name]}\n" for name in sorted(changes)),

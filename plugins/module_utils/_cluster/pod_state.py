@@ -167,11 +167,8 @@ def trouble(pod: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]
     if (found := _container_trouble(pod, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:
-        if "IPPool" in warning or "no available IP" in warning:
-            look = "Look at kubectl get spiderippools: the rail's pool for this node is full, disabled or missing."
-        elif "spidercoordinator" in warning:
-            look = "Run the playbook railops.rdma.cluster: it says why the SpiderCoordinator is not ready."
-        return PodTrouble(f"the pod does not start: {warning}", look)
+        fix = f"{look} See also docs/guides/test-application.md, Failures."
+        return PodTrouble(f"the pod does not start: {warning}", fix)
     phase = str(status.get("phase") or "Unknown")
     if why := _reason(status):
         return PodTrouble(f"the pod is {phase}: {why}", look)

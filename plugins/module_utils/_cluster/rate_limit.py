@@ -51,18 +51,13 @@ class RateLimit:
             self._free.notify(max(0, self.limit - self._under_way))
 
     def _learn(self, began: float, seconds: float) -> None:
+        limit = self.limit
         if not self._known:
             # The first is the trial of one object before all others: what it takes alone, many take together.
             self._known = True
-            if seconds * self.limit > 2 * SLOW_SECONDS:
-                self._set(int(2 * SLOW_SECONDS / seconds))
-        elif began < self._changed:
-            pass  # it was under way with more or fewer others than there are now
-        elif seconds > SLOW_SECONDS:
-            self._set(self.limit // 2)
-        elif seconds < QUICK_SECONDS and self.limit < self._most:
-            self._set(self.limit + 1)
-
-    def _set(self, limit: int) -> None:
-        self.limit = min(self._most, max(1, limit))
-        self._changed = self._clock()
+            limit = min(limit, int(2 * SLOW_SECONDS / max(seconds, 0.001)))
+        elif began >= self._changed:  # else it was under way with more or fewer others than there are now
+            limit = limit // 2 if seconds > SLOW_SECONDS else limit + (seconds < QUICK_SECONDS)
+        limit = min(self._most, max(1, limit))
+        if limit != self.limit:
+            self.limit, self._changed = limit, self._clock()

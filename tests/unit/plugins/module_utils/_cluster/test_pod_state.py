@@ -144,7 +144,7 @@ def test_a_sandbox_that_fails_is_named_until_the_pod_has_left_it_behind():
     waits = pod(containerStatuses=[container(state={"waiting": {"reason": "ContainerCreating"}})])
     dns = event("MissingClusterDNS", "kubelet has no cluster DNS", 1)
     assert "spidercoordinator: default no ready" in trouble(waits, [dns, SANDBOX]).text
-    assert "why the SpiderCoordinator is not ready" in trouble(waits, [dns, SANDBOX]).fix
+    assert "test-application.md, Failures" in trouble(waits, [dns, SANDBOX]).fix
     assert trouble(waits, [dns, SANDBOX, event("Pulling", "Pulling image x", 9, "Normal")]).text == (
         "the pod is being started (Pulling image x)"
     )

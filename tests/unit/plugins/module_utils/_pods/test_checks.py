@@ -114,7 +114,7 @@ def waiting(reason, message=""):
             waiting("ContainerCreating"),
             [warning("FailedCreatePodSandBox", "no available IPPool")],
             "IPPool",
-            "spiderip",
+            "Failures",
         ),
         (waiting("ContainerCreating"), [], "the pod is Pending", "describe"),
         ({"reason": "UnexpectedAdmissionError", "message": "no device"}, [], "UnexpectedAdmissionError", "describe"),
