@@ -64,7 +64,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Owner:
-    """The owner of an object. `marked`: the release or object in its marks, empty without one."""
+    """The owner of an object. `marked`: the release, operator or object in its marks, empty without one."""
 
     name: str
     marked: str = ""
@@ -87,11 +87,14 @@ class FoundPart:
 
 
 def owner_of(meta: Json) -> Owner:
-    """Return who an object belongs to: Helm, another object, or who wrote it last."""
-    notes = meta.get("annotations") or {}
+    """Return who an object belongs to: Helm, OLM, another object, or who wrote it last."""
+    notes, labels = meta.get("annotations") or {}, meta.get("labels") or {}
     if name := notes.get("meta.helm.sh/release-name"):
         release = f"{notes.get('meta.helm.sh/release-namespace', '')}/{name}"
         return Owner(f"the Helm release {release}", release)
+    olm = labels.get("olm.owner") or next((name for name in labels if name.startswith("operators.coreos.com/")), "")
+    if olm or labels.get("olm.managed"):
+        return Owner(f"OLM ({olm or 'olm.managed'})", "olm")
     for row in meta.get("ownerReferences") or ():
         return Owner(f"{row.get('kind')} {row.get('name')}", f"{row.get('kind')}/{row.get('name')}")
     names = [name for name in writers(meta) if name != FIELD_MANAGER]

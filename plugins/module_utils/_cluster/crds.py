@@ -31,14 +31,9 @@ class SortedCrds:
     """The CRDs of a chart by their treatment."""
 
     apply: list[str] = field(default_factory=list)
-    others: dict[str, list[str]] = field(default_factory=dict)
-    """The CRDs that stay, with their owner and version."""
+    left: list[str] = field(default_factory=list)
+    """A sentence for each owner whose CRDs stay as they are."""
     problems: list[Problem] = field(default_factory=list)
-
-    @property
-    def left(self) -> list[str]:
-        """Return a sentence for each owner whose CRDs stay as they are."""
-        return [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in self.others.items()]
 
 
 def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
@@ -51,6 +46,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
     :param managed: the parts.
     """
     found = SortedCrds()
+    others: dict[str, list[str]] = {}
     for crd in charts:
         name = crd["metadata"]["name"]
         part = PART_OF.get(crd["spec"]["group"], SPIDERPOOL)
@@ -69,7 +65,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
         lacking = list(lacks(crd, have or {}))
         source = f"{owner.name} ({version_of(have or crd) or 'version unknown'})"
         if not lacking:
-            found.others.setdefault(source, []).append(name)
+            others.setdefault(source, []).append(name)
             continue
         found.problems.append(
             Problem(
@@ -79,6 +75,7 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
                 f"cluster_components: {{{part}: adopt}}. [crd_existing]",
             )
         )
+    found.left = [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in others.items()]
     return found
 
 

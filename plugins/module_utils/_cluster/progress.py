@@ -43,8 +43,8 @@ class Progress:
         if now - self._last >= _PROGRESS_SECONDS:
             self._last = now
             rate = self._done / (now - self._start)
-            left = span((self._total - self._done) / rate)
-            self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left} left")
+            left = (self._total - self._done) / rate / 60
+            self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left:.1f} min left")
 
 
 class Glance(t.NamedTuple):
@@ -84,10 +84,3 @@ def follow(
             report(f"{now - began:.0f} s: {seen.text()}")
         # A look at a large fleet takes many requests: the longer it takes, the fewer they are.
         sleep(min(max(1.0, (now - began) / 10), _PROGRESS_SECONDS))
-
-
-def span(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
