@@ -134,6 +134,7 @@ def network_manager(fleet: Fleet) -> str:
     fleet.on("node2", "ip", "rule", "del", "pref", "10003")
     for words in named(fleet, ("node2", "rail3", "network_rules")):
         fleet.ansible(*words)
+    fleet.play("audit")
     unchanged(fleet.play("hosts"))
     fleet.ansible(Path(__file__).with_name("rollback.yml"), "-e", f"lab_plan_dir={fleet.plan}")
     # MTU and sysctls stay until the next boot.
@@ -142,8 +143,8 @@ def network_manager(fleet: Fleet) -> str:
     fleet.same(bare, "after the teardown and a reboot")
     return (
         "second run empty; network, sysctls and files the same after reloads by another tool and a reboot; traffic on "
-        "each rail; audit green without hosts; a deleted rule repaired by the printed command; an unconfirmed change "
-        "rolled back by systemd; as bare after the teardown and a reboot"
+        "each rail; audit green without hosts; a deleted rule repaired by the printed command, then audit green; an "
+        "unconfirmed change rolled back by systemd; as bare after the teardown and a reboot"
     )
 
 

@@ -40,7 +40,7 @@ RECIPE = 3
 # A node of a cluster has another one.
 KERNEL = "linux-image-amd64"
 # Ubuntu has soft-RoCE in a package of its own; the archive keeps the first kernel of a release.
-UBUNTU_KERNELS = {"noble": "6.8.0-31-generic"}
+UBUNTU_KERNELS = {"jammy": "5.15.0-25-generic", "noble": "6.8.0-31-generic"}
 SUITES = ("bookworm", *UBUNTU_KERNELS)
 
 INSTALLED = (

@@ -260,7 +260,7 @@ def parser() -> argparse.ArgumentParser:
     down.add_argument("--all", action="store_true")
     built = add("image", command_image)
     built.add_argument("--cluster", action="store_true", help="the image of a cluster's nodes")
-    built.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian 12 or Ubuntu 24.04")
+    built.add_argument("--suite", choices=image.SUITES, default="bookworm", help="Debian 12, Ubuntu 22.04 or 24.04")
     built.add_argument("--renew", action="store_true", help="with what Debian's development branch has today")
     return top
 

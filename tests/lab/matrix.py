@@ -40,6 +40,7 @@ CASES = (
     Case("networkd", "hosts only, systemd-networkd", 3600, host_cases.network_manager, "networkd"),
     Case("netplan", "hosts only, netplan", 3600, host_cases.network_manager, "netplan"),
     Case("networkmanager", "hosts only, NetworkManager", 3600, host_cases.network_manager, "networkmanager"),
+    Case("jammy", "hosts only, Ubuntu 22.04, netplan", 3600, host_cases.network_manager, "netplan", suite="jammy"),
     Case("noble", "hosts only, Ubuntu 24.04, netplan", 3600, host_cases.network_manager, "netplan", suite="noble"),
     Case("host-modules", "RDMA modules on a kernel with ib_core", 3600, host_cases.host_modules, nodes=1),
     Case("upgrade", "a driver upgrade with reboots, stopped by a node made worse", 3600, host_cases.upgrade),

@@ -54,7 +54,7 @@ UBUNTU_KEYS_SHA256 = "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311
 KEYRING = "usr/share/keyrings/{}-archive-keyring.gpg"
 SUITES = {
     **{name: Suite(name, DEBIAN) for name in ("bookworm", "trixie")},
-    **{name: Suite(name, UBUNTU, "ubuntu", "main,universe") for name in ("noble", "resolute")},
+    **{name: Suite(name, UBUNTU, "ubuntu", "main,universe") for name in ("jammy", "noble", "resolute")},
 }
 
 
