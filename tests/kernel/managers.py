@@ -4,9 +4,9 @@
 
 """The real network managers: netplan, NetworkManager and systemd-networkd of Debian 12, in a system of their own.
 
-RAILOPS_MANAGERS names another release of tests/tools/roots.py: the check `long` takes those of trixie (Debian 13) and
-noble (Ubuntu 24.04). Nothing of them is installed on the machine, and none that the machine has is used. Each run has
-mounts and processes of its own; the network is the namespace of the process that starts it.
+RAILOPS_MANAGERS names another release of tests/tools/roots.py: the check `long` takes those of trixie (Debian 13),
+jammy (Ubuntu 22.04) and noble (Ubuntu 24.04). Nothing of them is installed on the machine, and none that the machine
+has is used. Each run has mounts and processes of its own; the network is the namespace of the process that starts it.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def folder() -> str:
     return str(roots.managers(SUITE))
 
 
+# The first programs of Ubuntu 22.04: netplan 0.104 has neither `vrfs` nor `infiniband-mode`, nmcli 1.36 no `--offline`.
+FIRST_PROGRAMS = SUITE == "jammy"
 needs_managers = pytest.mark.skipif(bool(WHY_NOT := why_not()), reason=WHY_NOT)
 
 

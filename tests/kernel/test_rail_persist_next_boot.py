@@ -198,6 +198,9 @@ def test_what_netplan_would_do_with_the_port_beside_ours_is_refused(life):
     for sections, _word, _upper in NETPLAN.values():
         steps += [wrote({path: netplan(**sections)}, instead=True), look("netplan")]
     for (_sections, word, _upper), result in zip(NETPLAN.values(), life(*steps)[1::2], strict=True):
+        if managers.FIRST_PROGRAMS and word == "VRF v0":
+            assert f"netplan refuses the files, and nothing was written: {path}" in result.get("failed", "")
+            continue
         assert f"{path} outranks" in result.get("failed", ""), word
         assert word in result["failed"]
 

@@ -308,7 +308,7 @@ def long() -> t.Iterator[Argv]:
     yield [*whole[:2], *pytest("tests/site", parallel=True, only="long"), f"--ignore={together}"]
     yield [*marked, "-n", "2", "tests/kernel"]
     # Those of Debian 12 are in the check `kernel`. Where a mirror is out of reach, pytest says so for each test.
-    for suite in ("trixie", "noble"):
+    for suite in ("trixie", "jammy", "noble"):
         yield ["env", f"RAILOPS_MANAGERS={suite}", *whole[1:], *WITH_MANAGERS]
     yield [*whole[:2], *pytest("tests/cluster", parallel=True, only="long"), "--double-only"]
     try:
