@@ -51,7 +51,7 @@ NOT_HERE = 77
 
 def command_up(args: argparse.Namespace) -> None:
     """Start a lab."""
-    interfaces = tuple(args.interfaces.split(",")) if args.interfaces else topology.default_interfaces(args.rails or 8)
+    interfaces = topology.default_interfaces(args.rails)
     memory = args.memory or (CLUSTER_MEMORY if args.cluster else MEMORY)
     names = tuple(args.names.split(",")) if args.names else ()
     nodes = args.nodes or len(names) or 2
@@ -152,10 +152,10 @@ def command_dump(args: argparse.Namespace) -> None:
 def command_prove(args: argparse.Namespace) -> None:
     """Prove a plan on the lab: kernels hold it, and packets leave and return by the rail they belong to."""
     lab = _running(args.lab)
-    if lab.kind == "netns" and not args.no_traffic:
+    if lab.kind == "netns":
         require_tools(PING, "A proof by packets")
     host_plans = topology.read_host_plans(args.plan)
-    failures = proof.prove(lab, host_plans, traffic=not args.no_traffic)
+    failures = proof.prove(lab, host_plans)
     if args.rdma and not failures:
         failures = proof.prove_rdma(lab, host_plans)
     for failure in failures[:MOST_SHOWN]:
@@ -222,8 +222,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--kind", choices=topology.KINDS, default="netns")
     up.add_argument("--nodes", type=int, help="how many hosts: node1, node2, ... (default 2)")
     up.add_argument("--names", help="the hosts by the names of your inventory, separated by commas")
-    up.add_argument("--rails", type=int, help="how many rails: ens1np0, ens2np0, ... (default 8)")
-    up.add_argument("--interfaces", help="the rails by name, separated by commas")
+    up.add_argument("--rails", type=int, default=8, help="how many rails: ens1np0, ens2np0, ... (default 8)")
     up.add_argument("--plan", type=Path, help="plan/<fabric_name>: give the switches its gateways")
     up.add_argument("--manager", choices=topology.MANAGERS, default="networkd", help="guests: what manages networks")
     up.add_argument("--cluster", action="store_true", help="guests: a real Kubernetes, each guest a node")
@@ -253,7 +252,6 @@ def parser() -> argparse.ArgumentParser:
     prove = add("prove", command_prove)
     prove.add_argument("lab")
     prove.add_argument("--plan", type=Path, required=True)
-    prove.add_argument("--no-traffic", action="store_true", help="only what the kernels hold")
     prove.add_argument("--rdma", action="store_true", help="guests: ib_read_lat over every rail as well")
     down = add("down", command_down)
     down.add_argument("lab", nargs="?")

@@ -89,14 +89,14 @@ def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
     )
 
 
-def prove(lab: Lab, host_plans: Mapping[str, HostPlan], *, traffic: bool = True) -> list[str]:
+def prove(lab: Lab, host_plans: Mapping[str, HostPlan]) -> list[str]:
     """Return everything on the lab that is not as the plan says."""
     planned = {host: host_plans[host.name] for host in lab.hosts if host.name in host_plans}
     if not planned:
         raise LabError("The plan has no host of this lab.", "Give the plan that the hosts were configured by.")
     failures = [failure for host, content in planned.items() for failure in check_kernel(lab, host, content)]
     say(f"{len(planned)} kernels read: {len(failures)} differences from the plan.")
-    for family, shift in ((4, 0), (4, 1), (6, 0), (6, 1)) if traffic else ():
+    for family, shift in ((4, 0), (4, 1), (6, 0), (6, 1)):
         # What is broken already only repeats itself.
         failures = failures or check_traffic(lab, planned, family, shift)
     return failures
