@@ -16,7 +16,7 @@ from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.desired import exclusion_rules
 from .._route.managed_state import MANAGED_STATE
-from .._route.model import KINDS, Snapshot, as_data, from_data
+from .._route.model import KINDS, Snapshot, as_data, belonging, from_data
 from .model import HEADER, PUBLIC, File
 from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
 
@@ -35,8 +35,7 @@ class OutOfServiceFiles:
         """
         self.names: set[str] = set()
         self.paths: set[str] = set()
-        self._tables = {rail.table for rail in want.out}
-        self._priorities = {rail.priority for rail in want.out}
+        self._rails = want.out
         rules = [*exclusion_rules(want)]
         for rail in want.out:
             # A card that is gone has no name, and its rail is declared by its address only.
@@ -73,13 +72,8 @@ class OutOfServiceFiles:
 
     def _boot(self, new: str, old: str) -> str:
         with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
-            planned, there = from_data(json.loads(new)), from_data(json.loads(old))
-            parts: dict[str, t.Any] = {
-                "addresses": {item for item in there.addresses if item.interface in self.names},
-                "routes": {row for row in there.routes if row.interface in self.names or row.table in self._tables},
-                "rules": {row for row in there.rules if row.priority in self._priorities},
-            }
-            parts = {part: getattr(planned, part) | parts[part] for part in KINDS}
+            planned, own = from_data(json.loads(new)), belonging(from_data(json.loads(old)), self._rails, self.names)
+            parts = {part: getattr(planned, part) | getattr(own, part) for part in KINDS}
             return json.dumps(as_data(Snapshot({}, **parts, sysctls={}))) + "\n"
         return new
 

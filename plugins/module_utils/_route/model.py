@@ -246,6 +246,22 @@ class RouteHost:
     """The links of rails that are out of service."""
 
 
+def belonging(snapshot: Snapshot, rails: t.Collection[RailOptions], links: t.Collection[str]) -> Snapshot:
+    """Return what belongs to some rails and their links."""
+    tables, priorities = {rail.table for rail in rails}, {rail.priority for rail in rails}
+    return Snapshot(
+        {name: link for name, link in snapshot.links.items() if name in links},
+        frozenset(item for item in snapshot.addresses if item.interface in links),
+        frozenset(
+            item
+            for item in snapshot.routes
+            if item.table in tables or any(hop.interface in links for hop in item.next_hops)
+        ),
+        frozenset(item for item in snapshot.rules if item.priority in priorities or item.table in tables),
+        {},
+    )
+
+
 def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
     """Return the host without what belongs to some rails: nothing of it is seen, so nothing changes it."""
     if not rails:
@@ -253,18 +269,10 @@ def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
     here = host.snapshot
     links = {host.names.get(text, text) for rail in rails for text in (rail.interface or rail.identifier, rail.device)}
     links |= {link.name for link in here.links.values() if link.parent in links}
-    tables, priorities = {rail.table for rail in rails}, {rail.priority for rail in rails}
-    snapshot = Snapshot(
-        {name: link for name, link in here.links.items() if name not in links},
-        frozenset(item for item in here.addresses if item.interface not in links),
-        frozenset(
-            item
-            for item in here.routes
-            if item.table not in tables and links.isdisjoint(hop.interface for hop in item.next_hops)
-        ),
-        frozenset(item for item in here.rules if item.priority not in priorities and item.table not in tables),
-        here.sysctls,
-    )
+    own = belonging(here, rails, links)
+    rest = {part: getattr(here, part) - getattr(own, part) for part in KINDS}
+    kept = {name: link for name, link in here.links.items() if name not in links}
+    snapshot = Snapshot(kept, **rest, sysctls=here.sysctls)
     return replace(
         host,
         snapshot=snapshot,
