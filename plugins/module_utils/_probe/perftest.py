@@ -142,11 +142,6 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         "Look at the load of the peer's CPU and run the test again.",
     ),
     (
-        r"Failed status (?:9|10|11)\b",
-        "the peer refused the request: the two ends do not run the same test",
-        "End what uses these ports on the peer, or choose others with the option port.",
-    ),
-    (
         r"Failed to modify QP \d* ?to RTR|Failed to create AH|Unable to Connect the HCA",
         "the path to the peer cannot be resolved: no route, no neighbor answer, or another GID type on the other end",
         "Ping the peer's rail address from this rail's address (ping -I), and compare both ends' GID types: both must "
