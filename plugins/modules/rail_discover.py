@@ -59,7 +59,6 @@ EXAMPLES = r"""
 - name: Read the hosts
   railops.rdma.rdma_info:
     gids: false
-    part_numbers: false
   register: __example_info
 
 - name: Propose the rails

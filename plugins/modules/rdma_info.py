@@ -11,7 +11,7 @@ short_description: List the RDMA hardware of a host
 version_added: 1.0.0
 description:
   - Lists the RDMA devices of a host with their ports, link layers, states, interfaces, PCI and NUMA places,
-    virtual functions, GID tables, firmware and part numbers, and their distance from every GPU.
+    virtual functions, GID tables and firmware, and their distance from every GPU.
   - Computes the distance from the PCI tree, in the terms of C(nvidia-smi topo -m), without a vendor tool, for GPUs of
     any vendor.
   - Reads sysfs, and queries the devices themselves where C(ibv_devinfo) is installed. RV(info.missing) lists missing
@@ -70,10 +70,6 @@ options:
     description: Whether to return the GID tables. They grow with the pods of a node.
     type: bool
     default: true
-  part_numbers:
-    description: Whether to read the cards' vital product data. This takes up to a second for each card, and root.
-    type: bool
-    default: true
 seealso:
   - module: railops.rdma.rail_discover
 """
@@ -89,7 +85,6 @@ EXAMPLES = r"""
   railops.rdma.rdma_info:
     plan_dir: plan/fabric
     gids: false
-    part_numbers: false
   become: true
 """
 
@@ -163,16 +158,10 @@ info:
         board_id:
           description: The board's identity (PSID).
           type: str
-        part_number:
-          description: The part number from the vital product data.
-          type: str
-        serial_number:
-          description: The serial number from the vital product data.
-          type: str
         serves:
           description: >-
             What it serves instead of being a NIC, such as C(serves the NVSwitches (VPD SMDL=SW_MNG)); null for a NIC,
-            and where the vital product data are not read.
+            and where only root could read the vital product data.
           type: str
         ports:
           description: >-

@@ -79,7 +79,7 @@ def test_the_table_holds_for_every_user_on_a_real_kernel(case):
             result = inside(host.name, called, module, one, environ)
             refused = "carries" in result.get("msg", "")
             assert refused is guarded, (module.__name__, interface, result.get("msg"))
-    info = inside(host.name, called, rdma_info, {"part_numbers": False}, environ)["info"]
+    info = inside(host.name, called, rdma_info, {}, environ)["info"]
     assert info["default_interfaces"] == sorted(wanted.default | wanted.connection)
 
 

@@ -79,8 +79,7 @@ def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
 def _roles(
     machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], network: ManagementNetwork
 ) -> dict[str, str]:
-    boards = serving(machine, [item for items in functions.values() for item in items])
-    found = {card: role for card, (_vpd, role) in boards.items() if role}
+    found = serving(machine, [item for items in functions.values() for item in items])
     for path, role in carried(machine, network).items():
         name = path.rpartition("/")[2]
         if function := tree.functions.get(machine.pci_address(path) or ""):

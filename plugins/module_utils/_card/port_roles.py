@@ -100,20 +100,16 @@ def _is_managed(rule: dict[str, t.Any]) -> bool:
     return rule.get("priority") in priorities and str(rule.get("table")) in map(str, tables)
 
 
-def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple[dict[str, str], str | None]]:
-    """Return, by card, its vital product data, and what an NVIDIA card serves instead of being a NIC.
+def serving(sysfs: Sysfs, functions: t.Iterable[PciFunction]) -> dict[str, str]:
+    """Return, by card, what an NVIDIA card serves instead of being a NIC.
 
     Only some of a board's functions say so: all cards with the same serial number or UUID (V3) are one board.
     """
     boards: dict[str, str] = {}
     found: dict[str, str] = {}
     numbers: dict[str, set[str]] = {}
-    reported: dict[str, dict[str, str]] = {}
-    for function in functions:
+    for function in (item for item in functions if item.vendor == VENDOR_MELLANOX):
         vpd = parse_vpd(sysfs.data(f"/sys/bus/pci/devices/{function.address}/vpd") or b"")
-        reported.setdefault(function.card, vpd)
-        if function.vendor != VENDOR_MELLANOX:
-            continue
         marks = {f"{key}={vpd[key]}" for key in ("SN", "V3") if vpd.get(key)}
         numbers.setdefault(function.card, set()).update(marks)
         board_id = next((sysfs.text(f"/sys/class/infiniband/{name}/board_id") for name in function.rdma), None)
@@ -123,7 +119,7 @@ def serving(sysfs: Sysfs, functions: t.Sequence[PciFunction]) -> dict[str, tuple
     for card, marks in numbers.items():
         if role := next((boards[mark] for mark in sorted(marks) if mark in boards), None):
             found.setdefault(card, role)
-    return {card: (vpd, found.get(card)) for card, vpd in reported.items()}
+    return found
 
 
 def storage_devices(machine: Machine) -> dict[str, str]:

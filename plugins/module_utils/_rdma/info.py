@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._card.pci import VENDOR_MELLANOX, PciFunction, PciTree, pci_key, read_pci
+from .._card.pci import PciFunction, PciTree, pci_key, read_pci
 from .._card.port_roles import serving
 
 if t.TYPE_CHECKING:
@@ -34,17 +34,14 @@ def roce_mtu(mtu: int) -> int | None:
     return next((size for size in IB_MTUS if size <= mtu - ROCE_HEADERS), None)
 
 
-def read_info(sysfs: Sysfs, *, gids: bool = True, part_numbers: bool = True) -> Info:
+def read_info(sysfs: Sysfs, *, gids: bool = True) -> Info:
     """Read everything that sysfs shows of RDMA on a host."""
     tree = read_pci(sysfs)
     devices = [_read_device(sysfs, tree, name, gids=gids) for name in sysfs.names(CLASS)]
     devices.sort(key=lambda row: (not row["pci"], pci_key(row["pci"]) if row["pci"] else (), row["name"]))
-    if part_numbers:
-        boards = serving(sysfs, [nic for nic in tree.nics if nic.rdma or nic.vendor == VENDOR_MELLANOX])
-        for device in devices:
-            vpd, device["serves"] = boards.get(device["card"], ({}, None))
-            if not device["vf"]:
-                device["part_number"], device["serial_number"] = vpd.get("PN"), vpd.get("SN")
+    roles = serving(sysfs, tree.nics)
+    for device in devices:
+        device["serves"] = roles.get(device["card"])
     return {
         "netns_mode": {"Y": "shared", "N": "exclusive"}.get(sysfs.text(NETNS_MODE) or ""),
         "default_interfaces": [],
@@ -83,9 +80,6 @@ def _read_device(sysfs: Sysfs, tree: PciTree, name: str, *, gids: bool) -> Info:
         "firmware": sysfs.text(f"{home}/fw_ver"),
         "hca_type": sysfs.text(f"{home}/hca_type"),
         "board_id": sysfs.text(f"{home}/board_id"),
-        "part_number": None,
-        "serial_number": None,
-        "serves": None,
         "ports": [
             _read_port(sysfs, home, function, int(port), gids=gids)
             for port in sorted(sysfs.names(f"{home}/ports"), key=int)

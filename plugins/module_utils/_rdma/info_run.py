@@ -27,14 +27,13 @@ SPEC = {
     "network": {"type": "str", "choices": ["roce", "infiniband"]},
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
     "gids": {"type": "bool", "default": True},
-    "part_numbers": {"type": "bool", "default": True},
 }
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read everything and compare it with the rails."""
     sysfs = Sysfs()
-    info = read_info(sysfs, gids=params["gids"], part_numbers=params["part_numbers"])
+    info = read_info(sysfs, gids=params["gids"])
     answers, missing = verbs.read()
     merge_verbs(info, answers)
     try:

@@ -52,7 +52,7 @@ def pci_of(interface):
 def test_every_module_protects_the_same_interfaces(case, call):
     call = functools.partial(call, _ansible_check_mode=True)
     carried = case.default | case.connection
-    assert call("rdma_info", part_numbers=False)["info"]["default_interfaces"] == sorted(carried)
+    assert call("rdma_info")["info"]["default_interfaces"] == sorted(carried)
     for interface in ("ens1np0", "ens2np0"):
         plain = {"name": "rail1", "interface": interface}
         whole = {"rails": [{**plain, "addresses": ADDRESSES}], "rdma_prefixes": ["172.17.0.0/16"]}
