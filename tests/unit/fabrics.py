@@ -14,7 +14,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import Allocation, allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import facts_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans, text_of
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
@@ -73,7 +73,7 @@ def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *,
     candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes, raw.get("out_of_service"))
     allocation = allocate(fabric, candidates, old, options)
     made = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
-    files = render(made) if report else {f"hosts/{name}": text_of(piece) for name, piece in host_plans(made).items()}
+    files = render(made) if report else {f"hosts/{name}": json.dumps(piece) for name, piece in host_plans(made).items()}
     if not report:
         files.update((f"cluster/{name}", text) for name, text in render_cluster(made).items())
         files.update((f"switch/{name}", text) for name, text in render_switch(made).items())

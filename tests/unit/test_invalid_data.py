@@ -32,6 +32,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.schedule impor
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.results import READERS, failure_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import plan as discovered
 from ansible_collections.railops.rdma.plugins.plugin_utils._discover import text as discover_text
+from ansible_collections.railops.rdma.plugins.plugin_utils._json_lines import json_lines
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import DATA, with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
@@ -142,7 +143,7 @@ def outputs(verdict):
         verdict_text.markdown(verdict, "fabric"),
         with_verdict(PAGE, verdict),
         metrics(verdict, "fabric", 1.0),
-        files.json_lines(verdict, 2),
+        json_lines(verdict, 2),
         merge.summary(verdict),
     ):
         printable(text)
@@ -164,7 +165,7 @@ def test_results_of_hosts(results, nodes):
         answer = answer_in([row, {"results": [row]}], RAILS)
         compared(answer.facts)
         printable(answer.error)
-        printable(files.json_lines(merge.host_result("a", "a", "d", answer.checks, answer.error, answer.facts), 2))
+        printable(json_lines(merge.host_result("a", "a", "d", answer.checks, answer.error, answer.facts), 2))
 
 
 PART = st.fixed_dictionaries(

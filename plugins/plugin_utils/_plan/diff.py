@@ -187,7 +187,7 @@ def _brief(text: str) -> str:
     return f"{text.count(chr(10))} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest: str) -> dict[str, t.Any]:
+def summary_of(plan: FabricPlan, allocation: Allocation) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
     fabric = plan.fabric
     zones = [
@@ -202,18 +202,12 @@ def summary_of(plan: FabricPlan, allocation: Allocation, change: Change, digest:
     ]
     result: dict[str, t.Any] = {
         "fabric": fabric.name,
-        "mode": fabric.mode,
-        "network": fabric.network,
-        "attachment": fabric.attachment,
         "nodes": len(plan.nodes),
         "rails": len(fabric.rails),
         "zones": zones,
         "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
         "pools": pool_count(plan.fabric, plan.nodes, plan.blocks),
         **allocation.changes,
-        "written": len(change.written) + (change.lock is not None),
-        "removed": len(change.removed),
-        "digest": digest,
     }
     result["text"] = _text(plan, result)
     return result

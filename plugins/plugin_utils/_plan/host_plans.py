@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hosts' parts of a plan, and the text of hosts/*.json."""
+"""The hosts' parts of a plan: hosts/*.json."""
 
 from __future__ import annotations
 
 import functools
-import json
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
@@ -118,29 +117,3 @@ def _address(block: Block, slot: int) -> HostPlanAddress:
         "subnet": f"{address_text(family, subnet)}/{block.subnet_length}",
         "gateway": gateway,
     }
-
-
-def text_of(piece: t.Mapping[str, t.Any]) -> str:
-    """Write a host plan: a line for each setting, cable, rail and address."""
-    lines = {}
-    for key, value in piece.items():
-        if key == "rails":
-            lines[key] = _lines("[", map(_rail_text, value), "  ]")
-        elif key in ("sysctls", "cables"):
-            lines[key] = _lines("{", [f'"{name}": {json.dumps(row)}' for name, row in value.items()], "  }")
-        else:
-            lines[key] = json.dumps(value)
-    return _lines("{", [f'"{key}": {line}' for key, line in lines.items()], "}") + "\n"
-
-
-def _rail_text(rail: t.Mapping[str, t.Any]) -> str:
-    head = json.dumps({key: value for key, value in rail.items() if key != "addresses"})
-    addresses = _lines("[", map(json.dumps, rail["addresses"]), "     ]")
-    return f'{head[:-1]},\n     "addresses": {addresses}}}'
-
-
-def _lines(start: str, rows: t.Iterable[str], end: str) -> str:
-    """Write the rows of a list or an object a line each, two columns behind its end."""
-    pad = " " * (len(end) + 1)
-    text = f",\n{pad}".join(rows)
-    return f"{start}\n{pad}{text}\n{end}" if text else start + end.strip()

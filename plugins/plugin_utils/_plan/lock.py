@@ -15,7 +15,6 @@ therefore rejects the lock file (docs/concepts/slots.md).
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import typing as t
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from ...module_utils._formatting import natural
 from ...module_utils._validation import LABEL, InvalidData, validate
 from .._fabric.model import Fabric, Node, Retired, range_text
 from .._fabric.options import DEFAULTS
+from .._json_lines import json_lines
 from .check import SUBDOMAIN, Checker
 from .input import BASES, fabric_of
 
@@ -167,27 +167,18 @@ def write_lock(
 
     :param files: a digest by part of the plan.
     """
-    nodes = {name: entry._asdict() for name, entry in entries.items()}
-    digest = lock_digest({"format": FORMAT, "files": dict(files), "frozen": frozen, "nodes": nodes})
-    return _lock_text(frozen, entries, files, digest), digest
+    content = _content(frozen, entries, files)
+    content["digest"] = lock_digest(content)
+    return json_lines(content, 2) + "\n", content["digest"]
 
 
 def unfinished_lock(lock: Lock) -> str:
     """Render the plan.json that is in place while a run writes: every reader rejects it, the next run continues it."""
-    return _lock_text({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}, "")
+    return json_lines(_content({UNFINISHED: freeze(lock.fabric)}, lock.nodes, {}), 2) + "\n"
 
 
-def _lock_text(
-    frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str], digest: str
-) -> str:
-    def indented(value: object) -> str:
-        return json.dumps(value, indent=2, sort_keys=True).replace("\n", "\n  ")
-
-    nodes = ",\n".join(
-        f'    "{name}": {json.dumps(entries[name]._asdict(), sort_keys=True)}' for name in sorted(entries, key=natural)
-    )
-    return (
-        f'{{\n  "format": {FORMAT},\n  "digest": "{digest}",\n'
-        f'  "files": {indented(files)},\n  "frozen": {indented(frozen)},\n'
-        '  "nodes": {' + (f"\n{nodes}\n  " if nodes else "") + "}\n}\n"
-    )
+def _content(
+    frozen: t.Mapping[str, t.Any], entries: t.Mapping[str, Entry], files: t.Mapping[str, str]
+) -> dict[str, t.Any]:
+    nodes = {name: entries[name]._asdict() for name in sorted(entries, key=natural)}
+    return {"format": FORMAT, "digest": "", "files": dict(files), "frozen": dict(frozen), "nodes": nodes}

@@ -16,13 +16,14 @@ from ...module_utils._errors import InputError, Problem, RdmaError
 from ...module_utils._fabric.lock import FACTS, LOCK, elsewhere, part_digests
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.options import DEFAULTS
+from .._json_lines import json_lines
 from .._report.markdown import render_report
 from .allocation import allocate
 from .blocks import build_blocks, build_plan
 from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .facts import facts_of
-from .host_plans import host_plans, text_of
+from .host_plans import host_plans
 from .input import Options, read_fabric, read_options
 from .lock import entries_of, freeze, parse_lock, write_lock
 from .lock_copy import LockCopy
@@ -77,7 +78,7 @@ def run(
     text, digest = write_lock(freeze(fabric), entries, part_digests(files))
     have = store.read_files()
     change = store.compare(files, text, have)
-    summary = summary_of(plan, allocation, change, digest)
+    summary = summary_of(plan, allocation)
     if change and raw.get("plan_locked"):
         numbers = lock is None or lock.nodes != entries or freeze(lock.fabric) != freeze(fabric)
         raise RdmaError(
@@ -118,7 +119,7 @@ def same_plan(change: bool) -> Check:
 
 def render(plan: FabricPlan) -> dict[str, str]:
     """Return every file of the plan but plan.json, by its path relative to the plan folder."""
-    files = {f"hosts/{name}": text_of(piece) for name, piece in host_plans(plan).items()}
+    files = {f"hosts/{name}": json_lines(piece, 2) + "\n" for name, piece in host_plans(plan).items()}
     files.update((f"cluster/{name}", text) for name, text in render_cluster(plan).items())
     files.update((f"switch/{name}", text) for name, text in render_switch(plan).items())
     files.update((f"workload/{name}", text) for name, text in render_workload(plan).items())

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 import typing as t
@@ -18,6 +17,7 @@ from numbers import Real
 from ...module_utils._fabric.shapes import Verdict
 from ...module_utils._files import unblocked
 from ...module_utils._validation import FILE, parsed, validate
+from .._json_lines import json_lines
 
 VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json"
 _CAUSE = {"check": str, "sentence": str, "hosts": [str], "rails": [str]}
@@ -37,19 +37,6 @@ def write_text(path: str, text: str) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def json_lines(value: t.Any, depth: int) -> str:
-    """Return JSON that is laid out down to a depth, and has what lies deeper on one line each.
-
-    The encoder's own layout is Python code, which takes minutes for the verdict of a large fleet.
-    """
-    if depth and value and isinstance(value, dict):
-        rows = [f"{json.dumps(str(key))}: {json_lines(item, depth - 1)}" for key, item in value.items()]
-        return "{\n" + ",\n".join(rows) + "\n}"
-    if depth and value and isinstance(value, list):
-        return "[\n" + ",\n".join(json_lines(item, depth - 1) for item in value) + "\n]"
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def write_json(path: str, value: t.Any) -> None:

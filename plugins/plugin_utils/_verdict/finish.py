@@ -15,6 +15,7 @@ from ansible.utils.display import Display
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
 from .._arguments import has_color
+from .._json_lines import json_lines
 from .._report.html import with_verdict
 from .._report.verdict import record
 from . import files, merge, text
@@ -37,7 +38,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
-    texts[files.HISTORY] = files.json_lines({"verdicts": [record(verdict), *history][: args["history"]]}, 2) + "\n"
+    texts[files.HISTORY] = json_lines({"verdicts": [record(verdict), *history][: args["history"]]}, 2) + "\n"
     result = written(args, verdict, texts)
     if warning:
         result["warnings"] = [warning]

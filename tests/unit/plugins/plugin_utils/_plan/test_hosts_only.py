@@ -147,7 +147,7 @@ def test_a_plan_has_no_file_and_no_word_of_pods(raw, count):
     nodes = hosts(count)
     nodes[0]["interfaces"] = {"rail1": "eth100"}
     made = plan(raw, nodes)
-    summary = summary_of(made.plan, made.allocation, Change({}, (), None), "0" * 64)
+    summary = summary_of(made.plan, made.allocation)
     change = Change({path: text for path, text in made.files.items() if path != "plan.json"}, (), "")
     view = View(made.plan.fabric, {})
     diff = diff_of(View(None, {}), view, change, {}, host_plans(made.plan), full=True)

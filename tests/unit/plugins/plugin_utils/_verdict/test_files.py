@@ -10,6 +10,7 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.action.rdma_probe import address_of
+from ansible_collections.railops.rdma.plugins.plugin_utils._json_lines import json_lines
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.finish import _page
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result
@@ -48,8 +49,8 @@ def test_the_layout_of_a_file_changes_no_value(tmp_path, value):
 
 
 def test_a_host_is_a_line_of_the_verdict():
-    text = files.json_lines({"hosts": {"node1": {"checks": [1, 2]}, "node2": {"checks": []}}}, 2)
-    assert '"node1": {"checks": [1, 2]},' in text.splitlines()
+    text = json_lines({"hosts": {"node1": {"checks": [1, 2]}, "node2": {"checks": []}}}, 2)
+    assert '    "node1": {"checks": [1, 2]},' in text.splitlines()
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

@@ -12,9 +12,10 @@ import time
 import pytest
 
 from ansible_collections.railops.rdma.plugins.action import verify_result
+from ansible_collections.railops.rdma.plugins.plugin_utils._json_lines import json_lines
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import verdict_data
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import files, merge
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text as verdict_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
@@ -58,7 +59,7 @@ def outputs(verdict):
         *texts,
         json.dumps(verdict_data(verdict, ()), ensure_ascii=False),
         metrics(verdict, "fabric", 1.0),
-        files.json_lines(verdict, 2),
+        json_lines(verdict, 2),
     ]
 
 
@@ -147,7 +148,7 @@ def test_a_host_speaks_for_no_rail_but_the_plans(facts):
     verdict = fleet(result("node2", facts=facts), result("node4", facts=own))
     assert verdict["hosts"]["node2"]["status"] == "error"
     assert verdict["hosts"]["node4"]["status"] == "pass"
-    assert len(files.json_lines(verdict, 2)) < 5000
+    assert len(json_lines(verdict, 2)) < 5000
 
 
 @pytest.mark.parametrize(
