@@ -128,7 +128,7 @@ def test_refusals_are_lines_shown_once_each_fix_once(fleet):
 
     done = playbook(fleet)
 
-    fix = "Set fabric_node_name of the host to the name"
+    fix = "Set fabric_node_name to the name in `kubectl get nodes`"
     lines = done.stderr.splitlines()
     at = lines.index("2 problems in the input:")
     assert lines[at + 1].startswith("  - hosts.node2.fabric_node_name: ")
