@@ -71,12 +71,12 @@ def counted(kind: Kind) -> bool:
 
 
 def selector_met(selector: str, value_of: t.Callable[[str], t.Any]) -> bool:
-    """Say whether `a=b,c=d` holds; no caller uses another form, so any other is refused."""
+    """Say whether `a=b,c!=d` holds; no caller uses another form, so any other is refused."""
     for part in filter(None, selector.split(",")):
-        pair = re.fullmatch(r"([^=!\s]+)==?([^=!\s]*)", part)
+        pair = re.fullmatch(r"([^=!\s]+)(!=|==?)([^=!\s]*)", part)
         if pair is None:
             raise Refused(400, "BadRequest", f"the double knows no selector like {part!r}")
-        if value_of(pair[1]) != pair[2]:
+        if (value_of(pair[1]) == pair[3]) == (pair[2] == "!="):
             return False
     return True
 

@@ -322,6 +322,8 @@ def test_spiderpool_goes_when_no_pool_is_left(in_use):
     double = in_use.double
     allocate(double.store, "fabric-rail2-v4-node2", [])
     words = ("teardown", "--tags", "cluster", "-e", "teardown_spiderpool=true")
+    dry = in_use.fleet.play(*words, "--check", code=2)
+    assert f"there are still 1: {FOREIGN}." in dry.output
     run = in_use.fleet.play(*words, code=2)
     assert FOREIGN in run.output
     assert double.ours() == []
