@@ -199,7 +199,8 @@ class Reader(Decoder):
                 {"RTA_DST": address},
                 family=FAMILIES[6 if ":" in address else 4],
                 dst_len=128 if ":" in address else 32,
-                flags=rt.RTM_F_FIB_MATCH,
+                # IPv6 returns the real table anyway, and refuses the flag under strict checking.
+                flags=rt.RTM_F_FIB_MATCH | (0 if ":" in address else rt.RTM_F_LOOKUP_TABLE),
             )
             for address in addresses
         ]
