@@ -26,7 +26,7 @@ from .client import Cluster
 from .model import Ref
 from .node_identity import joined
 from .nodes import PLUGIN, RESOURCES, Node, NodesRequest, by_rail
-from .progress import Glance, follow, reporter
+from .progress import WaitState, follow, reporter
 
 UNCHANGED: dict[str, t.Any] = {
     "changed": False,
@@ -145,7 +145,7 @@ def waited(
     considered = params["nodes"] or want.nodes
     found: list[Check] = []
 
-    def look() -> Glance:
+    def look() -> WaitState:
         nonlocal live
         live = read(cluster, want) if found else live
         states = {
@@ -154,7 +154,7 @@ def waited(
         }
         found[:] = nodes.checks(want, live, states)
         late = nodes.awaited(found, considered, live)
-        return Glance(not late, nodes.steps(found), lambda: nodes.progress(late, len(considered)))
+        return WaitState(not late, nodes.steps(found), lambda: nodes.progress(late, len(considered)))
 
     follow(look, seconds, reporter(params["progress_file"]))
     return found

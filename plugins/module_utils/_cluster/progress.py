@@ -47,7 +47,7 @@ class Progress:
             self._report(f"{phase}: {self._done:,} of {self._total:,}, {rate:.0f}/s, about {left:.1f} min left")
 
 
-class Glance(t.NamedTuple):
+class WaitState(t.NamedTuple):
     """One look at what is waited for.
 
     `over`: waiting is no longer needed, or cannot help; `steps`: how far everything is; `text`: what is late.
@@ -59,7 +59,7 @@ class Glance(t.NamedTuple):
 
 
 def follow(
-    look: t.Callable[[], Glance],
+    look: t.Callable[[], WaitState],
     seconds: float,
     report: t.Callable[[str], None],
     clock: t.Callable[[], float] = time.monotonic,
@@ -73,7 +73,7 @@ def follow(
     until = began + seconds
     best: dict[t.Hashable, int] = {}
     while True:
-        seen, now = look(), clock()
+        start, seen, now = clock(), look(), clock()
         if any(value > best.get(key, 0) for key, value in seen.steps.items()):
             best.update({key: max(value, best.get(key, 0)) for key, value in seen.steps.items()})
             until = now + seconds
@@ -82,5 +82,5 @@ def follow(
         if now - reported >= _PROGRESS_SECONDS:
             reported = now
             report(f"{now - began:.0f} s: {seen.text()}")
-        # A look at a large fleet takes many requests: the longer it takes, the fewer they are.
-        sleep(min(max(1.0, (now - began) / 10), _PROGRESS_SECONDS))
+        # Reading a large fleet takes many requests: the API is idle for at least as long as a look took.
+        sleep(min(max(1.0, now - start, (now - began) / 10), _PROGRESS_SECONDS))

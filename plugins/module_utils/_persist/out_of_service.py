@@ -16,7 +16,7 @@ from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.desired import exclusion_rules
 from .._route.managed_state import MANAGED_STATE
-from .._route.model import KINDS, Snapshot, as_data, belonging, from_data
+from .._route.model import KINDS, Snapshot, as_data, from_data, snapshot_of_rails
 from .model import HEADER, PUBLIC, File
 from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
 
@@ -72,7 +72,8 @@ class OutOfServiceFiles:
 
     def _boot(self, new: str, old: str) -> str:
         with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
-            planned, own = from_data(json.loads(new)), belonging(from_data(json.loads(old)), self._rails, self.names)
+            planned = from_data(json.loads(new))
+            own = snapshot_of_rails(from_data(json.loads(old)), self._rails, self.names)
             parts = {part: getattr(planned, part) | getattr(own, part) for part in KINDS}
             return json.dumps(as_data(Snapshot({}, **parts, sysctls={}))) + "\n"
         return new

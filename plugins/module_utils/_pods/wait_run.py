@@ -20,7 +20,7 @@ from .._cluster.client import Cluster
 from .._cluster.model import Json
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
-from .._cluster.progress import Glance, follow, reporter
+from .._cluster.progress import WaitState, follow, reporter
 from .._errors import RdmaError
 from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node, with_pods
 
@@ -48,17 +48,17 @@ class Waiting:
 
         :raises RdmaError: waiting cannot help, or nothing moves any more.
         """
-        follow(self._glance, self._timeout, self._report, self._clock, self._sleep)
+        follow(self._state, self._timeout, self._report, self._clock, self._sleep)
         if late := [each for each in self._looks if not each.done]:
             final = next((each for each in late if each.final), None)
             first = final or self._first(late)
             raise RdmaError(*sentence(first, 0 if final else self._timeout, self._cause(first)))
         return self._looks
 
-    def _glance(self) -> Glance:
+    def _state(self) -> WaitState:
         self._looks = tuple(map(self._look, self._parts))
         over = all(each.done for each in self._looks) or any(each.final for each in self._looks)
-        return Glance(over, {key: value for each in self._looks for key, value in each.steps.items()}, self._text)
+        return WaitState(over, {key: value for each in self._looks for key, value in each.steps.items()}, self._text)
 
     def _look(self, part: RolloutPart) -> RolloutState:
         """Look at a part, and where it is not ready, at its pods and their nodes as well."""

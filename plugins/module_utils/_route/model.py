@@ -246,7 +246,7 @@ class RouteHost:
     """The links of rails that are out of service."""
 
 
-def belonging(snapshot: Snapshot, rails: t.Collection[RailOptions], links: t.Collection[str]) -> Snapshot:
+def snapshot_of_rails(snapshot: Snapshot, rails: t.Collection[RailOptions], links: t.Collection[str]) -> Snapshot:
     """Return what belongs to some rails and their links."""
     tables, priorities = {rail.table for rail in rails}, {rail.priority for rail in rails}
     return Snapshot(
@@ -269,7 +269,7 @@ def without_rails(host: RouteHost, rails: t.Sequence[RailOptions]) -> RouteHost:
     here = host.snapshot
     links = {host.names.get(text, text) for rail in rails for text in (rail.interface or rail.identifier, rail.device)}
     links |= {link.name for link in here.links.values() if link.parent in links}
-    own = belonging(here, rails, links)
+    own = snapshot_of_rails(here, rails, links)
     rest = {part: getattr(here, part) - getattr(own, part) for part in KINDS}
     kept = {name: link for name, link in here.links.items() if name not in links}
     snapshot = Snapshot(kept, **rest, sysctls=here.sysctls)

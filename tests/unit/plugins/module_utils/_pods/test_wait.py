@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import Glance, follow
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitState, follow
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
@@ -209,7 +209,7 @@ def test_only_what_was_never_reached_is_a_step(reached, ends):
     now = [0.0]
 
     def look():
-        return Glance(False, next((steps for at, steps in reversed(reached) if at <= now[0]), {}), str)
+        return WaitState(False, next((steps for at, steps in reversed(reached) if at <= now[0]), {}), str)
 
     follow(look, 10, print, lambda: now[0], lambda _seconds: now.append(now.pop() + 1))
     assert now[0] == ends
