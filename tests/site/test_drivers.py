@@ -115,7 +115,7 @@ def test_a_package_is_installed_once_and_foretold(host):
         ({"packages": ["no-such-package"]}, "package_not_found"),
         ({"versions": {"lab-tool": "9"}, "packages": [], "upgrade": True}, "package_not_found"),
         ({"packages": ["no-such-package"], "refresh": True, "list": "http://127.0.0.1:9/"}, "mirror_unreachable"),
-        ({"packages": ["lab-tool"], "refresh": True, "list": "file:{folder}/unsigned"}, "signature_invalid"),
+        ({"packages": ["no-such-package"], "refresh": True, "list": "file:{folder}/unsigned"}, "signature_invalid"),
     ],
 )
 def test_a_failure_has_its_fix(host, want, error):
