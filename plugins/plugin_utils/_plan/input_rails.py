@@ -16,8 +16,6 @@ from .._fabric.options import OPTIONS
 from .check import INTERFACE, RESOURCE, Checker, shown
 
 MAX_SLOTS = 100_000
-BOND_DEVICE = re.compile(r"mlx[45]_bond")
-"""How mlx4 and mlx5 call the RDMA device of a bond (RoCE LAG). What an interface is the host's kernel says."""
 DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 """Name of an RDMA device (IB_DEVICE_NAME_MAX 64 with its zero), without what shells and NCCL's lists trip over."""
 
@@ -103,10 +101,6 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
     vlan = check.integer(f"{place}.vlan", given["vlan"], 0, 4094) if "vlan" in given else usual_vlan
     check.vlan_interface(f"{place}.interface", interface, vlan)
-    if BOND_DEVICE.match(str(given.get("device", ""))):
-        problem = f"{given['device']!r} is a bond; the plan does not know rails on bonds or two ports."
-        fix = "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]"
-        check.add(f"{place}.interface", problem, fix)
     device = given.get("device")
     if device is not None:
         device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
