@@ -18,10 +18,9 @@ from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan, out_text
 from ...module_utils._formatting import count, natural, shortened
 from ...module_utils._intervals import size
-from .._fabric.model import Block, Fabric, FabricPlan, Prefix, range_text
-from .._fabric.totals import pool_count, rdma_prefixes
+from .._fabric.model import Block, Fabric, FabricPlan, range_text
 from .._report.equal import ADDRESS, folded
-from .._report.facts import zones_of
+from .._report.facts import PlanReport
 from . import blocks as arithmetic
 from .allocation import CHANGES, Allocation
 from .lock import Entry
@@ -189,52 +188,27 @@ def _brief(text: str) -> str:
 
 def summary_of(plan: FabricPlan, allocation: Allocation) -> dict[str, t.Any]:
     """Return what a run did, as data; `text` says it in sentences."""
-    fabric = plan.fabric
-    zones = [
-        {
-            "name": one.zone.name,
-            "nodes": one.used,
-            "retired": one.retired,
-            "slots": one.zone.max_nodes,
-            "free": one.free,
-        }
-        for one in zones_of(plan)
-    ]
-    result: dict[str, t.Any] = {
-        "fabric": fabric.name,
-        "nodes": len(plan.nodes),
-        "rails": len(fabric.rails),
-        "zones": zones,
-        "prefixes": [str(prefix) for prefix in rdma_prefixes(fabric, plan.blocks)],
-        "pools": pool_count(plan.fabric, plan.nodes, plan.blocks),
-        **allocation.changes,
-    }
-    result["text"] = _text(plan, result)
-    return result
-
-
-def _text(plan: FabricPlan, result: t.Mapping[str, t.Any]) -> list[str]:
-    fabric = plan.fabric
+    fabric, report, pods = plan.fabric, PlanReport(plan), plan.fabric.attached.pods
     lines = [
         f"Fabric {fabric.name}: {count(len(plan.nodes), 'node')}, {count(len(fabric.rails), 'rail')}, "
         f"{f'{fabric.mode}, ' if plan.blocks else ''}{fabric.reached}."
     ]
     if plan.blocks:
-        lines.append(f"Networks {', '.join(result['prefixes'][:8])}{' ...' if len(result['prefixes']) > 8 else ''}.")
-        pods = fabric.attached.pods
+        lines.append(f"Networks {shortened([str(prefix) for prefix in report.rdma])}.")
         lines.extend(_shape(block, pods) for block in plan.blocks if block.zone == 0 and block.rail == 0)
-        lines.extend([f"{count(result['pools'], 'pool')}."] if pods else [])
+        lines.extend([f"{count(report.pools, 'pool')}."] if pods else [])
     else:
         lines.append("No addresses: InfiniBand by LID only.")
-    for zone in result["zones"]:
-        where = f"Zone {zone['name']}: " if zone["name"] else ""
-        retired = f" and {zone['retired']} retired" if zone["retired"] else ""
-        lines.append(f"{where}{zone['nodes']}{retired} of {zone['slots']} slots used, room for {zone['free']} more.")
+    for zone in report.zones:
+        used, retired, free, slots = zone.slots
+        where = f"Zone {zone.name}: " if zone.name else ""
+        and_retired = f" and {retired} retired" if retired else ""
+        lines.append(f"{where}{used}{and_retired} of {slots} slots used, room for {free} more.")
     for key, verb in CHANGES.items():
-        if result[key]:
-            text = (shortened if key in ("renamed", "moved") else folded)(result[key], LISTED)
-            lines.append(f"{verb}: {text}.")
-    return lines
+        if names := allocation.changes[key]:
+            lines.append(f"{verb}: {(shortened if key in ('renamed', 'moved') else folded)(names, LISTED)}.")
+    counts = {"nodes": len(plan.nodes), "rails": len(fabric.rails), "pools": report.pools}
+    return {"fabric": fabric.name, **counts, **allocation.changes, "text": lines}
 
 
 def _shape(block: Block, attached: bool) -> str:
@@ -242,21 +216,15 @@ def _shape(block: Block, attached: bool) -> str:
 
     :param attached: whether pods get to the rails.
     """
-    subnet = Prefix(block.family, block.aggregate.network, block.subnet_length)
-    pods = size(block.pod_offsets)
-    if not attached:
-        if not block.per_node:
-            return f"{subnet} on the first rail: {count(block.slots, 'node')}."
-        return f"{subnet} and so on, {'a link' if block.subnet_size == 2 else 'one'} per node and rail."
+    where = "and so on, one per node and rail" if block.per_node else f"on the first rail: {count(block.slots, 'node')}"
+    if not attached or block.subnet_size == 2:
+        return f"{block.subnet(0)} {where}."
+    pods = count(size(block.pod_offsets), "pod address", "pod addresses")
     if not block.per_node:
-        return (
-            f"{subnet} on the first rail: {count(block.slots, 'node')}, {count(pods, 'pod address', 'pod addresses')}."
-        )
-    if block.subnet_size == 2:
-        return f"{subnet} and so on, a link each: no pods."
+        return f"{block.subnet(0)} {where}, {pods}."
     left = "network, broadcast, gateway and node" if block.gateway_offset is not None else "network, broadcast and node"
     why = f" (of {block.subnet_size}, less {left})" if block.family == 4 else ""
-    return f"{subnet} and so on, one per node and rail: {count(pods, 'pod address', 'pod addresses')} each{why}."
+    return f"{block.subnet(0)} {where}: {pods} each{why}."
 
 
 def changes_text(summary: t.Mapping[str, t.Any], change: Change, *, numbers: bool) -> str:

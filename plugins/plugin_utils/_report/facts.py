@@ -10,7 +10,7 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._fabric.labels import DECLARED
-from .._fabric.model import Block, FabricPlan, Node, Zone, address_text, range_text
+from .._fabric.model import Block, FabricPlan, Node, address_text, range_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
@@ -22,13 +22,16 @@ MODES = {
 NETWORKS = {"roce": "RoCE", "infiniband": "InfiniBand"}
 
 
-class ZoneFacts(t.NamedTuple):
-    """The capacity of a zone: its used, retired and free slots."""
+class ZoneRow(t.NamedTuple):
+    """A zone as reports show it."""
 
-    zone: Zone
-    used: int
-    retired: int
-    free: int
+    name: str
+    group: str
+    supernets: list[str]
+    leaves: list[str]
+    """The leaf of each rail."""
+    slots: tuple[int, int, int, int]
+    """Used, retired and free slots, and all of them."""
 
 
 class PlanReport:
@@ -36,9 +39,8 @@ class PlanReport:
 
     def __init__(self, plan: FabricPlan) -> None:
         self.plan, fabric, blocks = plan, plan.fabric, plan.blocks
-        self.zones = zones_of(plan)
-        self.slots = sum(zone.zone.max_nodes for zone in self.zones)
-        self.retired, self.free = len(plan.retired), sum(zone.free for zone in self.zones)
+        self.zones = [*_zones(plan)]
+        _used, self.retired, self.free, self.slots = map(sum, zip(*(zone.slots for zone in self.zones), strict=True))
         self.pools = pool_count(fabric, plan.nodes, blocks)
         self.pods = min((pods_per_node(block) for block in blocks if block.family == fabric.families[0]), default=0)
         """Pod addresses of a node on one rail, in the first family; the least of all rails and zones."""
@@ -46,13 +48,12 @@ class PlanReport:
         self.profiles = profiles(plan)
 
 
-def zones_of(plan: FabricPlan) -> tuple[ZoneFacts, ...]:
-    """Return how full each zone is."""
+def _zones(plan: FabricPlan) -> t.Iterator[ZoneRow]:
     used, retired = Counter(node.zone for node in plan.nodes), Counter(slot.zone for slot in plan.retired)
-    return tuple(
-        ZoneFacts(zone, used[index], retired[index], zone.max_nodes - used[index] - retired[index])
-        for index, zone in enumerate(plan.fabric.zones)
-    )
+    for index, zone in enumerate(plan.fabric.zones):
+        leaves = [zone.leaf(rail) for rail in range(len(plan.fabric.rails))]
+        slots = used[index], retired[index], zone.max_nodes - used[index] - retired[index], zone.max_nodes
+        yield ZoneRow(zone.name, zone.group, [str(prefix) for prefix in zone.supernets], leaves, slots)
 
 
 # --- what both reports say ------------------------------------------------------------------------------------------
@@ -184,16 +185,7 @@ def page_data(report: PlanReport) -> dict[str, t.Any]:
         "rails": [rail.name for rail in plan.fabric.rails],
         "tiles": list(_tiles(report)),
         "warnings": plan.warnings,
-        "zones": [
-            {
-                "name": zone.zone.name,
-                "group": zone.zone.group,
-                "supernets": [str(prefix) for prefix in zone.zone.supernets],
-                "leaves": [zone.zone.leaf(rail) for rail in range(len(plan.fabric.rails))],
-                "slots": [zone.used, zone.retired, zone.free, zone.zone.max_nodes],
-            }
-            for zone in report.zones
-        ],
+        "zones": [zone._asdict() for zone in report.zones],
         "table": {"titles": titles, "rows": rows, "code": CODE_TITLES},
         "routes": f"Traffic to {nets} leaves through the rail of its source address." if nets else "",
         "growth": "Slots are reserved from day one"

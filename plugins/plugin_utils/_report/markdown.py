@@ -58,18 +58,12 @@ def render_markdown(report: PlanReport) -> str:
     if report.plan.warnings:
         lines += ["## Warnings", "", *(f"- {md(text)}" for text in report.plan.warnings), ""]
     zones = [
-        (
-            zone.zone.name or "(the whole fabric)",
-            zone.zone.group,
-            ", ".join(str(prefix) for prefix in zone.zone.supernets),
-            *map(str, (zone.zone.max_nodes, zone.used, zone.retired, zone.free)),
-        )
+        [zone.name or "(the whole fabric)", zone.group, ", ".join(zone.supernets), str(slots), *map(str, counts)]
         for zone in report.zones
+        for *counts, slots in [zone.slots]
     ]
-    lines += ["## Zones", ""]
-    lines += md_table(
-        *used_columns(("Zone", "Group", "Supernets", "Slots", "Used", "Retired", "Still fit"), list(map(list, zones)))
-    )
+    zone_titles = ("Zone", "Group", "Supernets", "Slots", "Used", "Retired", "Still fit")
+    lines += ["## Zones", "", *md_table(*used_columns(zone_titles, zones))]
     titles, rows = rail_table(report)
     lines += ["## Rails", "", *md_table(titles, rows, code=CODE_TITLES)]
     if len(report.profiles) > 1 or list(report.profiles) != [DECLARED]:
