@@ -303,8 +303,6 @@ class Handler(BaseHTTPRequestHandler):
         self.ruled(kind, sub)
         content = self.headers.get("Content-Type", "").split(";")[0]
         body = self.parse(raw, content)
-        if kind.kind == "SelfSubjectAccessReview":
-            return 201, self.review(body)
         self.allowed(kind, namespace, name, sub)
         if sub in ("log", "exec"):
             return double.pods.answer(self, namespace, name, sub)
@@ -375,7 +373,7 @@ class Handler(BaseHTTPRequestHandler):
     @staticmethod
     def resources(kind: Kind) -> list[Json]:
         """Return the rows of discovery for a kind."""
-        verbs = ["create"] if kind.kind == "SelfSubjectAccessReview" else VERBS
+        verbs = VERBS
         row = {"name": kind.plural, "singularName": kind.kind.lower(), "namespaced": kind.namespaced, "kind": kind.kind}
         if kind.kind == "Namespace":
             verbs = [verb for verb in verbs if verb != "deletecollection"]
@@ -467,13 +465,6 @@ class Handler(BaseHTTPRequestHandler):
         """
         listed = self.double.forbidden
         return user != "tester" or plural in listed or (write and f"{plural}:write" in listed)
-
-    def review(self, body: Json) -> Json:
-        """Answer a SelfSubjectAccessReview."""
-        asked = dig(body, "spec.resourceAttributes") or {}
-        write = asked.get("verb", "") not in ("get", "list", "watch")
-        user = self.headers.get("Impersonate-User", "tester")
-        return {**body, "status": {"allowed": not self.forbidden(user, asked.get("resource", ""), write=write)}}
 
     # Requests
 

@@ -75,7 +75,6 @@ rbac.authorization.k8s.io/v1    ClusterRoleBinding              clusterrolebindi
 admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration  validatingwebhookconfigurations no
 admissionregistration.k8s.io/v1 MutatingWebhookConfiguration    mutatingwebhookconfigurations   no
 apiextensions.k8s.io/v1         CustomResourceDefinition        customresourcedefinitions       no  crd
-authorization.k8s.io/v1         SelfSubjectAccessReview         selfsubjectaccessreviews        no
 coordination.k8s.io/v1          Lease                           leases                          yes
 """
 

@@ -245,17 +245,6 @@ def row_23(asked: Asked) -> None:
     asked.headers = {}
 
 
-def row_24(asked: Asked) -> None:
-    """May I?"""
-    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    wanted = {"verb": "patch", "resource": "configmaps", "namespace": "default"}
-    for user in ({}, {"Impersonate-User": "nobody"}):
-        asked.headers = user
-        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        asked.ask("POST", path, {**kind, "spec": {"resourceAttributes": wanted}})
-    asked.headers = {}
-
-
 def row_28(asked: Asked) -> None:
     """Delete an object with a finalizer, and remove the finalizer."""
     body = asked.body(a="1")
@@ -351,7 +340,6 @@ KEPT = {
     "row-18": ("metadata.annotations", "status.conditions", "spec.taints", "reason"),
     "row-22": ("spec", "status", "message", "reason", "details"),
     "row-28": ("data", "metadata.deletionGracePeriodSeconds", "metadata.finalizers", "message"),
-    "row-24": ("status.allowed",),
 }
 """What is recorded of a row whose answers hold much beside that."""
 INJECTED = "row-36"

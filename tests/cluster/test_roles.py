@@ -193,7 +193,7 @@ def test_conflicts_are_reported_before_the_first_write(playbook: Playbook, doubl
     before = double.writes()
     double.forbidden.add("customresourcedefinitions:write")
     forbidden = playbook.role("spiderpool", ok=False)
-    assert "This identity may not: create customresourcedefinitions" in forbidden.text
+    assert 'cannot patch resource "customresourcedefinitions"' in " ".join(forbidden.text.split())
     double.forbidden.clear()
     boards = " ".join(playbook.role("spiderpool", ok=False, spiderpool_grafana="true").text.split())
     assert "does not know GrafanaDashboard.grafana.integreatly.org. Install the operator that brings it first" in boards
@@ -421,7 +421,7 @@ def test_sriov_policies_do_not_go_from_under_pods_unasked(
     refused("would change (stray)", "SriovOperatorConfig default is not there", "set rail_objects_undrained")
     assert not double.objects("SpiderIPPool"), "nothing was changed before"
     double.forbidden.add("sriovnetworknodepolicies:write")
-    refused("This identity may not: ", rail_objects_undrained=True)
+    refused('cannot patch resource "sriovnetworknodepolicies"', rail_objects_undrained=True)
     double.forbidden.clear()
     shutil.rmtree(playbook.folder / "plan")
     use(playbook, plans("exclusive"), "exclusive")

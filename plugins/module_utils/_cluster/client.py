@@ -19,7 +19,6 @@ from types import MappingProxyType
 from .._errors import RdmaError
 from . import api_errors, requirements
 from .model import FIELD_MANAGER, Json, Ref
-from .rate_limit import RateLimit
 
 if not requirements.KUBERNETES_ERROR:
     import urllib3.exceptions
@@ -27,7 +26,7 @@ if not requirements.KUBERNETES_ERROR:
 C = t.TypeVar("C", bound="Cluster")
 PAGE = 500
 THREADS = 8
-"""How many requests are under way at once; fewer writes while the answers are slow."""
+"""How many requests are under way at once."""
 APPLY = "application/apply-patch+yaml"
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 _TRUST = (
@@ -63,7 +62,6 @@ class Cluster:
         self._timeout = _ANSWER_SECONDS
         made = requirements.load(params)
         made.connection_pool_maxsize = THREADS
-        self._pace = RateLimit(THREADS)
         # The client's own retries know neither the method nor the time that is left.
         made.retries = False
         self.host = made.host
@@ -155,16 +153,6 @@ class Cluster:
             return "Missing"
         return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
 
-    def may(self, resource: t.Any, verb: str, namespace: str) -> bool:
-        """Return whether this user has the permission."""
-        attributes = {"group": resource.group, "resource": resource.name, "verb": verb}
-        if namespace and resource.namespaced:
-            attributes["namespace"] = namespace
-        api_version, kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
-        body = {"apiVersion": api_version, "kind": kind, "spec": {"resourceAttributes": attributes}}
-        path = self.resource(api_version, kind).path()
-        return bool(self._tried(lambda: self._send("post", path, body), "the own permissions")["status"]["allowed"])
-
     # Nodes and pods, for what is reported of them
 
     def nodes(self) -> dict[str, Json]:
@@ -231,7 +219,7 @@ class Cluster:
         path = self._path(ref)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
         send = functools.partial(self._send, "patch", path, body, APPLY, **query)
-        self._tried(self._paced(send), str(ref))
+        self._tried(send, str(ref))
 
     def create(self, body: Json) -> None:
         """Make an object that is not there."""
@@ -262,7 +250,7 @@ class Cluster:
         if dry_run:
             body["dryRun"] = ["All"]
         send = functools.partial(self._send, "delete", self._path(ref), body)
-        self._tried(self._paced(send), str(ref), raises={409: api_errors.NotFound})
+        self._tried(send, str(ref), raises={409: api_errors.NotFound})
 
     def patch(self, ref: Ref, patch: Json, *, content: str = "merge-patch", part: str = "") -> Json:
         """Change a few fields of an object that others own, and return it as it is then.
@@ -275,7 +263,7 @@ class Cluster:
         path = self._path(ref) + (f"/{part}" if part else "")
         send = functools.partial(self._send, "patch", path, patch, f"application/{content}+json")
         raises = {409: api_errors.VersionConflict} if "resourceVersion" in patch["metadata"] else {}
-        return t.cast("Json", self._tried(self._paced(send), str(ref), raises=raises))
+        return t.cast("Json", self._tried(send, str(ref), raises=raises))
 
     # Sending, and trying again
 
@@ -293,18 +281,6 @@ class Cluster:
             method, path, body=body, content_type=content, serialize=False, _request_timeout=self._timeout, **query
         )
         return t.cast("Json", json.loads(done.data))
-
-    def _paced(self, call: t.Callable[[], t.Any]) -> t.Callable[[], t.Any]:
-        """Return the call, each try of which waits for its turn."""
-
-        def in_turn() -> t.Any:
-            began = self._pace.enter()
-            try:
-                return call()
-            finally:
-                self._pace.leave(began)
-
-        return in_turn
 
     def _tried(
         self,

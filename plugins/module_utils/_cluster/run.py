@@ -32,6 +32,9 @@ LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 WAIT_SECONDS = 120.0
 """For which deleted objects may take to be gone, and new CRDs to be served."""
 
+OBJECT_CODES = (400, 403, 404, 409, 422)
+"""Codes of the API that concern one object."""
+
 
 @dataclass
 class ApplyOutcome:
@@ -125,38 +128,16 @@ class ApplyRun:
             missing_kinds=missing,
         )
 
-    # Refusing before the first write: permissions, namespaces, one object of each shape as a trial
+    # Refusing before the first write: namespaces, one object of each shape as a trial
 
     def check(self, plan: ClusterPlan) -> None:
         """Refuse what cannot work, before the first write."""
         steps = list(plan.all_steps())
         if not steps:
             return
-        self._check_permissions(steps)
         self._check_namespaces(steps)
         if not self._options.check_mode:
             self._try_samples(plan)
-
-    def _check_permissions(self, steps: list[ApplyStep]) -> None:
-        verbs = {
-            "create": ("create", "patch"),
-            "apply": ("patch",),
-            "replace": ("create", "patch", "delete"),
-            "delete": ("delete",),
-        }
-        refs = [(step.ref, verb) for step in steps for verb in verbs[step.action]]
-        denied = []
-        for api_version, kind, namespace, verb in sorted({(r.api_version, r.kind, r.namespace, v) for r, v in refs}):
-            resource = self._cluster.resource(api_version, kind)
-            if resource is not None and not self._cluster.may(resource, verb, namespace):
-                group, where = resource.group, f" in namespace {namespace}" if namespace else ""
-                denied.append(f"{verb} {resource.name}.{group}{where}" if group else f"{verb} {resource.name}{where}")
-        if denied:
-            raise RdmaError(
-                f"This identity may not: {'; '.join(denied)}.",
-                "Nothing was changed. Grant them (docs/reference/permissions.md) and run again. [permission_denied]",
-                denied=denied,
-            )
 
     def _check_namespaces(self, steps: list[ApplyStep]) -> None:
         made = [step for step in steps if step.action != "delete"]
@@ -189,22 +170,30 @@ class ApplyRun:
         )
 
     def _try_samples(self, plan: ClusterPlan) -> None:
-        """Let the server try one object of each shape: an older CRD, a dead webhook and a bad rule show here."""
+        """Let the server try one object of each shape: a missing right, an older CRD, a dead webhook show here."""
         seen = set()
+        refused: list[RdmaError] = []
         for step in plan.all_steps():
             spec = (step.body or {}).get("spec")
-            shape = (step.ref.kind, step.action, *sorted(spec if isinstance(spec, dict) else ()))
-            if shape in seen or not self.can_try(plan, step):
+            shape = (step.ref.kind, step.ref.namespace, step.action, *sorted(spec if isinstance(spec, dict) else ()))
+            removed = step.action in ("delete", "replace")
+            if shape in seen or not (removed or self.can_try(plan, step)):
                 continue
             seen.add(shape)
             try:
-                self._cluster.apply(step.body or {}, force=step.force, dry_run=True)
-            except FieldConflict:
+                if removed:
+                    self._cluster.delete(step.ref, dry_run=True)
+                else:
+                    self._cluster.apply(step.body or {}, force=step.force, dry_run=True)
+            except (FieldConflict, NotFound):
                 continue
             except RdmaError as exc:
-                raise RdmaError(
-                    exc.problem, f"Nothing was changed. {exc.fix} [cluster_check_failed]", **exc.facts
-                ) from exc
+                refused.append(exc)
+                if exc.facts.get("code") not in OBJECT_CODES:
+                    break
+        if refused:
+            text = " ".join(exc.problem for exc in refused)
+            raise RdmaError(text, f"Nothing was changed. {refused[0].fix} [cluster_check_failed]", **refused[0].facts)
 
     # Writing
 
@@ -239,7 +228,7 @@ class ApplyRun:
             if isinstance(found, FieldConflict):
                 why = "is declared by another field manager"
                 self.outcome.conflicts += [Conflict(step.ref, place, owner, why) for place, owner in found.clashes]
-            elif isinstance(found, RdmaError) and found.facts.get("code") in (400, 403, 404, 409, 422):
+            elif isinstance(found, RdmaError) and found.facts.get("code") in OBJECT_CODES:
                 self.outcome.refused.append((step.ref, found))
             elif isinstance(found, RdmaError):
                 self.outcome.stopped = self.outcome.stopped or found
