@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-from collections import Counter
 from dataclasses import dataclass, field
 
 from .._fabric.backends import BACKENDS
@@ -92,6 +91,15 @@ class ApplyStep:
     force: bool = False
     uid: str = ""
     version: str = ""
+    early: bool = False
+    """It removes a stray whose addresses a new pool needs."""
+
+    @property
+    def phase(self) -> tuple[int, int]:
+        """Return its place in the order: conflicting strays, changes, removals. Those of one place may run at once."""
+        if self.action != "delete":
+            return 1, self.ref.rank
+        return (0, 0) if self.early else (2, -self.ref.rank)
 
 
 @dataclass(frozen=True)
@@ -116,38 +124,9 @@ class Conflict:
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """The steps of a run, retained objects and conflicts."""
+    """The steps of a run in their order, retained objects and conflicts."""
 
     steps: tuple[ApplyStep, ...] = ()
-    early: tuple[ApplyStep, ...] = ()
     retained: tuple[Retained, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     unchanged: int = 0
-
-    @property
-    def changed(self) -> bool:
-        """Return whether there is anything to do."""
-        return bool(self.steps or self.early)
-
-    def all_steps(self) -> t.Iterator[ApplyStep]:
-        """Yield every step, in the order of execution."""
-        for _name, steps in self.phases():
-            yield from steps
-
-    def phases(self) -> list[tuple[str, list[ApplyStep]]]:
-        """Return the steps that may run at once, in order: conflicting strays, changes, then removals."""
-        made: dict[int, list[ApplyStep]] = {}
-        removed: dict[int, list[ApplyStep]] = {}
-        for step in self.steps:
-            (removed if step.action == "delete" else made).setdefault(step.ref.rank, []).append(step)
-        phases = [("remove conflicting strays", list(self.early))] if self.early else []
-        phases += [(f"apply {made[rank][0].ref.kind}", made[rank]) for rank in sorted(made)]
-        phases += [(f"remove {removed[rank][0].ref.kind}", removed[rank]) for rank in sorted(removed, reverse=True)]
-        return phases
-
-    def counts(self) -> dict[str, int]:
-        """Return the summary."""
-        count = Counter(step.action for step in self.all_steps())
-        names = {"create": "created", "apply": "applied", "replace": "replaced", "delete": "deleted"}
-        done = {name: count[action] for action, name in names.items()}
-        return {**done, "unchanged": self.unchanged, "kept": len(self.retained), "conflicts": len(self.conflicts)}

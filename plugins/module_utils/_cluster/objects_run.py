@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import typing as t
+from collections import Counter
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -23,6 +24,7 @@ from .text import describe, summary
 
 MOST_CHANGES = 1000
 SHOWN = 20
+DONE = {"create": "created", "apply": "applied", "replace": "replaced", "delete": "deleted"}
 
 
 def run(module: AnsibleModule) -> dict[str, t.Any]:
@@ -71,12 +73,13 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
             "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
         )
         raise RdmaError(text + _lines(shown), f"{fix}[objects_conflict]", **facts)
+    line = summary(facts["summary"])
     retained = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
     return {
         **facts,
-        "changed": plan.changed,
-        "diff": {"prepared": describe(plan) if plan.changed or facts["kept"] else ""},
-        "msg": summary(plan),
+        "changed": bool(plan.steps),
+        "diff": {"prepared": describe(plan, line) if plan.steps or facts["kept"] else ""},
+        "msg": line,
         "warnings": [*outcome.warnings, *retained],
     }
 
@@ -93,11 +96,12 @@ def named(ref: Ref) -> dict[str, str]:
 
 def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
     """Return what became of what, for the result and for a failure."""
-    steps = list(plan.all_steps())
+    count = Counter(step.action for step in plan.steps)
+    done = {name: count[action] for action, name in DONE.items()}
     rows = [*plan.retained, *outcome.retained]
     conflicts = [*plan.conflicts, *outcome.conflicts]
     return {
-        "summary": {**plan.counts(), "kept": len(rows), "conflicts": len(conflicts)},
+        "summary": {**done, "unchanged": plan.unchanged, "kept": len(rows), "conflicts": len(conflicts)},
         "changes": [
             {
                 "action": step.action,
@@ -105,7 +109,7 @@ def facts_of(plan: ClusterPlan, outcome: ApplyOutcome) -> dict[str, t.Any]:
                 "fields": [row.field for row in step.differences[:SHOWN]],
                 "reverted": list(step.reverted[:SHOWN]),
             }
-            for step in steps[:MOST_CHANGES]
+            for step in plan.steps[:MOST_CHANGES]
         ],
         "kept": [{"action": row.action, **named(row.ref), "reason": row.reason, "users": row.users} for row in rows],
         "conflicts": [

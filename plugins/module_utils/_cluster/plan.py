@@ -18,7 +18,7 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, subtract
@@ -184,10 +184,9 @@ class ClusterPlanner:
             news = [ApplyStep("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]
         early, blocked = self._conflicting([step for step in [*news, *self._steps] if step.action != "delete"])
         self._conflicts += blocked.values()
-        steps = [step for step in [*news, *self._steps] if step.ref not in early and step.ref not in blocked]
+        steps = [replace(step, early=step.ref in early) for step in [*news, *self._steps] if step.ref not in blocked]
         return ClusterPlan(
-            steps=tuple(sorted(steps, key=lambda step: (step.ref.rank, step.ref))),
-            early=tuple(step for step in self._steps if step.ref in early),
+            steps=tuple(sorted(steps, key=lambda step: (step.phase, step.ref))),
             retained=tuple(sorted(self._retained, key=lambda row: row.ref)),
             conflicts=tuple(sorted(self._conflicts, key=lambda row: (row.ref, row.field))),
             unchanged=self._unchanged,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import time
 import typing as t
@@ -132,14 +133,11 @@ class ApplyRun:
 
     def check(self, plan: ClusterPlan) -> None:
         """Refuse what cannot work, before the first write."""
-        steps = list(plan.all_steps())
-        if not steps:
-            return
-        self._check_namespaces(steps)
+        self._check_namespaces(plan.steps)
         if not self._options.check_mode:
             self._try_samples(plan)
 
-    def _check_namespaces(self, steps: list[ApplyStep]) -> None:
+    def _check_namespaces(self, steps: t.Sequence[ApplyStep]) -> None:
         made = [step for step in steps if step.action != "delete"]
         wanted = {step.ref.namespace for step in made if step.ref.namespace}
         # A namespace itself is only ever replaced because it is being deleted.
@@ -164,7 +162,7 @@ class ApplyRun:
         """Return whether a dry run of this step is accurate before the others have run."""
         return (
             step.action in ("create", "apply")
-            and not (plan.early and step.ref.kind == POOL)
+            and not (plan.steps[0].early and step.ref.kind == POOL)
             and step.ref.namespace not in self._absent_namespaces
             and self._cluster.resource(step.ref.api_version, step.ref.kind) is not None
         )
@@ -173,7 +171,7 @@ class ApplyRun:
         """Let the server try one object of each shape: a missing right, an older CRD, a dead webhook show here."""
         seen = set()
         refused: list[RdmaError] = []
-        for step in plan.all_steps():
+        for step in plan.steps:
             spec = (step.body or {}).get("spec")
             shape = (step.ref.kind, step.ref.namespace, step.action, *sorted(spec if isinstance(spec, dict) else ()))
             removed = step.action in ("delete", "replace")
@@ -199,9 +197,11 @@ class ApplyRun:
 
     def execute(self, plan: ClusterPlan) -> None:
         """Do the steps, phase by phase; in check mode let the server try them."""
-        total = sum(1 for _step in plan.all_steps())
+        total = len(plan.steps)
         progress = Progress(self._report, total)
-        for name, steps in plan.phases():
+        for _place, group in itertools.groupby(plan.steps, lambda step: step.phase):
+            steps = list(group)
+            name = f"{'remove' if steps[0].action == 'delete' else 'apply'} {steps[0].ref.kind}"
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
             do = functools.partial(self._one, report=functools.partial(progress.step, name))

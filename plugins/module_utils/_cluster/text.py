@@ -21,9 +21,8 @@ def as_text(value: t.Any) -> str:
     return text if len(text) <= 160 else f"{text[:160]}... ({len(text)} characters)"
 
 
-def summary(plan: ClusterPlan) -> str:
+def summary(counts: t.Mapping[str, int]) -> str:
     """Return one line that says it all."""
-    counts = plan.counts()
     names = {
         "created": "to create",
         "applied": "to change",
@@ -36,13 +35,13 @@ def summary(plan: ClusterPlan) -> str:
     return ", ".join(f"{counts[key]:,} {text}" for key, text in names.items())
 
 
-def describe(plan: ClusterPlan) -> str:
+def describe(plan: ClusterPlan, headline: str) -> str:
     """Return a diff that a person can read at any size: the summary, what needs eyes, then samples of the rest."""
-    lines = [summary(plan)]
+    lines = [headline]
     lines += [f"! {row.ref}: kept, would {row.action}: {row.reason}" for row in plan.retained[:_SHOWN]]
     lines += _more(len(plan.retained), "!", Counter())
     for action, mark in (("delete", "-"), ("replace", "-+"), ("apply", "~"), ("create", "+")):
-        steps = [step for step in plan.all_steps() if step.action == action]
+        steps = [step for step in plan.steps if step.action == action]
         for step in steps[:_SHOWN]:
             lines.append(f"{mark} {step.ref}")
             lines += [
