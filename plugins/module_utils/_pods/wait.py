@@ -14,7 +14,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._cluster import pod_state
-from .._cluster.model import Json, below
+from .._cluster.model import Json, Ref, below
 from .._cluster.nodes import listed
 from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
@@ -31,19 +31,6 @@ SYNCED = "Synced"
 
 
 @dataclass(frozen=True)
-class RolloutPart:
-    """A part to wait for. `namespace` is empty for cluster-scoped parts; `nodes` must each have a DaemonSet's pod."""
-
-    kind: str
-    name: str
-    namespace: str = ""
-    nodes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-
-
-@dataclass(frozen=True)
 class RolloutState:
     """The rollout state of a part.
 
@@ -52,7 +39,7 @@ class RolloutState:
     cannot help.
     """
 
-    part: RolloutPart
+    part: Ref
     done: bool
     text: str
     steps: t.Mapping[t.Hashable, int]
@@ -68,7 +55,7 @@ def selector(obj: Json) -> str:
     return selector_of(labels)
 
 
-def look(part: RolloutPart, obj: Json | None) -> RolloutState:
+def look(part: Ref, obj: Json | None) -> RolloutState:
     """Return the rollout state of a part by its own numbers.
 
     :param obj: the part's object in the API, None when it does not exist.
@@ -90,7 +77,7 @@ def look(part: RolloutPart, obj: Json | None) -> RolloutState:
         want = int(status.get("desiredNumberScheduled") or 0)
         new, ready = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberReady") or 0)
         old = want - new
-    text = f"{min(ready, want):,} of {want:,} pods ready"
+    text = f"has {min(ready, want):,} of {want:,} pods ready"
     text += f", {old:,} still old" if old > 0 else ""
     steps: dict[t.Hashable, int] = {(part, generation, name): n for name, n in (("new", new), ("ready", ready))}
     return RolloutState(part, new >= want and ready >= want and old <= 0, text, {**steps, (part, generation): 1})
@@ -123,24 +110,27 @@ def with_pods(found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: froz
     return replace(found, steps=steps, done=done, text=text, behind=late, down=tuple(sorted(down)))
 
 
-def with_every_node(found: RolloutState, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json]) -> RolloutState:
+def with_every_node(
+    found: RolloutState, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json], names: t.Sequence[str]
+) -> RolloutState:
     """Look again where nodes are named: one without a pod keeps a DaemonSet that is ready by its own numbers.
 
     :param found: how far it is by these.
     :param obj: the DaemonSet.
     :param pods: its pods.
     :param nodes: all nodes.
+    :param names: the nodes that must each have a pod.
     """
     part = found.part
     live = {node["metadata"]["name"]: node for node in nodes}
     spec = obj["spec"]["template"].get("spec") or {}
-    off = {name: exclusion(live.get(name), spec, daemon=True) for name in part.nodes}
+    off = {name: exclusion(live.get(name), spec, daemon=True) for name in names}
     # Nodes that the user's selector excludes do not count, unless it excludes all nodes.
     wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
     down = {name for name in wanted if off[name] == DOWN}
     have = pod_state.newest(pods)
     ready = sum(pod_state.is_ready(have[name]) for name in wanted if name in have)
-    text = f"{ready:,} of {len(wanted):,} pods ready{_down_text(down)}"
+    text = f"has {ready:,} of {len(wanted):,} pods ready{_down_text(down)}"
     missing: dict[str, list[str]] = {}
     fix, final = "", found.done
     for name in wanted:
@@ -179,7 +169,7 @@ def _worst(pod: Json) -> tuple[int, str]:
     return (0 if broken else 1, str(pod["metadata"]["name"]))
 
 
-def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:
+def _coordinator(part: Ref, obj: Json) -> RolloutState:
     """Read the phase: while it is not Synced, no pod with a rail can start."""
     status = obj.get("status") or {}
     phase, reason = str(status.get("phase") or ""), str(status.get("reason") or "").rstrip(".")
@@ -204,9 +194,7 @@ def _coordinator(part: RolloutPart, obj: Json) -> RolloutState:
 
 def headline(looks: t.Sequence[RolloutState]) -> str:
     """Return how far everything is, in one line."""
-    late = [each for each in looks if not each.done]
-    text = (f"{each.part.name}: {each.text}" if each.text[0].isdigit() else f"{each.part} {each.text}" for each in late)
-    return "; ".join(text) or "everything is ready"
+    return "; ".join(f"{each.part} {each.text}" for each in looks if not each.done) or "everything is ready"
 
 
 def sentence(each: RolloutState, seconds: float, cause: pod_state.PodTrouble | None) -> tuple[str, str]:
@@ -215,7 +203,7 @@ def sentence(each: RolloutState, seconds: float, cause: pod_state.PodTrouble | N
     :param seconds: for which nothing has moved; 0 where that is not what ended the wait.
     :param cause: what keeps it, if that is known.
     """
-    text = f"{each.part} {each.text}" if not each.text[0].isdigit() else f"{each.part} has {each.text}"
+    text = f"{each.part} {each.text}"
     text += f", and nothing has moved for {seconds:.0f} s" if seconds else ""
     fix = "Look at kubectl get events -A and at the log of the controllers of the cluster."
     if each.down:

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from ansible.module_utils.basic import AnsibleModule
 
 from .._cluster.client import Cluster
-from .._cluster.model import Json
+from .._cluster.model import Json, Ref
 from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
 from .._cluster.progress import WaitState, follow, reporter
 from .._errors import RdmaError
-from .wait import KINDS, RolloutPart, RolloutState, headline, look, selector, sentence, with_every_node, with_pods
+from .wait import KINDS, RolloutState, headline, look, selector, sentence, with_every_node, with_pods
 
 LOG_LINES = 20
 
@@ -31,12 +31,13 @@ LOG_LINES = 20
 class Waiting:
     """Waits for some parts.
 
+    :param parts: the nodes that must each have a pod of it, by part.
     :param timeout: seconds for which nothing may move.
     :param report: takes one line of progress now and then.
     """
 
     _cluster: Cluster
-    _parts: t.Sequence[RolloutPart]
+    _parts: t.Mapping[Ref, t.Sequence[str]]
     _timeout: float
     _report: t.Callable[[str], None]
     _clock: t.Callable[[], float] = time.monotonic
@@ -56,21 +57,21 @@ class Waiting:
         return self._looks
 
     def _state(self) -> WaitState:
-        self._looks = tuple(map(self._look, self._parts))
+        self._looks = tuple(self._look(part, names) for part, names in self._parts.items())
         over = all(each.done for each in self._looks) or any(each.final for each in self._looks)
         return WaitState(over, {key: value for each in self._looks for key, value in each.steps.items()}, self._text)
 
-    def _look(self, part: RolloutPart) -> RolloutState:
+    def _look(self, part: Ref, names: t.Sequence[str]) -> RolloutState:
         """Look at a part, and where it is not ready, at its pods and their nodes as well."""
-        obj = self._cluster.one(KINDS[part.kind], part.kind, part.name, part.namespace)
+        obj = self._cluster.get(part)
         found = look(part, obj)
-        if (found.done and not part.nodes) or obj is None or part.kind == "SpiderCoordinator":
+        if (found.done and not names) or obj is None or part.kind == "SpiderCoordinator":
             return found
         wanted = selector(obj)
         pods = self._cluster.listed("v1", "Pod", namespace=part.namespace, selector=wanted) if wanted else []
         nodes = self._cluster.listed("v1", "Node")
         found = with_pods(found, obj, pods, lost_nodes(nodes))
-        return with_every_node(found, obj, pods, nodes) if part.nodes else found
+        return with_every_node(found, obj, pods, nodes, names) if names else found
 
     @staticmethod
     def _first(late: t.Sequence[RolloutState]) -> RolloutState:
@@ -114,7 +115,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     :raises RdmaError: when nothing moves any more.
     """
     params = module.params
-    parts = [RolloutPart(row["kind"], row["name"], row["namespace"], tuple(row["nodes"])) for row in params["parts"]]
+    parts = {
+        Ref.to(KINDS[row["kind"]], row["kind"], row["name"], row["namespace"]): row["nodes"] for row in params["parts"]
+    }
     looks: tuple[RolloutState, ...] = ()
     if not module.check_mode:
         with Cluster(params) as cluster:

@@ -8,11 +8,12 @@ import types
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Ref
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.progress import WaitState, follow
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling import by_name
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
-    RolloutPart,
+    KINDS,
     headline,
     look,
     sentence,
@@ -21,9 +22,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
 )
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait_run import Waiting
 
-AGENT = RolloutPart("DaemonSet", "agent", "spiderpool")
-CONTROLLER = RolloutPart("Deployment", "controller", "spiderpool")
-COORDINATOR = RolloutPart("SpiderCoordinator", "default")
+AGENT = Ref.to(KINDS["DaemonSet"], "DaemonSet", "agent", "spiderpool")
+CONTROLLER = Ref.to(KINDS["Deployment"], "Deployment", "controller", "spiderpool")
+COORDINATOR = Ref.to(KINDS["SpiderCoordinator"], "SpiderCoordinator", "default")
 
 
 def daemon_set(want, updated, ready, generation=2, seen=None):
@@ -61,16 +62,16 @@ def seen(part, obj, pods, lost):
 @pytest.mark.parametrize(
     ("part", "obj", "done", "text"),
     [
-        (AGENT, daemon_set(8, 8, 8), True, "8 of 8 pods ready"),
-        (AGENT, daemon_set(8, 8, 7), False, "7 of 8 pods ready"),
-        (AGENT, daemon_set(1000, 412, 998), False, "998 of 1,000 pods ready, 588 still old"),
+        (AGENT, daemon_set(8, 8, 8), True, "has 8 of 8 pods ready"),
+        (AGENT, daemon_set(8, 8, 7), False, "has 7 of 8 pods ready"),
+        (AGENT, daemon_set(1000, 412, 998), False, "has 998 of 1,000 pods ready, 588 still old"),
         (AGENT, daemon_set(8, 8, 8, seen=1), False, "is not taken up yet"),
-        (AGENT, daemon_set(0, 0, 0), True, "0 of 0 pods ready"),
+        (AGENT, daemon_set(0, 0, 0), True, "has 0 of 0 pods ready"),
         (AGENT, None, False, "is not there"),
-        (CONTROLLER, deployment(1, 1, 1, 1), True, "1 of 1 pods ready"),
-        (CONTROLLER, deployment(1, 2, 1, 1), False, "1 of 1 pods ready, 1 still old"),
-        (CONTROLLER, deployment(2, 2, 2, 1), False, "1 of 2 pods ready"),
-        (CONTROLLER, deployment(0, 0, 0, 0), True, "0 of 0 pods ready"),
+        (CONTROLLER, deployment(1, 1, 1, 1), True, "has 1 of 1 pods ready"),
+        (CONTROLLER, deployment(1, 2, 1, 1), False, "has 1 of 1 pods ready, 1 still old"),
+        (CONTROLLER, deployment(2, 2, 2, 1), False, "has 1 of 2 pods ready"),
+        (CONTROLLER, deployment(0, 0, 0, 0), True, "has 0 of 0 pods ready"),
     ],
 )
 def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
@@ -142,13 +143,13 @@ class TestNodesThatAreDown:
 class TestNodesThatMustHaveAPod:
     """What a DaemonSet says of itself is 0 of 0 where no node takes its pods."""
 
-    PART = RolloutPart("DaemonSet", "agent", "spiderpool", ("node1", "node2", "node3"))
+    NODES = ("node1", "node2", "node3")
     TAINT = types.MappingProxyType({"key": "gpu", "effect": "NoSchedule"})
 
     def look(self, pods, nodes, **template):
         obj = daemon_set(len(pods), len(pods), sum(pod["status"]["phase"] == "Running" for pod in pods))
         obj["spec"]["template"] = {"spec": template}
-        return with_every_node(seen(self.PART, obj, pods, frozenset()), obj, pods, nodes)
+        return with_every_node(seen(AGENT, obj, pods, frozenset()), obj, pods, nodes, self.NODES)
 
     @staticmethod
     def node(number, ready="True", **spec):
@@ -157,11 +158,11 @@ class TestNodesThatMustHaveAPod:
 
     def test_all_have_one(self):
         found = self.look([pod(f"p{n}", f"node{n}") for n in (1, 2, 3)], [self.node(n) for n in (1, 2, 3)])
-        assert (found.done, found.text, found.own) == (True, "3 of 3 pods ready", None)
+        assert (found.done, found.text, found.own) == (True, "has 3 of 3 pods ready", None)
 
     def test_none_of_none_is_not_green_and_each_is_named(self):
         found = self.look([], [self.node(n, taints=[self.TAINT]) for n in (1, 2)])
-        assert (found.done, found.final, found.text) == (False, True, "0 of 3 pods ready")
+        assert (found.done, found.final, found.text) == (False, True, "has 0 of 3 pods ready")
         assert found.own.text == (
             "node1, node2: it has the taint gpu:NoSchedule, which is not tolerated; node3: it is not in the cluster"
         )
@@ -176,7 +177,7 @@ class TestNodesThatMustHaveAPod:
             "conditions": [{"type": "PodScheduled", "status": "False", "message": reported}],
         }
         found = self.look([pod("p1", "node1"), pod("p2", "node2"), waits], [self.node(n) for n in (1, 2, 3)])
-        assert (found.done, found.final, found.text) == (False, False, "2 of 3 pods ready")
+        assert (found.done, found.final, found.text) == (False, False, "has 2 of 3 pods ready")
         assert found.own.text == f"node3: {reported.rstrip('.')}"
         assert "too little" in found.own.fix
 
@@ -184,7 +185,7 @@ class TestNodesThatMustHaveAPod:
         nodes = [self.node(1), self.node(2), self.node(3, ready="Unknown")]
         found = self.look([pod("p1", "node1"), pod("p2", "node2")], nodes)
         assert (found.done, found.down) == (True, ("node3",))
-        assert found.text == "2 of 3 pods ready; node3 is down and not waited for"
+        assert found.text == "has 2 of 3 pods ready; node3 is down and not waited for"
 
     def test_one_that_has_none_for_no_known_reason_is_waited_for(self):
         found = self.look([pod("p1", "node1"), pod("p2", "node2")], [self.node(n) for n in (1, 2, 3)])
@@ -192,9 +193,9 @@ class TestNodesThatMustHaveAPod:
 
     def test_whom_the_users_own_selector_leaves_out_is_not_counted(self):
         nodes = [self.node(n) for n in (1, 2, 3)]
-        assert self.look([pod("p1", "node1")], nodes, nodeSelector={"n": "1"}).text == "1 of 1 pods ready"
+        assert self.look([pod("p1", "node1")], nodes, nodeSelector={"n": "1"}).text == "has 1 of 1 pods ready"
         found = self.look([], nodes, nodeSelector={"n": "9"})
-        assert (found.done, found.text) == (False, "0 of 3 pods ready")
+        assert (found.done, found.text) == (False, "has 0 of 3 pods ready")
         assert "left out by the pods' node selector" in found.own.text
 
 
@@ -225,7 +226,7 @@ class Fleet:
     def sleep(self, seconds):
         self.now += seconds
 
-    def one(self, *_which):
+    def get(self, _part):
         done = min(self.nodes, 2 * int(self.now / self.seconds_each), self.stuck_at or self.nodes)
         return daemon_set(self.nodes, done, self.nodes - (2 if done < self.nodes else 0))
 
@@ -245,7 +246,7 @@ class Fleet:
 
 
 def waiting(fleet, timeout):
-    return Waiting(fleet, [AGENT], timeout, fleet.lines.append, lambda: fleet.now, fleet.sleep)
+    return Waiting(fleet, {AGENT: ()}, timeout, fleet.lines.append, lambda: fleet.now, fleet.sleep)
 
 
 def test_a_thousand_nodes_two_at_a_time_take_their_hours():
@@ -283,5 +284,5 @@ def test_a_crash_loop_is_no_progress():
 
 def test_how_far_everything_is_is_one_line():
     looks = [look(AGENT, daemon_set(8, 8, 7)), look(CONTROLLER, deployment(1, 1, 1, 1)), look(COORDINATOR, None)]
-    assert headline(looks) == "agent: 7 of 8 pods ready; SpiderCoordinator default is not there"
+    assert headline(looks) == "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
     assert headline(looks[1:2]) == "everything is ready"
