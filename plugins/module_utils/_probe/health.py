@@ -75,7 +75,7 @@ def read_rail(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> dict[str
         "rate": sysfs.text(f"{rdma.folder}/rate") if rdma else None,
         "driver": driver.get("driver") or None,
         "version": driver.get("version") or None,
-        "firmware": driver.get("firmware")
+        "firmware": driver.get("firmware-version")
         or (sysfs.text(f"/sys/class/infiniband/{rdma.device}/fw_ver") if rdma else None),
     }
 
