@@ -10,6 +10,7 @@ and start times are noted in one folder a token; a number that was given to anot
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -111,21 +112,14 @@ class Servers:
 
     def end(self) -> list[int]:
         """End what runs, and forget it; return the ports of the servers that still ran."""
-        alive = [
-            entry
-            for entry in self._noted()
-            if entry.get("start") is not None and _start_time(entry["pid"]) == entry["start"]
-        ]
-        for step in (signal.SIGTERM, signal.SIGKILL):
-            left = [entry for entry in alive if _start_time(entry["pid"]) == entry["start"]]
-            if not left:
-                break
-            for entry in left:
-                try:
-                    # `timeout` and its program are one process group: the session that start_new_session made.
-                    os.killpg(entry["pid"], step)
-                except ProcessLookupError:
-                    continue
+        noted = (entry for entry in self._noted() if entry["start"])
+        alive = [entry for entry in noted if _start_time(entry["pid"]) == entry["start"]]
+        for entry in alive:
+            # `timeout` and its program are one process group: the session that start_new_session made. At SIGTERM,
+            # `timeout` kills in two seconds what does not end.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(entry["pid"], signal.SIGTERM)
+        if alive:
             time.sleep(0.2)
         shutil.rmtree(self._folder, ignore_errors=True)
         return sorted(entry["port"] for entry in alive)
