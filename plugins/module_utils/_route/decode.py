@@ -20,7 +20,7 @@ from .._fabric.numbers import MANAGER
 from .._files import INFINIBAND, Sysfs
 from .._pyroute2 import provide
 from . import netlink as nl
-from .model import DEFAULT, PROTOCOL, Address, Hop, Link, Route, Rule
+from .model import DEFAULT, PROTOCOL, PROTOCOL_NAME, Address, Hop, Link, Route, Rule
 
 # include/uapi/linux/rtnetlink.h
 RTM_F_CLONED, RTM_F_LOOKUP_TABLE, RTM_F_FIB_MATCH = 0x200, 0x1000, 0x2000
@@ -33,6 +33,9 @@ FR_ACT_TO_TBL, FR_ACT_GOTO, FIB_RULE_INVERT = 1, 2, 0x2
 RULE_ACTIONS = {3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 NUMBERS = {value: key for key, value in FAMILIES.items()}
+
+# Of RTPROT_* (include/uapi/linux/rtnetlink.h) those that pyroute2 lacks, and ours.
+PROTOCOLS = {PROTOCOL: PROTOCOL_NAME, 186: "bgp", 187: "isis", 188: "ospf"}
 
 PYROUTE2_NEEDED = "pyroute2 >= 0.7.2"
 PYROUTE2_ERROR = ""
@@ -99,6 +102,11 @@ def decoded(kind: str, body: bytes) -> t.Any:
     message = MESSAGES[kind](nl.request(0, 0, body))
     message.decode()
     return message
+
+
+def maker(protocol: int) -> str:
+    """Return what made a rule or route, by its protocol."""
+    return str({**rtnl.rt_proto, **PROTOCOLS}.get(protocol, f"protocol {protocol}"))
 
 
 def kind_of(message: t.Any) -> str:

@@ -14,8 +14,9 @@ from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import group_by, shortened
 from .checks import DORMANT
+from .decode import maker
 from .desired import inside
-from .model import DEFAULT, MAIN_TABLE, PROTOCOL, PROTOCOL_NAME, Hop, Route, RouteHost, Rule, link_of
+from .model import DEFAULT, MAIN_TABLE, PROTOCOL, Hop, Route, RouteHost, Rule, link_of
 from .ownership import Ownership
 from .paths import BOUND, LOCAL_TABLE, TCP, UNBOUND, LookupResult, PathState, PathTarget
 
@@ -36,22 +37,6 @@ TYPED = {errno.EINVAL, errno.EACCES, errno.EHOSTUNREACH}
 MAIN_PRIORITY = 32766
 # Addresses or routes in one cause, and routes in one check.
 MOST_LISTED, MOST_ROUTES = 6, 50
-# Who made a rule or route: RTPROT_* of include/uapi/linux/rtnetlink.h as iproute2 names them, and ours.
-MAKERS = {
-    0: "unspec",
-    1: "redirect",
-    2: "kernel",
-    3: "boot",
-    4: "static",
-    9: "ra",
-    11: "zebra",
-    12: "bird",
-    16: "dhcp",
-    PROTOCOL: PROTOCOL_NAME,
-    186: "bgp",
-    187: "isis",
-    188: "ospf",
-}
 
 
 Answers = t.Mapping[PathTarget, list[LookupResult]]
@@ -91,7 +76,7 @@ def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterabl
     ]
     if not elsewhere:
         return ok("network_existing_routes", [], [])
-    lines = [f"{route} (made by {_maker(route)})" for route in elsewhere]
+    lines = [f"{route} (made by {maker(route.protocol)})" for route in elsewhere]
     cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_LISTED)}."
     fix = (
         "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
@@ -226,9 +211,9 @@ def _why(lookup: LookupResult, state: PathState) -> tuple[str, str]:
     managed = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
     missing = managed not in now.rules
     master = now.links[target.interface].master
-    parts = [f"rule `{rule}` (made by {_maker(rule)}) selects it" for rule in rules]
+    parts = [f"rule `{rule}` (made by {maker(rule.protocol)}) selects it" for rule in rules]
     place = {MAIN_TABLE: " of the table main"}
-    parts += [f"route `{item}`{place.get(item.table, '')} (made by {_maker(item)})" for item in routes]
+    parts += [f"route `{item}`{place.get(item.table, '')} (made by {maker(item.protocol)})" for item in routes]
     parts += [f"{target.interface} is a port of {master}"] if master else []
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)
@@ -269,7 +254,3 @@ def _rules_that_fit(lookup: LookupResult, rules: t.Iterable[Rule]) -> list[Rule]
 
 def _fits(address: str, prefix: str) -> bool:
     return not prefix or inside(address, prefix)
-
-
-def _maker(item: Rule | Route) -> str:
-    return MAKERS.get(item.protocol, f"protocol {item.protocol}")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import socket
-import time
 import typing as t
+from concurrent.futures import ThreadPoolExecutor
 
 from .._check import Check, deviation, ok, skipped, warning
 from .icmp import SO_BINDTODEVICE
@@ -25,37 +24,23 @@ PORT, WAIT = 4791, 4.0
 FIX = "Look for a filter on the neighbor, the leaf's port and beyond; let it reject what it does not allow."
 
 
-def connect(targets: t.Sequence[EchoTarget], wait: float = WAIT) -> dict[EchoTarget, str]:
+def connect(targets: t.Collection[EchoTarget], wait: float = WAIT) -> dict[EchoTarget, str]:
     """Return what keeps TCP from each target: an error, or that no answer came; empty where one did."""
-    result: dict[EchoTarget, str] = {}
-    waiting: dict[int, tuple[EchoTarget, socket.socket]] = {}
-    poller, end = select.poll(), time.monotonic() + wait
-    for target in targets:
-        sock = socket.socket(socket.AF_INET if target.family == 4 else socket.AF_INET6)
-        waiting[sock.fileno()] = target, sock
+    with ThreadPoolExecutor(max(len(targets), 1)) as pool:
+        return dict(zip(targets, pool.map(lambda target: _connect(target, wait), targets)))
+
+
+def _connect(target: EchoTarget, wait: float) -> str:
+    with socket.socket(socket.AF_INET if target.family == 4 else socket.AF_INET6) as sock:
+        sock.settimeout(wait)
         try:
-            sock.setblocking(False)
             sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, target.interface.encode() + b"\0")
             sock.bind((target.source, 0))
             code = sock.connect_ex((target.address, PORT))
         except OSError as exc:
             code = exc.errno or errno.EIO
-        result[target] = "no answer" if code == errno.EINPROGRESS else _meaning(code)
-        if code == errno.EINPROGRESS:
-            poller.register(sock, select.POLLOUT)
-    left = sum(why == "no answer" for why in result.values())
-    while left and (rest := end - time.monotonic()) > 0:
-        for descriptor, _event in poller.poll(rest * 1000):
-            target, sock = waiting[descriptor]
-            result[target] = _meaning(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
-            poller.unregister(descriptor)
-            left -= 1
-    for _target, sock in waiting.values():
-        sock.close()
-    return result
-
-
-def _meaning(code: int) -> str:
+    if code == errno.EAGAIN:
+        return "no answer"
     return "" if code in (0, errno.ECONNREFUSED) else os.strerror(code)
 
 
