@@ -15,6 +15,8 @@ from ._errors import RdmaError
 # Variable of the environment: the run, then the processes of Ansible on its controller where these are known.
 RUN = "RAILOPS_RUN"
 SECONDS = 60.0
+# A call has the file locked for an instant; who may read it can lock it for as long as he likes.
+TRIES, PAUSE = 100, 0.1
 
 
 def lock_held(holder: str) -> RdmaError:
@@ -35,7 +37,7 @@ def acquire_host_lock(run: str, path: str = "") -> None:
         return  # A user without write permission there changes no host.
     try:
         while True:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file, path)
             other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns
             age = abs(time.time() - stamp / 1e9)
             if other in ("", mine) or age >= SECONDS or (known and _ended(other, mine, live)):
@@ -49,6 +51,18 @@ def acquire_host_lock(run: str, path: str = "") -> None:
             time.sleep(SECONDS - age)
     finally:
         os.close(file)
+
+
+def _lock(file: int, path: str) -> None:
+    for _try in range(TRIES):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE)
+    raise RdmaError(
+        f"Another process keeps {path} locked.",
+        f"See which one with `fuser -v {path}`, end it, then run again. [lock_held]",
+    )
 
 
 def _ended(other: str, mine: str, live: str) -> bool:

@@ -20,6 +20,7 @@ from .host_model import LinkFile, Netdev, RdmaOptions, RdmaRail, RdmaState
 from .link_files import applicable, fits, named_by_rule, settings_of
 
 MODULES_FILE = "/etc/modules-load.d/railops-rdma.conf"
+SECRET = "WakeOnLanPassword"
 LINK_FOLDER = "/etc/systemd/network"
 # Before netplan's own 10-netplan-*.link: the first file that matches a device is the only one that counts.
 LINK_FILE = "05-railops-{rail}.link"
@@ -200,6 +201,12 @@ def _obstacles(
         problem = f"whether {others.path} is for {device.name or device.pci} is not clear from its [Match]"
         fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
         yield Problem(rail.name, f"{problem}, and its settings would be lost", fix)
+    elif others and SECRET in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
+        yield Problem(
+            rail.name,
+            f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody",
+            f"Move that line to a [Link] in {LINK_FOLDER}/{name}.d/wol.conf, for root alone (0600). [link_file_secret]",
+        )
     path, ruled = named_by_rule(have.rules, device) or ("", rail.interface)
     if ruled != rail.interface:
         yield Problem(

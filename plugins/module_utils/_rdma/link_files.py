@@ -18,8 +18,7 @@ PEOPLES = FOLDERS[:2]
 RULES = "/etc/udev/rules.d"
 # systemd's own, whose settings the managed files have.
 DEFAULT = "99-default.link"
-# What is not taken over: names, and a password, which the managed file would show to all users.
-DROPPED = ("Name", "NamePolicy", "WakeOnLanPassword")
+NAMES = ("Name", "NamePolicy")
 
 
 def fits(file: LinkFile, device: Netdev) -> bool | None:
@@ -61,12 +60,12 @@ def named_by_rule(rules: t.Mapping[str, str], device: Netdev) -> tuple[str, str]
 
 
 def settings_of(file: LinkFile | None, usual: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Return the lines of the section Link that are taken over, and those of all further sections.
+    """Return the lines of the section Link without names, and those of all further sections, with what others set.
 
     :param usual: what is set where they set nothing.
     """
     sections = [(name, rows) for name, rows in file.sections if name != "Match"] if file else []
-    rows = [row for name, found in sections if name == "Link" for row in found if row[0] not in DROPPED]
+    rows = [row for name, found in sections if name == "Link" for row in found if row[0] not in NAMES]
     link = [f"{key}={value}" for key, value in [*((k, v) for k, v in usual.items() if k not in dict(rows)), *rows]]
     more = [line for name, found in sections if name != "Link" for line in ("", f"[{name}]", *map("=".join, found))]
     return link, more

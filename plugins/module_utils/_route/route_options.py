@@ -12,7 +12,7 @@ import typing as t
 from dataclasses import dataclass, replace
 
 from .._errors import InputError, Problem
-from .._fabric.numbers import BASES, IPOIB_DATAGRAM_MTU, MAX_RAILS, claimed, taken_by, vlan_interface
+from .._fabric.numbers import BASES, IFNAME_MAX, IPOIB_DATAGRAM_MTU, MAX_RAILS, claimed, taken_by, vlan_interface
 
 IPOIB_GROUP = (
     "Give the partition's IPoIB group that MTU in the subnet manager (OpenSM: mtu=5 is 4096, 4092 for IP), or declare"
@@ -20,6 +20,7 @@ IPOIB_GROUP = (
 )
 NO_INTERFACE = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
 SYSCTL = re.compile(r"^net/(ipv4|ipv6|core)/[A-Za-z0-9_@:.\-/]+$")
+INTERFACE = re.compile(r"^[^\s/]{1,127}$")
 
 
 @dataclass(frozen=True)
@@ -243,9 +244,16 @@ def _rail_problems(rail: RailOptions, place: str) -> t.Iterator[Problem]:
         yield Problem(
             place, "names neither interface nor pci.", "Say which interface the rail is. [rail_interface_missing]"
         )
-    if rail.vlan and not rail.interface:
-        fix = "Name the rail's interface (rdma_host_naming: name). [vlan_name]"
-        yield Problem(f"{place}.vlan", "needs the interface's name.", fix)
+    if rail.interface and not INTERFACE.match(rail.interface):
+        yield Problem(
+            f"{place}.interface", f"{rail.interface!r} is no interface name.", "Correct the name. [interface_name]"
+        )
+    if not 0 <= rail.vlan <= 4094:
+        yield Problem(f"{place}.vlan", f"{rail.vlan} is no VLAN.", "Give 1 to 4094, or 0 for untagged. [vlan_range]")
+    elif rail.vlan and not 0 < len(rail.interface) <= IFNAME_MAX - len(f".{rail.vlan}"):
+        text = f"the name {rail.device!r} is longer than {IFNAME_MAX} characters."
+        fix = "Give the rail's interface a shorter name (rdma_host_naming: name). [vlan_name]"
+        yield Problem(f"{place}.vlan", text if rail.interface else "needs the interface's name.", fix)
 
 
 def _sysctl_problems(keys: t.Iterable[str]) -> t.Iterator[Problem]:

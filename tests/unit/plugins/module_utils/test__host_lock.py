@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 
@@ -97,6 +98,15 @@ def test_a_run_of_the_own_controller_that_may_live_is_not(clock, run):
     clock.comes_again = True
     with pytest.raises(RdmaError, match="Another run is under way"):
         _host_lock.acquire_host_lock(run, clock.path)
+
+
+def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(clock):
+    held(clock, "")
+    with open(clock.path, encoding="utf-8") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RdmaError, match=f"keeps {clock.path} locked.*fuser"):
+            _host_lock.acquire_host_lock(MANAGED, clock.path)
+    assert clock.slept < 11
 
 
 def test_only_root_can_read_and_so_lock_the_file(clock):

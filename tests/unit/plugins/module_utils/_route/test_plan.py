@@ -328,6 +328,8 @@ def in_vlan(number, **port):
             id="gateway-outside",
         ),
         pytest.param(rail1_in("192.0.2.5/27"), "rails[0].addresses[0]", "host bits", id="subnet-host-bits"),
+        pytest.param(in_vlan(101, interface="enp193s0f0np0"), "rails[0]", "longer than 15", id="vlan-name"),
+        pytest.param(in_vlan(4095, interface="ens1np0"), "rails[0]", "no VLAN", id="vlan-number"),
         pytest.param(in_vlan(7, pci="0000:1a:00.0"), "rails[0]", "needs the interface's name", id="vlan-by-pci"),
     ],
 )
@@ -340,8 +342,8 @@ def test_bad_input_is_named_with_its_place(values, place, says):
 
 def test_all_input_errors_are_reported_at_once():
     with pytest.raises(InputError) as caught:
-        parse_want(params(rails=[{**RAIL1, "table": 254, "rule_priority": 1000}]))
-    assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].rule_priority"}
+        parse_want(params(rails=[{**RAIL1, "table": 254, "interface": "no/name"}]))
+    assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].interface"}
 
 
 def test_values_are_made_canonical_once():
