@@ -73,7 +73,7 @@ def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[
 def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, limit: int) -> Check:
     mine = {key: value for key, value in (now.get("counters") or {}).items() if kind_of(key) == check}
     if not mine:
-        return skipped(check, "The port has no such counters.", rail=rail)
+        return skipped(check, "Neither the port nor `ethtool -S` shows such counters.", rail=rail)
     if before is None:
         return skipped(check, why, rail=rail)
     # A smaller counter was reset (by the firmware); a new one has no earlier value.
