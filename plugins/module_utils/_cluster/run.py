@@ -33,6 +33,9 @@ LISTED_GROUPS = {version.partition("/")[0] for version, _kind in PRUNED_KINDS}
 WAIT_SECONDS = 120.0
 """For which deleted objects may take to be gone, and new CRDs to be served."""
 
+POOLS_AT_ONCE = 8000
+"""Pools times their writes at once: Spiderpool's webhook lists all pools at each write, and the API waits ten seconds."""
+
 OBJECT_CODES = (400, 403, 404, 409, 422)
 """Codes of the API that concern one object."""
 
@@ -205,7 +208,8 @@ class ApplyRun:
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
             do = functools.partial(self._one, report=functools.partial(progress.step, name))
-            with ThreadPoolExecutor(max(1, min(THREADS, len(steps)))) as pool:
+            kind = steps[0].ref.kind if steps else ""
+            with ThreadPoolExecutor(writes_at_once(kind, plan.unchanged + len(steps))) as pool:
                 list(pool.map(do, steps))
             if self.outcome.stopped:
                 text = f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}"
@@ -292,3 +296,8 @@ class ApplyRun:
                 f"{ref} is not established after {WAIT_SECONDS:.0f} s: its objects may be refused. See its conditions "
                 "(kubectl describe), then run again."
             )
+
+
+def writes_at_once(kind: str, objects: int) -> int:
+    """Return how many writes of a kind may be under way at once, by the number of its objects."""
+    return max(1, min(THREADS, POOLS_AT_ONCE // objects)) if kind == POOL else THREADS
