@@ -29,7 +29,7 @@ from ..plugin_utils._host_plan import (
 from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._module_action import ModuleAction, lossless_options
 from ..plugin_utils._refusal import once
-from ..plugin_utils._verdict.files import last_path, read_json
+from ..plugin_utils._verdict.files import LAST_FOLDER, host_path, read_json
 from ..plugin_utils._verdict.ids import scope
 from ..plugin_utils._verdict.preflight import unreached
 from ..plugin_utils._verdict.result import write_result, write_unreachable
@@ -104,7 +104,7 @@ class ActionModule(ModuleAction):
             flags = {key: boolean(own[key]) for key in ("devices", "persist")}
             args["checks"], left_out = scope(own["roles"], traffic=own["traffic"], **flags)
         if verify_dir and "since" not in args:
-            args["since"] = read_json(last_path(verify_dir, self._host)) or None
+            args["since"] = read_json(host_path(verify_dir, LAST_FOLDER, self._host)) or None
         plan_dir = str(args.get("plan_dir") or "")
         args |= {"settings": settings} if settings and not plan_dir else {}
         preflight = args.get("checks") == ["preflight"]

@@ -22,14 +22,13 @@ from ..plugin_utils._verdict.merge import status_of
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 
 
-def record_path(folder: str, host: str) -> str:
-    """Return the file of a host that is in the middle."""
-    return os.path.join(folder, "unfinished", os.path.basename(files.result_path(folder, host)))
+UNFINISHED = "unfinished"
+"""The folder with a file for each host that is in the middle."""
 
 
 def unfinished(folder: str) -> list[str]:
     """Return the hosts that are in the middle."""
-    place = os.path.join(folder, "unfinished")
+    place = os.path.join(folder, UNFINISHED)
     names = sorted(os.listdir(place)) if os.path.isdir(place) else []
     records = [files.read_json(os.path.join(place, name)) for name in names if name.endswith(".json")]
     return [record["host"] for record in records if record.get("host")]
@@ -67,7 +66,7 @@ class ActionModule(FabricAction):
 
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
         folder, left = args["folder"], unfinished(args["folder"])
-        upgrade.refuse_others(left, args["results"], os.path.join(folder, "unfinished"))
+        upgrade.refuse_others(left, args["results"], os.path.join(folder, UNFINISHED))
         nodes = read_plan(args["plan_dir"])["nodes"]
         hosts = {}
         for host, result in args["results"].items():
@@ -83,8 +82,8 @@ class ActionModule(FabricAction):
         return {"turns": order, "lines": upgrade.lines(hosts, order, drain=args["drain"], reboot=args["reboot"])}
 
     def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
-        upgrade.refuse_others(unfinished(args["folder"]), args["turn"], os.path.join(args["folder"], "unfinished"))
-        path, seen = record_path(args["folder"], host), self._take_result(args["folder"], host)
+        upgrade.refuse_others(unfinished(args["folder"]), args["turn"], os.path.join(args["folder"], UNFINISHED))
+        path, seen = files.host_path(args["folder"], UNFINISHED, host), self._take_result(args["folder"], host)
         if record := files.read_json(path):
             return {"boot": record["boot"], "resumed": True}
         if not seen or seen.get("error"):
@@ -97,13 +96,13 @@ class ActionModule(FabricAction):
         return {"boot": args["boot"], "resumed": False}
 
     def _compare(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
-        record = files.read_json(record_path(args["folder"], host))
+        record = files.read_json(files.host_path(args["folder"], UNFINISHED, host))
         seen = self._take_result(args["folder"], host) or {"checks": [], "error": "no result"}
         rows = upgrade.worse(record.get("before") or {"checks": []}, seen)
         return {"worse": rows, "sentence": upgrade.sentence(host, rows, drain=args["drain"]) if rows else ""}
 
     def _end(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
-        if os.path.exists(path := record_path(args["folder"], host)):
+        if os.path.exists(path := files.host_path(args["folder"], UNFINISHED, host)):
             os.unlink(path)
         return {}
 

@@ -109,7 +109,7 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
     :param result: what the module returned.
     :param phase: `serve` or `send`.
     """
-    path = _host_path(verify_dir, host)
+    path = files.host_path(verify_dir, FOLDER, host)
     have = files.read_json(path)
     if have.get("step") != number:
         have = {"step": number, "error": ""}
@@ -128,10 +128,6 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
     elif result.get("failed"):
         have["error"] = line(result.get("msg")) or "the module failed"
     files.write_json(path, have)
-
-
-def _host_path(verify_dir: str, host: str) -> str:
-    return os.path.join(verify_dir, FOLDER, os.path.basename(files.result_path(verify_dir, host)))
 
 
 @dataclass
@@ -184,7 +180,7 @@ class AcceptState:
         if self.step is None:
             return
         for entry in self.step.entries:
-            wrote = {host: files.read_json(_host_path(verify_dir, host)) for host in entry.hosts}
+            wrote = {host: files.read_json(files.host_path(verify_dir, FOLDER, host)) for host in entry.hosts}
             found = {host: made for host, made in wrote.items() if made.get("step") == self.number}
             for unit in entry.units:
                 run = Run(self.step.kind, entry.hosts, unit)

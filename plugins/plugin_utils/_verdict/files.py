@@ -23,6 +23,7 @@ VERDICT, SECTIONS_FILE, HISTORY = "verdict.json", "sections.json", "history.json
 _CAUSE = {"check": str, "sentence": str, "hosts": [str], "rails": [str]}
 _RECORDS = {"verdicts": [{"time": Real, "status": str, "hosts": int, "causes": [_CAUSE]}]}
 HOSTS_FOLDER, LAST_FOLDER, UNREACHABLE_FOLDER = "hosts", "last", "unreachable"
+"""Results; what the next audit compares counters with; why the controller does not reach a host, which is no result."""
 
 
 def write_text(path: str, text: str) -> None:
@@ -44,20 +45,15 @@ def write_json(path: str, value: t.Any) -> None:
     write_text(path, json_lines(value, 2) + "\n")
 
 
-def result_path(verify_dir: str, host: str) -> str:
-    """Return the file of one host's result. A name cannot lead out of the folder."""
+def host_path(folder: str, part: str, host: str) -> str:
+    """Return a host's file in a part of a folder. A name cannot lead out of it."""
     name = host.replace("%", "%25").replace("/", "%2F")
-    return os.path.join(verify_dir, HOSTS_FOLDER, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
+    return os.path.join(folder, part, f"{'%2E' + name[1:] if name.startswith('.') else name}.json")
 
 
-def last_path(verify_dir: str, host: str) -> str:
-    """Return the file of what the next audit of a host compares its counters with."""
-    return os.path.join(verify_dir, LAST_FOLDER, os.path.basename(result_path(verify_dir, host)))
-
-
-def unreachable_path(verify_dir: str, host: str) -> str:
-    """Return the file of why the controller does not reach a host: it is no result."""
-    return os.path.join(verify_dir, UNREACHABLE_FOLDER, os.path.basename(result_path(verify_dir, host)))
+def result_path(verify_dir: str, host: str) -> str:
+    """Return the file of one host's result."""
+    return host_path(verify_dir, HOSTS_FOLDER, host)
 
 
 def parsed_file(path: str) -> t.Any:
@@ -107,13 +103,13 @@ def read_results(folders: t.Mapping[str, str]) -> t.Iterator[dict[str, t.Any]]:
     :param folders: the folder of the verification that has each host's.
     """
     for host, folder in folders.items():
-        result = read_result(result_path(folder, host)) or read_result(unreachable_path(folder, host))
+        result = read_result(result_path(folder, host)) or read_result(host_path(folder, UNREACHABLE_FOLDER, host))
         if result.get("host") == host:
             yield result
 
 
 def forget(verify_dir: str, hosts: t.Iterable[str]) -> None:
     """Remove the results of these hosts."""
-    for path in [of(verify_dir, host) for host in hosts for of in (result_path, unreachable_path)]:
+    for path in [host_path(verify_dir, part, host) for host in hosts for part in (HOSTS_FOLDER, UNREACHABLE_FOLDER)]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

@@ -14,7 +14,6 @@ import shlex
 import typing as t
 
 from ...module_utils._formatting import group_by
-from ...module_utils._intervals import merge
 from .._report.equal import NUMBERED
 
 IMPACTS = ("none", "rail_restart", "drain", "reboot", "physical")
@@ -105,27 +104,23 @@ def pattern(hosts: t.Iterable[str]) -> str:
     if len(names) <= _LISTED:
         return ",".join(names)
     parts_of = [NUMBERED.fullmatch(name).groups() for name in names]  # type: ignore[union-attr]
-    forms = group_by(((head, tail, len(number)), int(number or 0)) for head, number, tail in parts_of)
-    texts = []
-    for (head, tail, width), numbers in forms.items():
-        runs = merge((number, number) for number in numbers)
-        parts = [part for low, high in runs for part in _digits(f"{low:0{width}}", f"{high:0{width}}")]
-        texts.append(f"~^{re.escape(head)}({'|'.join(parts)}){re.escape(tail)}$" if width else f"~^{re.escape(head)}$")
-    return ",".join(texts)
+    forms = group_by(((head, tail, len(number)), number) for head, number, tail in parts_of)
+    return ",".join(
+        f"~^{re.escape(head)}({'|'.join(_digits(sorted(numbers)))}){re.escape(tail)}$"
+        for (head, tail, _width), numbers in forms.items()
+    )
 
 
-def _digits(low: str, high: str) -> list[str]:
-    """Return regular expressions for the numbers from `low` to `high`, both of one width."""
-    if low == high:
-        return [low]
-    same = next(number for number, (one, other) in enumerate(zip(low, high, strict=True)) if one != other)
-    start, first, last, rest = low[:same], int(low[same]), int(high[same]), len(low) - same - 1
-    found = []
-    if low[same + 1 :] != "0" * rest:
-        found += _digits(low, f"{start}{first}{'9' * rest}")
-        first += 1
-    end = [] if high[same + 1 :] == "9" * rest else _digits(f"{start}{last}{'0' * rest}", high)
-    last -= bool(end)
-    if first <= last:
-        found.append(f"{start}{first if first == last else f'[{first}-{last}]'}{'[0-9]' * rest}")
-    return found + end
+def _digits(numbers: t.Iterable[str]) -> list[str]:
+    """Return regular expressions for exactly these numbers, all of one width."""
+    tails = group_by((number[:1], number[1:]) for number in numbers)
+    if "" in tails:
+        return [""]
+    alike = group_by((tuple(_digits(rest)), first) for first, rest in tails.items())
+    return [f"{_one_of(digits)}{tail}" for rest, digits in alike.items() for tail in rest]
+
+
+def _one_of(digits: t.Sequence[str]) -> str:
+    run = int(digits[-1]) - int(digits[0]) == len(digits) - 1
+    text = f"{digits[0]}-{digits[-1]}" if run else "".join(digits)
+    return f"[{text}]" if len(digits) > 1 else digits[0]

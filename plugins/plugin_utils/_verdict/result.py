@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ...module_utils._check import NOT_CHECKED, skipped
 from ...module_utils._validation import line
 from .._host_plan import read_host_plan, read_plan
-from .files import last_path, read_result, result_path, unreachable_path, write_json
+from .files import LAST_FOLDER, UNREACHABLE_FOLDER, host_path, read_result, result_path, write_json
 from .intake import UNREACHABLE, answer_in
 from .merge import host_result, status_of
 from .outliers import compared
@@ -21,7 +21,7 @@ from .outliers import compared
 
 def write_unreachable(verify_dir: str, host: str, problem: str) -> None:
     """Write why the controller does not reach a host."""
-    write_json(unreachable_path(verify_dir, host), {"host": host, "checks": [], UNREACHABLE: problem})
+    write_json(host_path(verify_dir, UNREACHABLE_FOLDER, host), {"host": host, "checks": [], UNREACHABLE: problem})
 
 
 def write_result(
@@ -53,7 +53,7 @@ def write_result(
         wrong.append("it has no check")
     checks += [skipped(name, str(reason), observed=NOT_CHECKED) for name, reason in left_out.items()]
     if health := facts.get("health"):
-        write_json(last_path(args["verify_dir"], host), health)
+        write_json(host_path(args["verify_dir"], LAST_FOLDER, host), health)
     path = result_path(args["verify_dir"], host)
     have = read_result(path) if args.get("add") else {}
     error = line(have.get("error"), error, answer.error)
