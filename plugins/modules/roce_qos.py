@@ -145,7 +145,7 @@ after:
   returned: success
   type: dict
 interfaces:
-  description: The earlier and present settings of each interface, the back end, and settings that it does not support.
+  description: The earlier and present settings of each interface, its driver and the back end.
   returned: success
   type: dict
   sample:
@@ -159,7 +159,6 @@ interfaces:
         trust: dscp
         pfc:
           - 5
-      unsupported: []
 switch:
   description: The values that the switch ports must have, and the same as sentences.
   returned: success

@@ -15,6 +15,7 @@ import re
 import shutil
 import typing as t
 
+from .._errors import RdmaError
 from .._files import Sysfs
 from .backends import BACKENDS, OPERATIONS, QosError, driver_of, release_dcbx, run
 
@@ -156,7 +157,7 @@ class Nic(Sysfs):
     def write(self, operation: Operation) -> None:
         """Make one change.
 
-        :raises QosError: when it fails.
+        :raises RdmaError: when it fails.
         """
         try:
             for path, number in self.files_of(operation).items():
@@ -170,4 +171,10 @@ class Nic(Sysfs):
             elif argv := self.argv_of(operation):
                 run(argv)
         except (OSError, QosError) as exc:
-            raise QosError(f"{self.interface}: setting {operation[0]} to {operation[1]} failed: {exc}") from exc
+            if operation[0] == "dcbx":
+                return  # a wish: what counts is what is read back
+            raise RdmaError(
+                f"{self.interface}: setting {operation[0]} to {operation[1]} failed: {exc}.",
+                "Read the kernel log (dmesg): it has the driver's reason. [qos_refused]",
+                interface=self.interface,
+            ) from exc

@@ -43,11 +43,8 @@ class NicPlan:
     before: State
     after: State
     operations: tuple[Operation, ...]
-    unsupported: tuple[str, ...] = ()
-    no_ets: str = ""
-    disruptions: tuple[str, ...] = ()
+    flaps: bool  # whether these take the link down for a moment
     boot: tuple[Operation, ...] = ()
-    ets: bool = False  # whether the inventory asks for it
 
 
 def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
@@ -76,14 +73,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         "ets": None if policy.ets is None else after["ets"],
     }
     return NicPlan(
-        before=have,
-        after=after,
-        operations=operations,
-        unsupported=tuple(_unsupported(have, values)),
-        no_ets=values.get("problem") or "its driver has none",
-        disruptions=_disruptions(operations, values),
-        boot=tuple(_operations(state_of({}), boot, values)),
-        ets=policy.ets is not None,
+        have, after, operations, _flaps(operations, values), tuple(_operations(state_of({}), boot, values))
     )
 
 
@@ -111,7 +101,7 @@ def plan_restore(
             after["trust"] = "dscp" if after["dscp_map"] else "pcp"
     # Flow control first: a priority must not stay lossless for traffic that no longer comes to it.
     operations = tuple(sorted(_operations(have, after, values), key=lambda item: item[0] != "pfc"))
-    return NicPlan(have, after, operations, disruptions=_disruptions(operations, values))
+    return NicPlan(have, after, operations, _flaps(operations, values))
 
 
 def _writer(values: t.Mapping[str, t.Any]) -> tuple[Driver, Backend | None]:
@@ -149,22 +139,8 @@ def _operations(have: State, after: State, values: t.Mapping[str, t.Any]) -> t.I
         yield "dcbx", "firmware"
 
 
-def _unsupported(have: State, values: t.Mapping[str, t.Any]) -> t.Iterator[str]:
-    if have["pfc"] is None:
-        yield f"flow control and the DSCP map ({values.get('problem') or 'no interface offers them'})"
-    if have["traffic_class"] is None and have["forced_traffic_class"] is None:
-        why = "rdma_cm is not loaded" if values.get("rdma") else "it has no RDMA device"
-        yield f"the traffic class of RDMA connections ({why})"
-    if have["cnp_dscp"] is None:
-        yield "the DSCP of congestion notifications (firmware decides: CNP_DSCP_Pn of mlxconfig)"
-    if have["ecn_np"] is None:
-        yield "congestion control of a priority (firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig)"
-
-
-def _disruptions(operations: t.Iterable[Operation], values: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    if _writer(values)[0].pfc_flaps and any(kind == "pfc" for kind, _value in operations):
-        return ("the link goes down for a moment when flow control changes",)
-    return ()
+def _flaps(operations: t.Iterable[Operation], values: t.Mapping[str, t.Any]) -> bool:
+    return _writer(values)[0].pfc_flaps and any(kind == "pfc" for kind, _value in operations)
 
 
 def differences(plan: NicPlan, read: t.Mapping[str, t.Any]) -> dict[str, tuple[t.Any, t.Any]]:
@@ -198,30 +174,38 @@ CHECKS = {
     "roce_traffic_class": ("traffic_class", "forced_traffic_class"),
     "roce_ets": ("ets",),
 }
-
-
 # Without these there is no lossless RoCE.
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
+# Why an interface does not offer a setting that no program reads.
+LACKING = {
+    "roce_cnp": "firmware decides: CNP_DSCP_Pn of mlxconfig",
+    "roce_ecn": "firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig",
+    "roce_traffic_class": "it has no RDMA device, or rdma_cm is not loaded",
+}
 
 
-def checks_of(rail: str | None, plan: NicPlan, interface: str, *, strict: bool = False) -> t.Iterator[Check]:
+def checks_of(
+    rail: str | None, plan: NicPlan, interface: str, problem: str | None, *, ets: bool, strict: bool
+) -> t.Iterator[Check]:
     """Yield the checks of one interface, from the plan that would change it.
 
     What it does not offer is skipped; with `strict` the essential settings deviate then.
+
+    :param problem: why the program that sets flow control cannot read all settings.
+    :param ets: whether the inventory asks for a share of the bandwidth.
     """
     before, after = view(plan.before), view(plan.after)
     for name, keys in CHECKS.items():
-        if name == "roce_ets" and not plan.ets:
+        if name == "roce_ets" and not ets:
             continue
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
+        cause = f"{interface} does not offer this setting ({LACKING.get(name) or problem or 'its driver has none'})."
         if not planned and strict and name in ESSENTIAL:
-            cause = f"{interface} does not offer this setting: {'; '.join(plan.unsupported[:1])}."
             fix = "Install a driver with DCB by the role rdma_driver."
             yield deviation(name, planned, observed, cause, fix, rail=rail)
         elif not planned:
-            why = f" ({plan.no_ets})" if name == "roce_ets" else ""
-            yield skipped(name, f"{interface} does not offer this setting{why}.", rail=rail)
+            yield skipped(name, cause, rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
             fix = f"{by_role('lossless_roce')} See who else writes them (lldpad, firmware DCBX, a script)."

@@ -19,7 +19,6 @@ from .._management_network import read_management_network
 from .._module import rails_spec
 from .._ports import ports_of
 from . import plan as planning
-from .backends import QosError
 from .device import Nic
 from .files import SETTINGS, QosFiles, unit_of
 from .leaf import AWAY, DECLARED, NOWHERE, choose, existing_pfc, leaf_check, undeclared_check
@@ -39,6 +38,7 @@ SPEC = {
 }
 
 
+FLAPS = "the link goes down for a moment when flow control changes"
 FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
 
 
@@ -170,7 +170,7 @@ class QosRun:
                 if plan.operations:
                     started.append(name)
                     for operation in plan.operations:
-                        self._write(self.nics[name], operation)
+                        self.nics[name].write(operation)
                     self._read_back(name, self.nics[name], plan)
         except RdmaError as exc:
             if left := [name for name in started if not self._take_back(name)]:
@@ -186,21 +186,9 @@ class QosRun:
         entries = {*self.policy.entries, *self.recorded.get(name, {}).get("dscps", [])}
         back = planning.plan_restore(before, entries, nic.read())
         for operation in back.operations:
-            with contextlib.suppress(QosError):
+            with contextlib.suppress(RdmaError):
                 nic.write(operation)
         return planning.state_of(nic.read()) == back.after
-
-    def _write(self, nic: Nic, operation: tuple[str, t.Any]) -> None:
-        try:
-            nic.write(operation)
-        except QosError as exc:
-            if operation[0] == "dcbx":
-                return  # a wish: what counts is what is read back
-            raise RdmaError(
-                f"{exc}.",
-                "Read the kernel log (dmesg): it has the driver's reason. [qos_refused]",
-                interface=nic.interface,
-            ) from exc
 
     def _read_back(self, name: str, nic: Nic, plan: planning.NicPlan) -> None:
         if bad := planning.differences(plan, nic.read()):
@@ -224,7 +212,9 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         check
         for name, rail in run.rails.items()
         if run.source != NOWHERE
-        for check in planning.checks_of(rail, run.plans[name], name, strict=strict)
+        for check in planning.checks_of(
+            rail, run.plans[name], name, run.values[name]["problem"], ets=run.policy.ets is not None, strict=strict
+        )
     ]
     for rail, name in run.missing:
         checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail))
@@ -253,12 +243,11 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
                 "driver": run.values[name]["driver"],
                 "before": before[name],
                 "after": after[name],
-                "unsupported": list(plan.unsupported),
             }
             for name, plan in run.plans.items()
         },
         "switch": {} if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
-        "disruptions": {name: list(plan.disruptions) for name, plan in writes.items() if plan.disruptions},
+        "disruptions": {name: [FLAPS] for name, plan in writes.items() if plan.flaps},
         "notes": notes,
         "checks": checks,
         "before": before,

@@ -142,9 +142,9 @@ def test_guides_defect_the_users_notification_values_were_ignored(run_module, dc
 
 
 def test_guides_defect_inbox_drivers_were_skipped_silently(run_module):
-    port = run_module()["interfaces"]["ens1np0"]
-    assert port["backend"] == "kernel"
-    assert any("ROCE_CC_PRIO_MASK" in text for text in port["unsupported"])
+    result = run_module()
+    assert result["interfaces"]["ens1np0"]["backend"] == "kernel"
+    assert all("ROCE_CC_PRIO_MASK" in check["cause"] for check in of(result, "roce_ecn"))
 
 
 def test_guides_defect_a_missing_traffic_class_file_was_fatal(run_module, root):
@@ -190,7 +190,7 @@ def test_ofeds_congestion_files(run_module, root):
     written = {name: (home / "ecn/roce_np" / name).read_text() for name in ("enable/5", "enable/3", "cnp_dscp")}
     assert written == {"enable/5": "1\n", "enable/3": "0\n", "cnp_dscp": "48\n"}
     assert (root / "sys/class/infiniband/mlx5_0/tc/1/traffic_class").read_text() == "162\n"
-    assert result["interfaces"]["ens1np0"]["unsupported"] == []
+    assert {check["status"] for check in of(result, "roce_ecn")} == {"deviation", "skipped"}
     assert run_module()["changed"] is False
 
 
