@@ -198,7 +198,7 @@ def dry_run(
 def reboot_plan(
     results: dict[str, t.Any], *, reboot: bool = True, drain: bool = False, due: t.Mapping[str, str] | None = None
 ) -> dict[str, t.Any]:
-    """Return whether and why a host needs a reboot, and what a run would do to it.
+    """Return whether and why a host needs a reboot, and the steps of it.
 
     :param results: of the roles' modules, by role.
     :param reboot: whether one is allowed.
@@ -220,10 +220,10 @@ def reboot_plan(
             f"leave alone ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
             for card in result.get("left_alone", ())
         ]
-        lines += [f"write ({role}): {what}" for what in _written(result)]
         if result.get("power_cycle_required"):
             power_cycle = True
-            lines += [f"manual power cycle ({role}): {why}" for why in _power_cycle(result)]
+            pending = [card for card in result["cards"] if card["status"] in ("pending", "power_cycle")]
+            lines += [f"power cycle ({role}): card {card['card']}: {card['note']}" for card in pending]
         if result.get("reboot_required"):
             waiting += [role] if role not in waiting else []
             reasons += [f"{role}: {why}" for why in result.get("reboot_reasons", [])]
@@ -241,35 +241,8 @@ def reboot_plan(
         "reasons": reasons,
         "roles": waiting,
         "power_cycle": power_cycle,
-        "lines": lines or ["nothing: the host is as planned"],
+        "lines": lines,
     }
-
-
-def _written(result: dict[str, t.Any]) -> list[str]:
-    """Return what is written: what the checks found to differ, or that there is something."""
-    if not result.get("changed"):
-        return []
-    found = [
-        f"{' '.join(filter(None, (check['id'], check.get('rail'), check.get('object'))))}: {_difference(check)}"
-        for check in result.get("checks", ())
-        if check.get("status") == "deviation"
-    ]
-    return found or ["changes that its own task shows (run with --diff)"]
-
-
-def _difference(check: dict[str, t.Any]) -> str:
-    if check["observed"] == check["planned"]:
-        return str(check.get("cause") or check["planned"])
-    return f"{check['observed'] or 'nothing'} -> {check['planned']}"
-
-
-def _power_cycle(result: dict[str, t.Any]) -> list[str]:
-    cards = [
-        f"card {card['card']}: {card['note']}"
-        for card in result.get("cards", ())
-        if card.get("status") in ("pending", "power_cycle")
-    ]
-    return cards or ["a value that no reboot brings into force"]
 
 
 def release_parts(objects: t.Iterable[dict[str, t.Any] | None]) -> dict[str, t.Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import shlex
 import typing as t
 
-from ...module_utils._check import DEVIATION
+from ...module_utils._check import DEVIATION, Check
 from ...module_utils._formatting import count, group_by, shortened
-from ...module_utils._validation import InvalidData, line
+from ...module_utils._validation import line
 from .._report.equal import ADDRESS, folded
 from .intake import answer_in
 from .repairs import IMPACTS
@@ -35,7 +35,6 @@ DISTURBS = {"restart ": "rail_restart", "drain: ": "drain", "reboot: ": "reboot"
 """The impact of a run, by the beginning of the line that says so."""
 INVALID = "an invalid answer"
 NOTES = ("note ", "leave alone ")
-HERE = "nothing: the host is as planned"
 _LISTED = 6
 _LINES = 24
 _BLOCKS = 12
@@ -121,23 +120,37 @@ def _lines(values: Values) -> list[str]:
     """Return what a run would change on a host, a line each."""
     found: list[str] = []
     parts: list[str] = []
-    plan = values.get(REBOOT)
-    rows = plan.get("lines") if isinstance(plan, dict) else None
-    found += _texts(text for text in rows or () if text != HERE)
     for name, role, result in _results(values):
         if name in (LIVE, FILES):
             parts += _network(result) if name == LIVE else _files(result)
             continue
-        if result.get("changed") is True and rows is None:
-            found.append(f"write ({role}): see its own task with --diff")
-        changes = [*_list(result, "packages"), *_list(result, "changes")]
-        found += [f"write ({role}): {shortened(changes, _LISTED)}"] if changes else []
+        found += [f"write ({role}): {text}" for text in _written(result)]
         disruptions = result.get("disruptions")
         if isinstance(disruptions, dict):
             texts = _texts(f"{rail}: {'; '.join(map(str, why))}" for rail, why in disruptions.items())
             found += [f"restart ({role}): {shortened(texts, _LISTED)}"] if texts else []
         found += [f"note ({role}): {text}" for text in _list(result, "notes")]
+    if isinstance(reboot := values.get(REBOOT), dict):
+        found += _list(reboot, "lines")
     return [*([f"write (rail_network): {', '.join(parts)}"] if parts else []), *found]
+
+
+def _written(result: Values) -> list[str]:
+    """Return what a role writes: what it lists, else what its checks found to differ."""
+    if listed := [*_list(result, "packages"), *_list(result, "changes")]:
+        return [shortened(listed, _LISTED)]
+    if result.get("changed") is not True:
+        return []
+    found = []
+    for row in _differing(result):
+        equal = row["observed"] == row["planned"]
+        text = row["cause"] if equal else f"{row['observed'] or 'nothing'} -> {row['planned']}"
+        found.append(f"{' '.join(filter(None, (row['id'], row['rail'], row.get('object'))))}: {text}")
+    return _texts(found) or ["see its own task with --diff"]
+
+
+def _differing(result: Values) -> list[Check]:
+    return [check for check in answer_in({"checks": result.get("checks")}).checks if check["status"] == DEVIATION]
 
 
 def _texts(values: t.Iterable[t.Any]) -> list[str]:
@@ -163,8 +176,5 @@ def _network(result: Values) -> list[str]:
 
 
 def _files(result: Values) -> list[str]:
-    try:
-        number = sum(check["status"] == DEVIATION for check in answer_in({"checks": None, **result}).checks)
-    except InvalidData:
-        return [INVALID]
+    number = len(_differing(result))
     return [count(number, "file")] if number else []

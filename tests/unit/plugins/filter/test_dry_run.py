@@ -67,9 +67,9 @@ def test_problems_come_first_and_hosts_that_change_more_have_a_block_of_their_ow
         WROTE,
         "",
         "node2, impact: reboot",
+        "  write (rdma_driver): rdma-core",
         "  drain: cordon the node and move its pods",
         "  reboot: rdma_driver: another kernel module",
-        "  write (rdma_driver): rdma-core",
         "",
         "node3, impact: rail_restart",
         "  write (lossless_roce): ens1np0: PFC 0 to 3",
@@ -100,7 +100,14 @@ def test_addresses_do_not_part_hosts_and_many_lines_are_counted():
     assert "and 8 more groups of hosts" in lines(hosts)
 
 
-def test_a_role_that_no_reboot_plan_has_points_to_its_own_task():
+def test_a_role_without_a_list_of_changes_shows_what_its_checks_found():
+    card = {"changed": True, "checks": [deviation("nic_link_type", "IB", "ETH", "", "", object="0000:1b:00")]}
+    cycle = {"lines": ["power cycle (nic_link_type): card 0000:1b:00: waits"]}
+    assert lines({"node1": {"nic_link_type_result": card, "__rdma_host_reboot": cycle}})[2:5] == [
+        "node1, impact: physical",
+        "  write (nic_link_type): nic_link_type 0000:1b:00: ETH -> IB",
+        "  power cycle (nic_link_type): card 0000:1b:00: waits",
+    ]
     assert lines({"node1": {"nic_link_type_result": {"changed": True}}})[3] == (
         "  write (nic_link_type): see its own task with --diff"
     )
