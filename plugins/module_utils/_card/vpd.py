@@ -34,16 +34,11 @@ def parse_vpd(data: bytes) -> dict[str, str]:
     """Return the read-only keywords of vital product data (PCI Local Bus Specification 3.0, appendix I)."""
     found: dict[str, str] = {}
     place = 0
-    while place < len(data):
-        tag = data[place]
-        if not tag & 0x80:  # a small resource: 0x78 ends the data
-            if tag >> 3 & 0xF == 0xF:
-                break
-            place += 1 + (tag & 7)
-            continue
+    # The only small resource of such data ends it.
+    while place < len(data) and data[place] & 0x80:
         size = int.from_bytes(data[place + 1 : place + 3], "little")
         body = data[place + 3 : place + 3 + size]
-        if tag == 0x90:
+        if data[place] == 0x90:
             found.update(_keywords(body))
         place += 3 + size
     return found

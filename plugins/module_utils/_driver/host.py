@@ -14,7 +14,7 @@ from ansible.module_utils.distro import LinuxDistribution  # type: ignore[attr-d
 
 from .._card.pci import PCI_DEVICES, VENDOR_MELLANOX
 from .._errors import RdmaError
-from .plan import APT_LIBRARY, DriverHost, DriverOptions, family_of, wanted_packages
+from .plan import APT_LIBRARY, DriverHost, Options, family_of, wanted_packages
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
@@ -45,7 +45,7 @@ def installed(machine: Machine, family: str, names: t.Collection[str]) -> dict[s
     return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed" and row[0] in names}
 
 
-def read_host(sysfs: Machine, want: DriverOptions) -> DriverHost:
+def read_host(sysfs: Machine, want: Options) -> DriverHost:
     """Read a host."""
     place = next(filter(sysfs.exists, OS_RELEASE), "")
     # Without programs that say the same.

@@ -52,25 +52,15 @@ class DriverHost:
     headers: bool = True  # whether modules can be built for the running kernel
 
 
-@dataclass(frozen=True)
-class DriverOptions:
-    """What the inventory asks for, as the module's options have it."""
+Options = t.Mapping[str, t.Any]
+"""What the inventory asks for: the module's options."""
 
-    source: str = "inbox"
-    packages: t.Sequence[str] | None = None
-    extra_packages: t.Sequence[str] = ()
-    doca_repository: str | None = None
-    doca_checksum: str | None = None
-    doca_profile: str = "doca-ofed"
-    doca_version: str | None = None
-    versions: t.Mapping[str, t.Any] = field(default_factory=dict)  # of packages, as the package manager writes them
-    upgrade: bool = False  # whether what is installed in another version is replaced
 
-    @property
-    def pinned(self) -> dict[str, str]:
-        """The version of each package that has to have one."""
-        profile = {self.doca_profile: self.doca_version} if self.source == "doca" and self.doca_version else {}
-        return {**{name: str(version) for name, version in self.versions.items()}, **profile}
+def pinned_versions(want: Options) -> dict[str, str]:
+    """Return the version of each package that has to have one."""
+    profile = want["source"] == "doca" and want["doca_version"]
+    versions = {name: str(version) for name, version in want["versions"].items()}
+    return {**versions, **({want["doca_profile"]: want["doca_version"]} if profile else {})}
 
 
 @dataclass(frozen=True)
@@ -95,79 +85,80 @@ def family_of(identity: str, like: str) -> str:
     return identity
 
 
-def want_problems(want: DriverOptions) -> t.Iterator[Problem]:
+def want_problems(want: Options) -> t.Iterator[Problem]:
     """Yield what is wrong with the wish before any host is queried."""
-    if want.source != "doca":
+    if want["source"] != "doca":
         return
-    if want.upgrade and not want.doca_version:
+    if want["upgrade"] and not want["doca_version"]:
         yield Problem(
             "doca_version",
             "An upgrade of DOCA-OFED needs the version that it leads to.",
-            f"Give the version of the package {want.doca_profile}, as the package manager writes it. [doca_version]",
+            f"Give the version of the package {want['doca_profile']}, as the package manager writes it. [doca_version]",
         )
-    if not want.doca_repository:
+    if not want["doca_repository"]:
         yield Problem(
             "doca_repository",
             "DOCA-OFED comes from a repository package, and none is named.",
             "Give the address or the host's path of one doca-host package. [doca_package]",
         )
-    if not CHECKSUM.fullmatch(want.doca_checksum or ""):
+    if not CHECKSUM.fullmatch(want["doca_checksum"] or ""):
         yield Problem(
             "doca_checksum",
-            f"{want.doca_checksum!r} is no pinned checksum.",
+            f"{want['doca_checksum']!r} is no pinned checksum.",
             "Give sha256: and the 64 digits of that package. [checksum_missing]",
         )
 
 
-def wanted_packages(want: DriverOptions, host: DriverHost) -> tuple[str, ...]:
+def wanted_packages(want: Options, host: DriverHost) -> tuple[str, ...]:
     """Return all packages that have to be on a host."""
     if problems := list(want_problems(want)):
         raise InputError(problems)
-    if host.family not in INBOX and want.packages is None:
+    if host.family not in INBOX and want["packages"] is None:
         raise RdmaError(
             f"The distribution {host.distribution!r} is not known: Debian, Ubuntu and the RHEL family are.",
             "Name its packages in rdma_driver_packages. [driver_distribution]",
             distribution=host.distribution,
         )
-    if want.source == "doca":
+    if want["source"] == "doca":
         if host.container:
             raise RdmaError(
                 f"A containerised OFED driver serves this host ({host.container}); a second one would fight with it.",
                 "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
                 " driver container's node selector first. [driver_container]",
             )
-        base = want.packages if want.packages is not None else (want.doca_profile, *BESIDE_DOCA)
+        base = want["packages"] if want["packages"] is not None else (want["doca_profile"], *BESIDE_DOCA)
     else:
-        base = want.packages if want.packages is not None else INBOX[host.family]
-    return tuple(dict.fromkeys([*base, *want.extra_packages, *want.versions, *_kernel_packages(want, host)]))
+        base = want["packages"] if want["packages"] is not None else INBOX[host.family]
+    return tuple(dict.fromkeys([*base, *want["extra_packages"], *want["versions"], *_kernel_packages(want, host)]))
 
 
-def _kernel_packages(want: DriverOptions, host: DriverHost) -> tuple[str, ...]:
+def _kernel_packages(want: Options, host: DriverHost) -> tuple[str, ...]:
     """Ubuntu's small kernels leave the RDMA modules to a package of their own; DOCA-OFED builds its own by DKMS."""
-    if want.source == "doca" and not host.headers:
+    if want["source"] == "doca" and not host.headers:
         return (f"{HEADERS[host.family != 'debian']}{host.kernel}", *BUILD_TOOLS)
-    if host.container or host.distribution != "ubuntu" or want.source != "inbox":
+    if host.container or host.distribution != "ubuntu" or want["source"] != "inbox":
         return ()
     wanted = (*KERNEL_MODULES, *(MELLANOX_MODULES if host.has_mellanox else ()))
     return () if set(wanted) <= host.modules else (f"linux-modules-extra-{host.kernel}",)
 
 
-def make_plan(want: DriverOptions, host: DriverHost) -> DriverPlan:
+def make_plan(want: Options, host: DriverHost) -> DriverPlan:
     """Return what has to be installed. `host.installed` must cover wanted_packages()."""
     wanted = wanted_packages(want, host)
     missing = tuple(name for name in wanted if name not in host.installed)
-    replaced = {name: host.installed[name] for name in wanted if name in differing(want, host)} if want.upgrade else {}
+    other = differing(want, host) if want["upgrade"] else {}
+    replaced = {name: host.installed[name] for name in wanted if name in other}
     note = f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone."
     packages = (*missing, *replaced)
     if packages and host.family == "debian":
         packages = (*(name for name in APT_LIBRARY if name not in (*host.installed, *packages)), *packages)
-    pinned = {name: version for name, version in want.pinned.items() if name in packages}
+    pinned = {name: version for name, version in pinned_versions(want).items() if name in packages}
     sign = "=" if host.family == "debian" else "-"
     # Before the driver: its DKMS build needs them.
     first = [name for name in packages if name in BUILD_TOOLS or name.startswith(HEADERS)]
     steps = (first, [name for name in packages if name not in first])
     return DriverPlan(
-        repository=want.source == "doca" and want.doca_profile in packages,
+        repository=want["source"] == "doca" and want["doca_profile"] in packages,
         packages=packages,
         pinned=pinned,
         steps=tuple(
@@ -178,25 +169,25 @@ def make_plan(want: DriverOptions, host: DriverHost) -> DriverPlan:
     )
 
 
-def differing(want: DriverOptions, host: DriverHost) -> dict[str, str]:
+def differing(want: Options, host: DriverHost) -> dict[str, str]:
     """Return the wanted versions of packages that are installed in another one."""
     have = host.installed
     # An RPM may be named without its release.
     return {
         name: version
-        for name, version in want.pinned.items()
+        for name, version in pinned_versions(want).items()
         if name in have
         and have[name] != version
         and not (host.family == "rhel" and have[name].startswith(f"{version}-"))
     }
 
 
-def reboot_reasons(want: DriverOptions, host: DriverHost, plan: DriverPlan) -> t.Iterator[str]:
+def reboot_reasons(want: Options, host: DriverHost, plan: DriverPlan) -> t.Iterator[str]:
     """Yield why a reboot is due; the host is as it is after the installation, or before it in check mode."""
     for name, version in plan.replaced.items():
         yield f"{name} was {version}: what runs is still the old one until the next boot"
-    if want.source == "doca" and want.doca_profile in plan.packages and want.doca_profile not in plan.replaced:
-        yield f"{want.doca_profile} is new: its kernel modules replace the running ones at boot"
+    if want["source"] == "doca" and want["doca_profile"] in plan.packages and want["doca_profile"] not in plan.replaced:
+        yield f"{want['doca_profile']} is new: its kernel modules replace the running ones at boot"
     elif (
         not host.container
         and host.running_srcversion
@@ -206,18 +197,18 @@ def reboot_reasons(want: DriverOptions, host: DriverHost, plan: DriverPlan) -> t
         yield "the running mlx5_core is not the one on disk"
 
 
-def checks_of(want: DriverOptions, host: DriverHost, plan: DriverPlan) -> list[Check]:
+def checks_of(want: Options, host: DriverHost, plan: DriverPlan) -> list[Check]:
     """Return the checks of the host, from the plan that would change it."""
     found = [_package_check(plan), _module_check(host), _source_check(want, host)]
-    return found + ([_version_check(want, host)] if want.pinned else [])
+    return found + ([_version_check(want, host)] if pinned_versions(want) else [])
 
 
-def _version_check(want: DriverOptions, host: DriverHost) -> Check:
+def _version_check(want: Options, host: DriverHost) -> Check:
     other = differing(want, host)
-    have = {name: host.installed.get(name) for name in want.pinned}
+    have = {name: host.installed.get(name) for name in pinned_versions(want)}
     cause = f"Another version is installed of {', '.join(other)}."
     fix = "Run the playbook railops.rdma.upgrade, which changes one node at a time."
-    return compared("driver_versions", want.pinned, have, cause, fix, good=not other)
+    return compared("driver_versions", pinned_versions(want), have, cause, fix, good=not other)
 
 
 def _package_check(plan: DriverPlan) -> Check:
@@ -235,16 +226,16 @@ def _module_check(host: DriverHost) -> Check:
     return compared("driver_modules", wanted, have, cause, fix)
 
 
-def _source_check(want: DriverOptions, host: DriverHost) -> Check:
+def _source_check(want: Options, host: DriverHost) -> Check:
     name, observed = "driver_source", running_source(host)
-    if want.source == "container":
+    if want["source"] == "container":
         cause = "The driver container is not ready." if host.container else "No driver container serves this host."
         fix = "See its pod on this node (kubectl get pods -A -l nvidia.com/ofed-driver -o wide), and its log."
         return compared(name, "container, ready", observed, cause, fix, good=host.container_ready)
-    bad = want.source == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
+    bad = want["source"] == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
     fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
     fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."
-    planned = "ofed" if want.source == "doca" else "any"
+    planned = "ofed" if want["source"] == "doca" else "any"
     seen = f"{observed} {host.ofed_version}" if host.ofed_version else observed
     return compared(name, planned, seen, "The kernel's own driver is running, not DOCA-OFED's.", fix, good=not bad)
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -15,7 +15,6 @@ from .._errors import RdmaError
 from .._programs import Machine
 from . import plan as planning
 from .host import read_host
-from .plan import DriverOptions
 
 SPEC = {
     "source": {"type": "str", "choices": ["inbox", "doca", "container"], "default": "inbox"},
@@ -34,10 +33,9 @@ SPEC = {
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
     """Read and plan. After the installation, report whether it has reached the plan, and why a reboot is due."""
-    want = DriverOptions(**{item.name: params[item.name] for item in fields(DriverOptions)})
-    host = read_host(Machine(module=module), want)
-    plan = planning.make_plan(want, host)
-    checks = planning.checks_of(want, host, plan)
+    host = read_host(Machine(module=module), params)
+    plan = planning.make_plan(params, host)
+    checks = planning.checks_of(params, host, plan)
     if params["done"]:
         if plan.packages:
             raise RdmaError(
@@ -45,7 +43,8 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
                 "Check the host's package log, and whether a repository has the version. [package_not_installed]",
             )
         plan = replace(plan, packages=tuple(params["done"]), replaced=params["replaced"])
-    reasons = list(planning.reboot_reasons(want, host, plan))
+    pinned = planning.pinned_versions(params)
+    reasons = list(planning.reboot_reasons(params, host, plan))
     return {
         "changed": False,
         "packages": list(plan.packages),
@@ -62,11 +61,11 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         "reboot_required": bool(reasons),
         "reboot_reasons": reasons,
         "checks": checks,
-        "before": {"installed": shown(want, host.installed)},
-        "after": {"installed": shown(want, {**dict.fromkeys(plan.packages, ""), **host.installed, **plan.pinned})},
+        "before": {"installed": shown(pinned, host.installed)},
+        "after": {"installed": shown(pinned, {**dict.fromkeys(plan.packages, ""), **host.installed, **plan.pinned})},
     }
 
 
-def shown(want: DriverOptions, installed: t.Mapping[str, str]) -> list[str]:
+def shown(pinned: t.Collection[str], installed: t.Mapping[str, str]) -> list[str]:
     """Return packages for a person, with the version where one is pinned."""
-    return sorted(f"{name} {version}" if name in want.pinned else name for name, version in installed.items())
+    return sorted(f"{name} {version}" if name in pinned else name for name, version in installed.items())
