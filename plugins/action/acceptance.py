@@ -40,7 +40,7 @@ class ActionModule(FabricAction):
         """Do one phase."""
         self._vars = task_vars
         self._args = arguments(args, ARGUMENT_SPEC)
-        self._settings = state.settings_of(self._args)
+        state.check_options(self._args)
         phase = self._args["phase"]
         if phase in ("serve", "send", "end"):
             return self._host(phase)
@@ -59,13 +59,13 @@ class ActionModule(FabricAction):
             raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
         have = state.AcceptState.read(args["verify_dir"])
-        if args["resume"] and have.resumes(plan["digest"], fleet, self._settings):
+        if args["resume"] and have.resumes(plan["digest"], fleet, args):
             display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
         else:
             have = state.AcceptState(plan["digest"], fleet)
         have.step = None
         display.display(f"accept: {len(fleet.places)} hosts, {len(fleet.rails)} rails")
-        for stage in self._settings.stages:
+        for stage in (stage for stage in STAGES if stage in args["stages"]):
             display.display(f"accept: {stage}: {STAGES[stage]}")
         return self._decide(have)
 
@@ -77,8 +77,8 @@ class ActionModule(FabricAction):
         return self._decide(have)
 
     def _decide(self, have: state.AcceptState) -> dict[str, t.Any]:
-        report, judged = walk(have.fleet, self._settings, have.results)
-        step = have.begin_step(report, self._settings)
+        report, judged = walk(have.fleet, self._args, have.results)
+        step = have.begin_step(report, self._args)
         ended = {"more": False, "failed_stage": report.failed or ""}
         if self._task.check_mode:
             return ended
@@ -141,7 +141,7 @@ class ActionModule(FabricAction):
     def _finish(self) -> dict[str, t.Any]:
         """Add the checks to the hosts' results; the verdict merges these."""
         have = state.AcceptState.read(self._args["verify_dir"])
-        report, judged = walk(have.fleet, self._settings, have.results)
+        report, judged = walk(have.fleet, self._args, have.results)
         digest = have.digest
         for host, checks in host_checks(have.fleet, report, judged, have.results).items():
             path = files.result_path(self._args["verify_dir"], host)

@@ -95,17 +95,13 @@ def _shown(run: Run, value: t.Any) -> str:
     return "no result" if value is None else f"{float(value):g} {unit}"
 
 
-def names(hosts: Names) -> str:
-    """Return hosts for people: the first of them, and how many more."""
-    return shortened(hosts, _SHOWN)
-
-
 def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, str]:
     """Return what a finding is about, its cause and its fix."""
     failure = evaluator.why(finding.run)
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
     rails = ", ".join(finding.rails)
-    where = names(finding.hosts) + (f" with {names(finding.others)}" if finding.others else "")
+    where = shortened(finding.hosts, _SHOWN)
+    where += f" with {shortened(finding.others, _SHOWN)}" if finding.others else ""
     if finding.what != NODE:
         shown, look = _CAUSES.get(finding.what, _NONE_PASSED)
         cause, fix = f"{shown} ({cause})", f"Look at {look}."
@@ -165,8 +161,9 @@ def _stage_checks(
     for finding in accused:
         _where, cause, fix = described(finding, evaluator)
         rail = finding.rails[0] if len(finding.rails) == 1 else None
-        shown = f"{_shown(finding.run, results[finding.run.key].get('value'))} with {names(finding.run.hosts)}"
-        yield deviation(name, planned, shown, cause, fix, rail=rail)
+        value = _shown(finding.run, results[finding.run.key].get("value"))
+        observed = f"{value} with {shortened(finding.run.hosts, _SHOWN)}"
+        yield deviation(name, planned, observed, cause, fix, rail=rail)
     if accused:
         return
     if all(evaluator.passes(run) for run in runs):

@@ -50,28 +50,8 @@ class AcceptFleet:
     out: t.Mapping[str, Names] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class AcceptSettings:
-    """The stages to run, and the limits to pass.
-
-    :param stages: names of STAGES.
-    :param collectives: what the stage `collective` runs: keys of results.READERS.
-    :param max_latency_us: microseconds; 0 sets no limit, as with the following.
-    :param min_gbits: Gb/s of one rail with nothing else at work; `min_gbits_loaded` where that is more.
-    :param min_gbits_loaded: Gb/s of each rail with all rails, or more than two hosts, at work.
-    :param min_gbytes: GB/s of bus bandwidth of a collective.
-    :param min_relative_percent: what each pair must reach, in percent of what the best quarter of pairs reach.
-    """
-
-    stages: t.Sequence[str] = tuple(STAGES)
-    collectives: t.Sequence[str] = ()
-    max_latency_us: float = 0.0
-    min_gbits: float = 0.0
-    min_gbits_loaded: float = 0.0
-    min_gbytes: float = 0.0
-    min_relative_percent: float = 0.0
-
-
+Options = t.Mapping[str, t.Any]
+"""The options of the module acceptance: stages, collectives and limits."""
 Outcome = dict[str, t.Any]
 """The result of a run: `value` in microseconds, Gb/s or GB/s, or None with `cause` and `fix`; `expected` in Gb/s."""
 
@@ -79,7 +59,7 @@ Outcome = dict[str, t.Any]
 class AcceptEvaluator:
     """Judges whether runs pass."""
 
-    def __init__(self, settings: AcceptSettings, results: t.Mapping[str, Outcome]) -> None:
+    def __init__(self, settings: Options, results: t.Mapping[str, Outcome]) -> None:
         self._settings = settings
         self._results = results
         self._floors: dict[tuple[str, int], float] = {}
@@ -89,7 +69,7 @@ class AcceptEvaluator:
         values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
         if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
             best = values[len(values) * 3 // 4]
-            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings.min_relative_percent / 100 * best
+            self._floors[runs[0].kind, len(runs[0].rails)] = self._settings["min_relative_percent"] / 100 * best
 
     def why(self, run: Run) -> Failure | None:
         """Return why a run that was made does not pass."""
@@ -98,19 +78,19 @@ class AcceptEvaluator:
             return Failure("", outcome.get("cause") or "it gave no result", outcome.get("fix") or "")
         value = float(outcome["value"])
         if run.kind == LATENCY:
-            return threshold_failure(LATENCY, {"latency_us": value}, {"max_latency_us": settings.max_latency_us})
+            return threshold_failure(LATENCY, {"latency_us": value}, {"max_latency_us": settings["max_latency_us"]})
         pair = len(run.hosts) == 2
         # What a rail reaches with others at work it reaches alone: else narrowing would find each part fast enough.
-        limit = max(settings.min_gbits_loaded, settings.min_gbits if pair and len(run.rails) == 1 else 0)
+        limit = max(settings["min_gbits_loaded"], settings["min_gbits"] if pair and len(run.rails) == 1 else 0)
         if run.kind not in PERFTEST:
-            if value >= settings.min_gbytes:
+            if value >= settings["min_gbytes"]:
                 return None
-            cause = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings.min_gbytes:g} GB/s"
+            cause = f"the bus bandwidth of {value:g} GB/s is below the limit of {settings['min_gbytes']:g} GB/s"
             fix = "Look at what the stages before it measured, and at NCCL's lines in the run's log."
             return Failure("", cause, fix)
         floor = self._floors.get((run.kind, len(run.rails)), 0.0) if pair else 0.0
         if limit <= value < floor:
-            cause = f"{value:g} Gb/s is less than {settings.min_relative_percent:g}% of what other pairs reach"
+            cause = f"{value:g} Gb/s is less than {settings['min_relative_percent']:g}% of what other pairs reach"
             fix = "Compare the port's speed, PCIe width, counters and firmware with another host's."
             return Failure("", cause, fix)
         expected = float(outcome.get("expected") or 0) if pair and run.kind == BANDWIDTH else 0.0
@@ -141,13 +121,13 @@ class AcceptReport:
 
 
 def walk(
-    fleet: AcceptFleet, settings: AcceptSettings, results: t.Mapping[str, Outcome]
+    fleet: AcceptFleet, settings: Options, results: t.Mapping[str, Outcome]
 ) -> tuple[AcceptReport, AcceptEvaluator]:
     """Go through the stages as far as results are there."""
     report, evaluator = AcceptReport(), AcceptEvaluator(settings, results)
     ask = RunRequest(evaluator.passes)
     for stage in STAGES:
-        if stage not in settings.stages:
+        if stage not in settings["stages"]:
             report.skipped[stage] = "it was not asked for (accept_stages)"
             continue
         runs, reason = _runs(stage, fleet, settings)
@@ -180,7 +160,7 @@ def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: Acce
     return found
 
 
-def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[list[Run], str]:
+def _runs(stage: str, fleet: AcceptFleet, settings: Options) -> tuple[list[Run], str]:
     """Return the runs of a stage, or why it has none."""
     hosts, rails = tuple(fleet.places), fleet.rails
     if stage == "hosts":
@@ -204,8 +184,8 @@ def _runs(stage: str, fleet: AcceptFleet, settings: AcceptSettings) -> tuple[lis
     if stage == "node":
         return [Run(BANDWIDTH, pair, rails) for pair in ring(hosts)], ""
     if stage == "collective":
-        reason = "" if settings.collectives else "none is set (accept_collectives)"
-        return [Run(kind, hosts, rails) for kind in settings.collectives], reason
+        reason = "" if settings["collectives"] else "none is set (accept_collectives)"
+        return [Run(kind, hosts, rails) for kind in settings["collectives"]], reason
     shared = {host: {"leaf": place, "zone": place[0], "fabric": None}[stage] for host, place in fleet.places.items()}
     groups = group_by((shared[host], host) for host in hosts)
     made = [Run(BANDWIDTH, tuple(members), rails) for members in groups.values() if len(members) > 1]

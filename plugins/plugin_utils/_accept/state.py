@@ -30,7 +30,7 @@ from .._verdict.intake import answer_in
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
 from .results import READERS, cut
-from .stages import STAGES, AcceptFleet, AcceptReport, AcceptSettings, AcceptStep, Outcome, StepGroup, step_of
+from .stages import AcceptFleet, AcceptReport, AcceptStep, Options, Outcome, StepGroup, step_of
 
 SCHEMA = 1
 FILE, FOLDER = "accept.json", "accept"
@@ -41,8 +41,8 @@ _TEST |= {"port": (None, int), "code": (None, int), "expected_gbits": (None, Rea
 _TEST |= {tool.metric: (None, Real) for tool in TOOLS.values()}
 
 
-def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
-    """Return what the module's options ask for.
+def check_options(args: Options) -> None:
+    """Check the module's options.
 
     :raises AnsibleActionFail: for names and numbers that cannot be.
     """
@@ -54,9 +54,6 @@ def settings_of(args: t.Mapping[str, t.Any]) -> AcceptSettings:
     if wrong:
         fix = "Correct these variables of accept. [accept_options]"
         raise Refusal(f"Not known or out of bounds: {'; '.join(wrong)}. {fix}")
-    keys = ("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "min_relative_percent")
-    stages = [name for name in STAGES if name in args["stages"]]
-    return AcceptSettings(stages, list(args["collectives"]), **{key: args[key] for key in keys})
 
 
 def fleet_of(args: t.Mapping[str, t.Any], plan: PlanFile, verdict: Verdict) -> AcceptFleet:
@@ -163,14 +160,18 @@ class AcceptState:
         made = {"schema": SCHEMA, **vars(self), "fleet": fleet, "step": vars(self.step) if self.step else None}
         files.write_json(os.path.join(verify_dir, FILE), made)
 
-    def resumes(self, digest: str, fleet: AcceptFleet, settings: AcceptSettings) -> bool:
+    def resumes(self, digest: str, fleet: AcceptFleet, options: Options) -> bool:
         """Return whether this acceptance can continue: same plan and hosts, and interrupted before its end."""
-        same = (self.digest, self.fleet, self.requested) == (digest, fleet, (*settings.stages, *settings.collectives))
+        same = (self.digest, self.fleet, self.requested) == (
+            digest,
+            fleet,
+            (*options["stages"], *options["collectives"]),
+        )
         return same and not self.finished and bool(self.results)
 
-    def begin_step(self, report: AcceptReport, settings: AcceptSettings) -> AcceptStep | None:
+    def begin_step(self, report: AcceptReport, options: Options) -> AcceptStep | None:
         """Take the next step; None when there is none."""
-        self.requested, self.finished = (*settings.stages, *settings.collectives), report.waiting is None
+        self.requested, self.finished = (*options["stages"], *options["collectives"]), report.waiting is None
         self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
         return self.step

@@ -10,15 +10,14 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import NODE, Run
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import host_checks
-from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import (
-    STAGES,
-    AcceptFleet,
-    AcceptSettings,
-    step_of,
-    walk,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import STAGES, AcceptFleet, step_of, walk
 
 RAILS = ("rail1", "rail2")
+NO_LIMIT = dict.fromkeys(("max_latency_us", "min_gbits", "min_gbits_loaded", "min_gbytes", "min_relative_percent"), 0)
+
+
+def options(**more):
+    return {"stages": STAGES, "collectives": [], **NO_LIMIT, **more}
 
 
 def fleet_of(zones=1, leaves=2, hosts=3, **more):
@@ -59,7 +58,7 @@ def play(fleet, settings, slow=(), results=None, outcome=speed):
 def test_everything_passes():
     fleet = fleet_of(zones=2, gpus=frozenset({"z0l0n0", "z1l0n0"}))
     report, steps, _results, _judged = play(
-        fleet, AcceptSettings(collectives=["netpipe"], min_gbits=90, min_relative_percent=80)
+        fleet, options(collectives=["netpipe"], min_gbits=90, min_relative_percent=80)
     )
     assert (report.failed, report.findings, report.skipped) == (None, [], {})
     assert list(dict.fromkeys(step.stage for step in steps)) == [stage for stage in STAGES if stage != "hosts"]
@@ -72,7 +71,7 @@ def test_everything_passes():
 
 def test_it_stops_at_the_stage_that_fails():
     slow = {("z0l1n1", "rail2")}
-    report, steps, _results, judged = play(fleet_of(), AcceptSettings(min_relative_percent=80), slow)
+    report, steps, _results, judged = play(fleet_of(), options(min_relative_percent=80), slow)
     assert report.failed == "bandwidth"
     assert [(one.what, one.hosts, one.rails) for one in report.findings] == [(NODE, ("z0l1n1",), ("rail2",))]
     assert "10 Gb/s is less than 80% of what other pairs reach" in judged.why(report.findings[0].run).cause
@@ -85,7 +84,7 @@ def test_pairs_that_are_all_equally_slow_do_not_pass_without_a_number_of_your_ow
     def outcome(run, slow):
         return {**speed(run), "expected": 400.0}
 
-    settings = AcceptSettings(min_relative_percent=80, min_gbits_loaded=limit)
+    settings = options(min_relative_percent=80, min_gbits_loaded=limit)
     report, _steps, _results, _judged = play(fleet_of(), settings, outcome=outcome)
     assert report.failed == failed
 
@@ -93,7 +92,7 @@ def test_pairs_that_are_all_equally_slow_do_not_pass_without_a_number_of_your_ow
 def test_a_group_is_narrowed_by_halves():
     slow = {("z0l1n1", "rail2"), ("z1l0n2", "rail1")}
     fleet = fleet_of(zones=2)
-    report, _steps, results, _judged = play(fleet, AcceptSettings(stages=["fabric"], min_gbits_loaded=50), slow)
+    report, _steps, results, _judged = play(fleet, options(stages=["fabric"], min_gbits_loaded=50), slow)
     assert report.failed == "fabric"
     assert {(one.what, one.hosts[0], one.rails[0]) for one in report.findings} == {(NODE, *one) for one in slow}
     assert len(results) < 24
@@ -102,7 +101,7 @@ def test_a_group_is_narrowed_by_halves():
 
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_a_run_that_was_cut_off_goes_on(cut):
-    settings, fleet = AcceptSettings(min_relative_percent=80), fleet_of()
+    settings, fleet = options(min_relative_percent=80), fleet_of()
     slow = {("z0l1n1", "rail2")}
     whole = play(fleet, settings, slow)
     kept = dict(list(whole[2].items())[:cut])
@@ -112,7 +111,7 @@ def test_a_run_that_was_cut_off_goes_on(cut):
 
 
 def test_one_host_only():
-    report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), AcceptSettings())
+    report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), options())
     assert steps == []
     assert report.skipped["latency"] == "it takes two hosts"
     assert report.failed is None
@@ -120,7 +119,7 @@ def test_one_host_only():
 
 def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step():
     fleet = fleet_of(leaves=1, hosts=3)
-    report, _judged = walk(fleet, AcceptSettings(), {})
+    report, _judged = walk(fleet, options(), {})
     assert [entry.units for entry in step_of(report.waiting, report.runs).entries] == [(("rail1",), ("rail2",))]
     both = [Run("write_bw", ("a", "b"), ("rail1",)), Run("write_bw", ("a", "b"), RAILS)]
     assert step_of("x", both).entries[0].units == (("rail1",),)
@@ -129,7 +128,7 @@ def test_pairs_of_a_host_are_made_one_after_the_other_and_its_rails_in_one_step(
 def test_a_rail_out_of_service_takes_part_in_no_run():
     name = next(iter(fleet_of().places))
     fleet = fleet_of(out={name: RAILS[1:2]})
-    report, _steps, results, judged = play(fleet, AcceptSettings())
+    report, _steps, results, judged = play(fleet, options())
     runs = [run for made in report.done.values() for run in made if name in run.hosts]
     assert runs
     assert {run.rails for run in runs} == {(rail,) for rail in RAILS if rail != RAILS[1]}
@@ -141,6 +140,6 @@ def test_a_rail_out_of_service_takes_part_in_no_run():
 
 def test_four_thousand_hosts():
     fleet = fleet_of(zones=4, leaves=32, hosts=32)
-    report, steps, _results, _judged = play(fleet, AcceptSettings(min_relative_percent=80), {("z1l2n3", "rail1")})
+    report, steps, _results, _judged = play(fleet, options(min_relative_percent=80), {("z1l2n3", "rail1")})
     assert [one.hosts for one in report.findings] == [("z1l2n3",)]
     assert len(steps) < 12
