@@ -21,30 +21,23 @@ from ...module_utils._formatting import count, group_by, natural
 from ...module_utils._validation import line
 from .._report.equal import entries, unseen_section
 from .causes import short_names, without_host_as_leaf
-from .intake import KEYS, KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
+from .intake import KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
 from .require import Required
 
 SCHEMA = 1
-MORE_KEYS = ("family", "object", "peers", "values")
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
 
-def normal_check(check: t.Mapping[str, t.Any]) -> Check:
-    """Return a check with exactly the contract's keys."""
-    more = {key: check[key] for key in MORE_KEYS if check.get(key) is not None}
-    return t.cast("Check", {**{key: check.get(key) for key in KEYS}, **more})
+def _without_node(check: Check) -> Check:
+    return t.cast("Check", {key: value for key, value in check.items() if key != "node"})
 
 
-def _without_host(of_nodes: t.Mapping[t.Any, t.Iterable[Check]]) -> list[Check]:
-    """Return the checks of nodes that have no result: these name their node, also in what was observed."""
-    found: list[Check] = []
-    for node, checks in of_nodes.items():
-        for check in checks:
-            shown = "-" if check["observed"] in (None, "") else check["observed"]
-            found.append({**check, "node": node, "observed": f"{node}: {shown}"} if node else check)
-    return found
+def _with_node(check: Check) -> Check:
+    """Return a check of a node without a result: it names its node in what was observed, too."""
+    shown = "-" if check["observed"] in (None, "") else check["observed"]
+    return {**check, "observed": f"{check['node']}: {shown}"} if check.get("node") else check
 
 
 def host_result(
@@ -66,7 +59,7 @@ def host_result(
         "node": node,
         "plan_digest": digest,
         "error": error,
-        "checks": [normal_check(check) for check in checks],
+        "checks": list(checks),
     }
     return {**made, "facts": dict(facts)} if facts else made
 
@@ -135,7 +128,7 @@ def merge(
     :param unknown: of the expected hosts those that no run had.
     :param out: the rails that are out of service.
     """
-    of_nodes: dict[t.Any, list[Check]] = group_by((check.get("node"), normal_check(check)) for check in nodes)
+    of_nodes: dict[t.Any, list[Check]] = group_by((check.get("node"), check) for check in nodes)
     required = Required(require)
     names = short_names((*expected, *expected.values()))
     silent: dict[str, str] = {}
@@ -147,7 +140,7 @@ def merge(
             continue
         result = result_in(answer, rails)
         name, node, error = result["host"], result["node"], result["error"] or ""
-        own = of_nodes.pop(node, ()) if node else ()
+        own = [_without_node(check) for check in of_nodes.pop(node, ())] if node else []
         if result["plan_digest"] != digest and not error:
             error = "Its result is of another plan than the one at hand: verify again."
             hosts[name] = host_entry("error", node, error)
@@ -172,7 +165,10 @@ def merge(
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
     sections = {
         "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
-        "cluster": added(cluster or unseen_section("the cluster was not checked"), _without_host(of_nodes)),
+        "cluster": added(
+            cluster or unseen_section("the cluster was not checked"),
+            [_with_node(check) for checks in of_nodes.values() for check in checks],
+        ),
     }
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
@@ -203,7 +199,7 @@ def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[st
 
     `made` in it has the ids of what is ok, since the section holds only what is not.
     """
-    made = [normal_check(check) for check in checks]
+    made = list(checks)
     reasons = [str(check["cause"]) for check in made if check["status"] == SKIPPED]
     if not error and len(reasons) == len(made) > 0:
         return {**unseen_section(reasons[0]), "counts": counts_of(made), "checks": made}
