@@ -160,16 +160,13 @@ interfaces:
         pfc:
           - 5
 switch:
-  description: The values that the switch ports must have, and the same as sentences.
+  description: The settings that the switch ports must have, one sentence each.
   returned: success
-  type: dict
+  type: list
+  elements: str
   sample:
-    trust: dscp
-    dscp_to_priority:
-      "40": 5
-      "48": 6
-    pfc_priorities:
-      - 5
+    - "DSCP 40 to priority 5"
+    - "priority flow control on priority 5, off on all others"
 changes:
   description: The values that the task wrote, in order.
   returned: success

@@ -72,9 +72,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any]) -> NicPlan:
         "dscp_map": None if after["dscp_map"] is None else _with_entries((), policy.entries),
         "ets": None if policy.ets is None else after["ets"],
     }
-    return NicPlan(
-        have, after, operations, _flaps(operations, values), tuple(_operations(state_of({}), boot, values))
-    )
+    return NicPlan(have, after, operations, _flaps(operations, values), tuple(_operations(state_of({}), boot, values)))
 
 
 def wanted_ets(policy: QosPolicy) -> list[t.Any]:

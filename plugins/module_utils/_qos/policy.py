@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from .._errors import InputError, Problem
 
 ECT0 = 2  # the ECN field of a sender that understands congestion marks
-ROCE_V2_PORT = 4791
 OPTIONS: dict[str, dict[str, t.Any]] = {
     "priority": {"type": "int"},
     "dscp": {"type": "int"},
@@ -124,22 +123,13 @@ def warnings_of(policy: QosPolicy) -> t.Iterator[str]:
         yield f"{len(policy.pfc)} priorities have flow control; many switches have buffers for two."
 
 
-def switch_values(policy: QosPolicy) -> dict[str, t.Any]:
+def switch_values(policy: QosPolicy) -> list[str]:
     """Return what the switch ports of the fabric must be set to: the same variable, the other side."""
-    return {
-        "trust": "dscp",
-        "dscp_to_priority": {str(dscp): priority for dscp, priority in sorted(policy.entries.items())},
-        "pfc_priorities": list(policy.pfc),
-        "ecn_priorities": [policy.priority] if policy.ecn else [],
-        "cnp_priority": policy.cnp_priority,
-        "traffic_class": policy.traffic_class,
-        "udp_port": ROCE_V2_PORT,
-        "text": [
-            "trust DSCP on the ports of the rails and between the switches",
-            *(f"DSCP {dscp} to priority {priority}" for dscp, priority in sorted(policy.entries.items())),
-            f"priority flow control on priority {', '.join(map(str, policy.pfc))}, off on all others",
-            *([f"ECN marking on the queue of priority {policy.priority}"] if policy.ecn else []),
-            f"priority {policy.cnp_priority} strict, without flow control: congestion notifications",
-            *([f"{policy.ets} percent of the bandwidth for priority {policy.priority} (ETS)"] if policy.ets else []),
-        ],
-    }
+    return [
+        "trust DSCP on the ports of the rails and between the switches",
+        *(f"DSCP {dscp} to priority {priority}" for dscp, priority in sorted(policy.entries.items())),
+        f"priority flow control on priority {', '.join(map(str, policy.pfc))}, off on all others",
+        *([f"ECN marking on the queue of priority {policy.priority}"] if policy.ecn else []),
+        f"priority {policy.cnp_priority} strict, without flow control: congestion notifications",
+        *([f"{policy.ets} percent of the bandwidth for priority {policy.priority} (ETS)"] if policy.ets else []),
+    ]

@@ -246,7 +246,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             }
             for name, plan in run.plans.items()
         },
-        "switch": {} if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
+        "switch": [] if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
         "disruptions": {name: [FLAPS] for name, plan in writes.items() if plan.flaps},
         "notes": notes,
         "checks": checks,
