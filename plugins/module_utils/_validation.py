@@ -104,7 +104,7 @@ def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
         raise InvalidData(f"no JSON: {line(str(exc))}") from None
 
 
-def validate(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
+def validate(value: t.Any, shape: t.Any, what: str) -> t.Any:
     """Return a value that has a shape, as it is.
 
     :param shape: a type, a pattern or a set of texts; a list with the shape of its items; a dictionary with those of
@@ -122,24 +122,19 @@ def validate(value: t.Any, shape: t.Any, what: t.Any) -> t.Any:
     elif isinstance(shape, list):
         good = isinstance(value, (list, tuple))
         for item in value if good else ():
-            validate(item, shape[0], ("an item of ", what))
+            validate(item, shape[0], f"an item of {what}")
     elif isinstance(shape, dict):
         good = isinstance(value, dict)
         for key, inner in shape.items() if good else ():
             if isinstance(key, str):
-                validate(value.get(key), inner, (key, " of ", what))
+                validate(value.get(key), inner, f"{key} of {what}")
                 continue
             for name, item in value.items():
-                validate(name, key, ("a name in ", what))
-                validate(item, inner, (what, " of ", name))
+                validate(name, key, f"a name in {what}")
+                validate(item, inner, f"{what} of {name}")
     else:
         held = shape.fullmatch if isinstance(shape, re.Pattern) else shape.__contains__
         good = isinstance(value, str) and bool(held(value))
     if not good:
-        raise InvalidData(f"{_joined(what)} is {excerpt(value)}")
+        raise InvalidData(f"{what} is {excerpt(value)}")
     return value
-
-
-def _joined(what: t.Any) -> str:
-    """Return the name of a value, which is put together only where it is refused."""
-    return what if isinstance(what, str) else "".join(map(_joined, what))

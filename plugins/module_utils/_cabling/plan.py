@@ -64,8 +64,7 @@ def _is(item: Neighbor, leaf: str) -> bool:
 
 
 def _has_port(item: Neighbor, port: str) -> bool:
-    names = [name.lower() for name in _port_names(item)]
-    return bool(port) and any(name == port.lower() or fnmatchcase(name, port.lower()) for name in names)
+    return bool(port) and named(port, *_port_names(item))
 
 
 def on_leaf(cable: Cable, leaf: str) -> bool:

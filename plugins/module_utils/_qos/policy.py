@@ -112,17 +112,6 @@ def policy_problems(policy: QosPolicy) -> t.Iterator[Problem]:
         )
 
 
-def warnings_of(policy: QosPolicy) -> t.Iterator[str]:
-    """Yield what is allowed and still seldom meant."""
-    if policy.cnp_priority in policy.pfc:
-        yield (
-            f"Congestion notifications share the paused priority {policy.cnp_priority}: they stand still"
-            " when they are needed. Give them a priority without flow control."
-        )
-    if len(policy.pfc) > 2:
-        yield f"{len(policy.pfc)} priorities have flow control; many switches have buffers for two."
-
-
 def switch_values(policy: QosPolicy) -> list[str]:
     """Return what the switch ports of the fabric must be set to: the same variable, the other side."""
     return [

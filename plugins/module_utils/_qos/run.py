@@ -22,7 +22,7 @@ from . import plan as planning
 from .device import Nic
 from .files import SETTINGS, QosFiles, unit_of
 from .leaf import AWAY, DECLARED, NOWHERE, choose, existing_pfc, leaf_check, undeclared_check
-from .policy import OPTIONS, switch_values, warnings_of
+from .policy import OPTIONS, switch_values
 
 SPEC = {
     # Read by the action plugin, on the controller.
@@ -274,5 +274,4 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         if any(change.path != SETTINGS for change in changes):
             # A host without a running systemd (a container, an image build) reads the units when it boots.
             doing.files.run(["systemctl", "daemon-reload"])
-    warnings = [*doing.warnings, *(warnings_of(doing.policy) if doing.source != AWAY else [])]
-    return {**report(doing, changes), "warnings": warnings}
+    return {**report(doing, changes), "warnings": doing.warnings}

@@ -111,11 +111,10 @@ def _of_others(make: t.Callable[..., Check], aspect: str, rail: str, usual: str,
 
 
 def _check(aspect: str, rail: str, usual: t.Any, value: t.Any, most: str) -> Check:
-    if aspect != "fleet_speed":
-        return _of_others(warning, aspect, rail, usual, value, f"{most} have {usual}; this one has {value}.")
-    shown = (f"{usual / 1000:g} Gb/s", f"{value / 1000:g} Gb/s")
-    make = deviation if value < usual else warning
-    return _of_others(make, aspect, rail, *shown, f"{most} run at {shown[0]}; this one at {shown[1]}.")
+    speed = aspect == "fleet_speed"
+    planned, observed = (f"{one / 1000:g} Gb/s" if speed else one for one in (usual, value))
+    make = deviation if speed and value < usual else warning
+    return _of_others(make, aspect, rail, planned, observed, f"{most} have {planned}; this one has {observed}.")
 
 
 def with_holder(check: Check, fleet: FleetPorts, host: str) -> Check:

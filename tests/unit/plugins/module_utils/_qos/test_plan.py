@@ -9,9 +9,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._qos.plan import differences, plan_nic
 from ansible_collections.railops.rdma.plugins.module_utils._qos.policy import (
-    QosPolicy,
     make_policy,
-    warnings_of,
 )
 
 GUIDE = {"priority": 5, "cnp_priority": 6}
@@ -118,9 +116,3 @@ def test_what_did_not_come_to_be():
     assert differences(plan, settled(pfc=[])) == {"pfc": ([5], [])}
     assert "dscp_map" in differences(plan, settled(dscp_map=[[40, 0], [48, 6]]))
     assert differences(plan, settled(dscp_map=[[0, 0], [40, 5], [48, 6]])) == {}
-
-
-def test_notifications_on_a_paused_priority_are_pointed_out():
-    assert list(warnings_of(QosPolicy(cnp_priority=5)))
-    assert list(warnings_of(QosPolicy(pfc=(1, 2, 5))))
-    assert not list(warnings_of(QosPolicy()))
