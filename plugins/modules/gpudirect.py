@@ -35,10 +35,6 @@ options:
       - dmabuf
       - peermem
     default: auto
-  gdrcopy:
-    description: Whether GDRCopy is expected.
-    type: bool
-    default: false
   acs:
     description:
       - Access control is read and written by C(setpci) of pciutils.

@@ -98,9 +98,4 @@ class LinkTypeHost:
         return done.out
 
     def _markers(self) -> dict[str, Marker]:
-        try:
-            rows = json.loads(self._machine.read(MARKERS) or "{}")
-            return {name: Marker(row["boot"], row["values"], bool(row["power_cycle"])) for name, row in rows.items()}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            # A note that cannot be read costs one reboot too many at most.
-            return {}
+        return {name: Marker(**row) for name, row in json.loads(self._machine.read(MARKERS) or "{}").items()}

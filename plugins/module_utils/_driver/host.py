@@ -22,7 +22,6 @@ if t.TYPE_CHECKING:
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")  # os-release(5)
 # The driver containers of the network operator mount their root here (Mellanox/doca-driver-build, entrypoint).
 CONTAINER_ROOT = "/run/mellanox/drivers"
-SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 INBOX_VERSION = "5.0-0"  # what the kernel's own mlx5_core called itself as long as it had a version
 
 
@@ -55,7 +54,6 @@ def read_host(sysfs: Machine, want: Options) -> DriverHost:
     version = sysfs.text("/sys/module/mlx5_core/version")
     running = sysfs.text("/sys/module/mlx5_core/srcversion")
     disk = sysfs.run(["modinfo", "-F", "srcversion", "mlx5_core"]) if running else None
-    secure = sysfs.data(SECURE_BOOT)
     bare = DriverHost(
         family=family_of(release.get("id", "unknown"), release.get("id_like", "")),
         distribution=release.get("id", "unknown"),
@@ -70,7 +68,6 @@ def read_host(sysfs: Machine, want: Options) -> DriverHost:
         ofed_version=version if version and version != INBOX_VERSION else None,
         running_srcversion=running,
         disk_srcversion=disk.out.strip() or None if disk and not disk.status else None,
-        secure_boot=bool(secure and secure[-1] == 1),
         headers=sysfs.exists(f"/lib/modules/{kernel}/build/Makefile"),
     )
     names = wanted_packages(want, bare)

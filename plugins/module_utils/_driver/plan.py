@@ -48,7 +48,6 @@ class DriverHost:
     ofed_version: str | None = None  # of the running mlx5_core
     running_srcversion: str | None = None
     disk_srcversion: str | None = None
-    secure_boot: bool = False
     headers: bool = True  # whether modules can be built for the running kernel
 
 
@@ -233,8 +232,7 @@ def _source_check(want: Options, host: DriverHost) -> Check:
         fix = "See its pod on this node (kubectl get pods -A -l nvidia.com/ofed-driver -o wide), and its log."
         return compared(name, "container, ready", observed, cause, fix, good=host.container_ready)
     bad = want["source"] == "doca" and "mlx5_core" in host.loaded and observed == "inbox"
-    fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support)"
-    fix += " and enrol its key: Secure Boot is on." if host.secure_boot else "."
+    fix = "Reboot. If that was done, rebuild its modules for this kernel (doca-kernel-support), and enroll its key."
     planned = "ofed" if want["source"] == "doca" else "any"
     seen = f"{observed} {host.ofed_version}" if host.ofed_version else observed
     return compared(name, planned, seen, "The kernel's own driver is running, not DOCA-OFED's.", fix, good=not bad)

@@ -40,7 +40,6 @@ class GpuDirectHost:
     nvidia: str | None = None  # the loaded driver's version
     nvidia_open: bool = False
     peer_memory: bool = False  # the kernel offers ib_register_peer_memory_client
-    gdrcopy: bool = False
     virtual: bool = False
     setpci: str | None = None  # the tool's path
     acs: dict[str, int] = field(default_factory=dict)  # bridge: its bits; only bridges that have ACS
@@ -145,7 +144,7 @@ def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:
 
 def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> list[Check]:
     """Return the checks of a host."""
-    return [_path_check(tree, host, plan), _gdrcopy_check(params, tree, host), _acs_check(params, tree, host, plan)]
+    return [_path_check(tree, host, plan), _acs_check(params, tree, host, plan)]
 
 
 def _path_check(tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:
@@ -166,15 +165,6 @@ def _path_check(tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Chec
         " nvidia-peermem on a host with DOCA-OFED."
     )
     return deviation(name, plan.wanted_path, "none", f"{cause}.", fix)
-
-
-def _gdrcopy_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost) -> Check:
-    name = "gpudirect_gdrcopy"
-    if not params["gdrcopy"] or not tree.gpus or host.nvidia is None:
-        cause = "gpudirect_gdrcopy is not set." if not params["gdrcopy"] else "There is no NVIDIA driver to work with."
-        return skipped(name, cause, planned=params["gdrcopy"])
-    fix = "Set gdrcopy.enabled=true in the GPU Operator, or install gdrdrv on the host."
-    return compared(name, True, bool(host.gdrcopy), "gdrdrv is not loaded.", fix)
 
 
 def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:

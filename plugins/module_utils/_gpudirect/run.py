@@ -13,7 +13,6 @@ import typing as t
 
 from .._card.pci import PciTree, read_pci
 from .._errors import RdmaError
-from .._files import HostFiles
 from .._programs import Machine
 from .plan import NO_SETPCI, P2P_BITS, GpuDirectHost, GpuDirectPlan, checks_of, make_plan, p2p_bridges
 
@@ -43,7 +42,6 @@ WantedBy=multi-user.target
 
 SPEC = {
     "mode": {"type": "str", "choices": ["auto", "dmabuf", "peermem"], "default": "auto"},
-    "gdrcopy": {"type": "bool", "default": False},
     "acs": {"type": "str", "choices": ["keep", "relax"], "default": "keep"},
 }
 
@@ -70,21 +68,12 @@ def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Gpu
         nvidia=found.group(1) if found else machine.text("/sys/module/nvidia/version"),
         nvidia_open="Open Kernel Module" in version,
         peer_memory="ib_register_peer_memory_client" in symbols,
-        gdrcopy=machine.exists("/sys/module/gdrdrv") or machine.exists("/dev/gdrdrv"),
         virtual=bool(re.search(r"^flags\s*:.*\bhypervisor\b", machine.text("/proc/cpuinfo") or "", re.MULTILINE)),
         setpci=machine.tool("setpci"),
         acs={address: bits for address, bits in acs.items() if bits is not None},
         iommu=machine.text("/sys/kernel/iommu_groups/0/type"),
         peermem_on_disk="nvidia_peermem" in machine.kernel_modules(),
     )
-
-
-def recorded_bits(files: HostFiles) -> dict[str, int]:
-    """Return the bridges that an earlier run relaxed, with the bits that they had before."""
-    try:
-        return {str(key): int(value) for key, value in json.loads(files.read(SETTINGS) or "")["original"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return {}
 
 
 def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, recorded: dict[str, int]) -> dict[str, str | None]:
@@ -127,7 +116,8 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     """Read, plan, write unless in check mode, and report."""
     machine = Machine(module=module)
     tree = read_pci(machine)
-    recorded = recorded_bits(machine)
+    # The bridges that an earlier run relaxed, with the bits that they had before.
+    recorded: dict[str, int] = json.loads(machine.read(SETTINGS) or '{"original": {}}')["original"]
     host = read_host(machine, tree, recorded)
     plan = make_plan(params, tree, host, recorded)
     lacking = any(note.endswith(NO_SETPCI) for note in plan.notes) or (bool(recorded) and not host.setpci)

@@ -76,11 +76,8 @@ class QosFiles(Machine):
     """The owned files on the host."""
 
     def settings(self) -> dict[str, t.Any]:
-        """Return the settings by interface that are recorded; none when there is no readable file."""
-        try:
-            return dict(json.loads(self.read(SETTINGS) or "")["interfaces"])
-        except (ValueError, KeyError, TypeError):
-            return {}
+        """Return the settings by interface that are recorded; none when there is no file."""
+        return dict(json.loads(self.read(SETTINGS) or '{"interfaces": {}}')["interfaces"])
 
     def record(self, interfaces: t.Mapping[str, t.Any]) -> None:
         """Write down what was there, beside what is recorded, while it still is there.

@@ -210,13 +210,6 @@ def test_a_host_without_gpus_is_no_failure(run_module, machine):
     assert {check["status"] for check in result["checks"]} == {"skipped"}
 
 
-def test_gdrcopy(run_module, machine):
-    assert one(run_module(gdrcopy=True), "gpudirect_gdrcopy")["status"] == "deviation"
-    machines.put(machine.root, "/sys/module/gdrdrv/refcnt", "0\n")
-    assert one(run_module(gdrcopy=True), "gpudirect_gdrcopy")["status"] == "ok"
-    assert one(run_module(), "gpudirect_gdrcopy")["status"] == "skipped"
-
-
 def test_a_translating_iommu_is_pointed_out(run_module, machine):
     machines.put(machine.root, "/sys/kernel/iommu_groups/0/type", "DMA-FQ\n")
     assert "iommu=pt" in run_module()["notes"][0]
