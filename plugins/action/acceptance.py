@@ -143,7 +143,7 @@ class ActionModule(FabricAction):
         have = state.AcceptState.read(self._args["verify_dir"])
         report, judged = walk(have.fleet, self._args, have.results)
         digest = have.digest
-        for host, checks in host_checks(have.fleet, report, judged, have.results).items():
+        for host, checks in host_checks(have.fleet, report, judged).items():
             path = files.result_path(self._args["verify_dir"], host)
             old = files.read_result(path)
             unchanged = [check for check in old.get("checks", []) if not check["id"].startswith(PREFIX)]

@@ -72,11 +72,6 @@ def on_leaf(cable: Cable, leaf: str) -> bool:
     return any(_is(item, leaf) for item in received_on(cable.seen))
 
 
-def on_port(cable: Cable, port: str) -> bool:
-    """Whether a cable ends in a port of that name or description."""
-    return _has_port(cable.received, port)
-
-
 def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
     return [str(seen[key]) for key in ("port", "description") if seen.get(key)]
 
@@ -151,7 +146,7 @@ def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
     if cable.leaf and leaf["status"] != "ok":
         return skipped("cable_port", "The leaf is not the planned one.", "", cable.port, rail=cable.rail)
     seen = _port_names(cable.received)
-    if on_port(cable, cable.port):
+    if _has_port(cable.received, cable.port):
         return ok("cable_port", cable.port, seen[0], rail=cable.rail)
     if named_by_mac(cable.received):
         why = f"Not seen: {cable.place} names its port by a MAC address (SONiC does until its port names are known)."
@@ -161,8 +156,8 @@ def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
         if (
             other is not cable
             and other.leaf == cable.leaf
-            and on_port(cable, other.port)
-            and on_port(other, cable.port)
+            and _has_port(cable.received, other.port)
+            and _has_port(other.received, cable.port)
         ):
             cause = f"{cable.rail} and {other.rail} are swapped at the leaf: {cable.place} and {other.place}."
     fix = f"Move the cable to port {cable.port}, or change the plan if it is meant so."

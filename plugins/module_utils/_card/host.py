@@ -20,7 +20,7 @@ if t.TYPE_CHECKING:
     from .._management_network import ManagementNetwork
     from .._programs import Machine
 
-LAYER_OF_TYPE = {INFINIBAND: "InfiniBand", ETHERNET: "Ethernet"}
+LAYERS: dict[t.Any, str] = {"InfiniBand": "ib", "Ethernet": "eth", INFINIBAND: "ib", ETHERNET: "eth"}
 # BlueField 2, 3 (with its Lx and SuperNIC models) and 4, and what their integrated controllers are called (pci.ids).
 BLUEFIELDS = frozenset({0xA2D2, 0xA2D6, 0xA2D9, 0xA2DC, 0xA2DF})
 
@@ -72,8 +72,8 @@ def place_rails(sysfs: Sysfs, rails: t.Iterable[dict[str, t.Any]]) -> t.Iterator
 def _layer(sysfs: Sysfs, function: PciFunction) -> str | None:
     homes = (f"/sys/class/infiniband/{device}/ports" for device in function.rdma)
     layers = (sysfs.text(f"{home}/{port}/link_layer") for home in homes for port in sysfs.names(home))
-    kinds = (sysfs.number(f"/sys/class/net/{netdev}/type") or 0 for netdev in function.netdevs)
-    return next(filter(None, (*layers, *map(LAYER_OF_TYPE.get, kinds))), None)
+    kinds = (sysfs.number(f"/sys/class/net/{netdev}/type") for netdev in function.netdevs)
+    return next(filter(None, map(LAYERS.get, (*layers, *kinds))), None)
 
 
 def _roles(

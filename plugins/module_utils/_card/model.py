@@ -15,7 +15,6 @@ from .vpd import NO_NIC
 
 # TLV "VPI link type" of the firmware; one a port.
 LINK_TYPES = {"ib": 1, "eth": 2}
-LAYERS = {"InfiniBand": "ib", "Ethernet": "eth"}
 RAILS, OTHERS, PCI = "rails", "others", "pci"
 VFS = 0
 """The key of a wish for virtual functions beside those of its ports, which begin at 1."""
@@ -36,8 +35,8 @@ class Card:
 
     `role` says what else it does ("carries the default route (eno1)", "serves the NVSwitches (...)"): such a card is
     never written. `standing` says what would go with its link type ("carries ens1np0.30 (ens1np0)"):
-    that stays as it is, too. `layers` holds the link layer of each function's port as the kernel sees it now.
-    `devices` are its RDMA devices, or interfaces where it has none.
+    that stays as it is, too. `layers` holds the link layer of each function's port as the kernel sees it now, `ib` or
+    `eth`. `devices` are its RDMA devices, or interfaces where it has none.
     """
 
     name: str
@@ -55,9 +54,8 @@ class Card:
         return self.addresses[0]
 
     def layer(self, port: int) -> str | None:
-        """Return the link layer of a port (from 1) as `ib` or `eth`; None when no driver shows it."""
-        found = next((layer for address, layer in self.layers.items() if port_of(address) == port), None)
-        return LAYERS.get(found or "")
+        """Return the link layer of a port (from 1); None when no driver shows it."""
+        return next((layer for address, layer in self.layers.items() if port_of(address) == port), None)
 
 
 @dataclass(frozen=True)

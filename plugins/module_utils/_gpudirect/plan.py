@@ -52,7 +52,6 @@ class GpuDirectPlan:
     """What to change, and what to say."""
 
     path: str | None  # dmabuf, peermem, or None: no way is open
-    wanted_path: str
     keep_peermem: bool  # whether it is loaded at every boot
     load_peermem: bool
     acs: dict[str, int]  # bridge: the bits to write
@@ -120,7 +119,7 @@ def make_plan(
     # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
     keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
     load = keep and path != "peermem" and host.peer_memory
-    return GpuDirectPlan(path, wanted, keep, load, acs, bridges, tuple(notes))
+    return GpuDirectPlan(path, keep, load, acs, bridges, tuple(notes))
 
 
 def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:
@@ -144,27 +143,27 @@ def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:
 
 def checks_of(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> list[Check]:
     """Return the checks of a host."""
-    return [_path_check(tree, host, plan), _acs_check(params, tree, host, plan)]
+    return [_path_check(params["mode"], tree, host, plan), _acs_check(params, tree, host, plan)]
 
 
-def _path_check(tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:
+def _path_check(wanted: str, tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:
     name = "gpudirect_path"
     if not tree.gpus:
-        return skipped(name, "The host has no GPU.", planned=plan.wanted_path)
+        return skipped(name, "The host has no GPU.", planned=wanted)
     if plan.path:
-        return ok(name, plan.wanted_path, plan.path)
+        return ok(name, wanted, plan.path)
     if VENDOR_NVIDIA in {gpu.vendor for gpu in tree.gpus} and host.nvidia is None:
         # The GPU Operator loads it later; that is no fault of the host.
         cause = "The NVIDIA driver is not loaded (yet): the GPU Operator may bring it."
-        return skipped(name, cause, planned=plan.wanted_path)
+        return skipped(name, cause, planned=wanted)
     paths = open_paths(tree, host)
-    names = ("dmabuf", "peermem") if plan.wanted_path == "auto" else (plan.wanted_path,)
+    names = ("dmabuf", "peermem") if wanted == "auto" else (wanted,)
     cause = "; ".join(f"{item}: {paths[item]}" for item in names)
     fix = (
         "Install NVIDIA's open kernel modules (driver.kernelModuleType=open in the GPU Operator), or load"
         " nvidia-peermem on a host with DOCA-OFED."
     )
-    return deviation(name, plan.wanted_path, "none", f"{cause}.", fix)
+    return deviation(name, wanted, "none", f"{cause}.", fix)
 
 
 def _acs_check(params: t.Mapping[str, t.Any], tree: PciTree, host: GpuDirectHost, plan: GpuDirectPlan) -> Check:

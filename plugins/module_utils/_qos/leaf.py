@@ -29,7 +29,6 @@ DECLARE = (
     "Declare in fabric_lossless, priority and dscp, what the switches have (NVIDIA's usual pair is 3 and 26), "
     "and plan again"
 )
-ECT = 3  # the two ECN bits of a traffic class
 
 
 def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tuple[QosPolicy, str]:

@@ -96,11 +96,6 @@ class RunRequest:
         return dict.fromkeys(host for run in runs for host in run.hosts)
 
 
-def _halves(hosts: Names) -> tuple[Names, Names]:
-    middle = len(hosts) // 2
-    return hosts[:middle], hosts[middle:]
-
-
 class Narrow:
     """The narrowing of one kind of run.
 
@@ -137,16 +132,14 @@ class Narrow:
         between: list[Finding] = []
         while groups:
             small += [bad for bad in groups if len(bad.hosts) <= SMALL]
-            split = [
-                [self._run(half, bad.rails) for half in _halves(bad.hosts)] for bad in groups if len(bad.hosts) > SMALL
-            ]
+            large = [(bad, len(bad.hosts) // 2) for bad in groups if len(bad.hosts) > SMALL]
+            split = [[self._run(bad.hosts[:at], bad.rails), self._run(bad.hosts[at:], bad.rails)] for bad, at in large]
             good = iter(self._ask(half for halves in split for half in halves))
             groups = []
-            for one, other in split:
+            for (bad, _at), (one, other) in zip(large, split, strict=True):
                 failed = [half for half in (one, other) if not next(good)]
                 if not failed:
-                    both = self._run(one.hosts + other.hosts, one.rails)
-                    between.append(Finding(BETWEEN, one.hosts, one.rails, both, other.hosts))
+                    between.append(Finding(BETWEEN, one.hosts, bad.rails, bad, other.hosts))
                 groups += failed
         return [*self.pairs(small), *between]
 

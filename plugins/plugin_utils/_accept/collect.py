@@ -119,9 +119,7 @@ def others(findings: t.Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def host_checks(
-    fleet: AcceptFleet, report: AcceptReport, evaluator: AcceptEvaluator, results: t.Mapping[str, Outcome]
-) -> dict[str, list[Check]]:
+def host_checks(fleet: AcceptFleet, report: AcceptReport, evaluator: AcceptEvaluator) -> dict[str, list[Check]]:
     """Return the checks of each host."""
     made: dict[str, list[Check]] = {host: [] for host in fleet.places}
     for stage, planned in STAGES.items():
@@ -142,17 +140,12 @@ def host_checks(
                 made[host].append(skipped(name, f"out of service: {', '.join(fleet.out[host])}"))
             for host, runs in by_host.items():
                 accused = [finding for finding in findings if finding.what == NODE and finding.hosts == (host,)]
-                made[host] += _stage_checks(name, planned, runs, accused, evaluator, results)
+                made[host] += _stage_checks(name, planned, runs, accused, evaluator)
     return made
 
 
 def _stage_checks(
-    name: str,
-    planned: str,
-    runs: t.Sequence[Run],
-    accused: t.Sequence[Finding],
-    evaluator: AcceptEvaluator,
-    results: t.Mapping[str, Outcome],
+    name: str, planned: str, runs: t.Sequence[Run], accused: t.Sequence[Finding], evaluator: AcceptEvaluator
 ) -> t.Iterator[Check]:
     """Yield the checks of a host in one stage.
 
@@ -160,6 +153,7 @@ def _stage_checks(
     :param runs: those of the stage that the host was in.
     :param accused: what is the host's own fault.
     """
+    results = evaluator.results
     for finding in accused:
         _where, cause, fix = described(finding, evaluator)
         rail = finding.rails[0] if len(finding.rails) == 1 else None

@@ -61,19 +61,19 @@ class AcceptEvaluator:
 
     def __init__(self, settings: Options, results: t.Mapping[str, Outcome]) -> None:
         self._settings = settings
-        self._results = results
+        self.results = results
         self._floors: dict[tuple[str, int], float] = {}
 
     def learn(self, runs: t.Sequence[Run]) -> None:
         """Derive the minimum for pairs from the results of all pairs, once all of them have run."""
-        values = sorted(float((self._results.get(run.key) or {}).get("value") or 0) for run in runs)
-        if runs and runs[0].kind != LATENCY and all(run.key in self._results for run in runs):
+        values = sorted(float((self.results.get(run.key) or {}).get("value") or 0) for run in runs)
+        if runs and runs[0].kind != LATENCY and all(run.key in self.results for run in runs):
             best = values[len(values) * 3 // 4]
             self._floors[runs[0].kind, len(runs[0].rails)] = self._settings["min_relative_percent"] / 100 * best
 
     def why(self, run: Run) -> Failure | None:
         """Return why a run that was made does not pass."""
-        outcome, settings = self._results[run.key], self._settings
+        outcome, settings = self.results[run.key], self._settings
         if outcome.get("cause") or outcome.get("value") is None:
             return Failure("", outcome.get("cause") or "it gave no result", outcome.get("fix") or "")
         value = float(outcome["value"])
@@ -98,7 +98,7 @@ class AcceptEvaluator:
 
     def passes(self, run: Run) -> bool | None:
         """Return whether a run passes; None when it was not made."""
-        return self.why(run) is None if run.key in self._results else None
+        return self.why(run) is None if run.key in self.results else None
 
 
 @dataclass

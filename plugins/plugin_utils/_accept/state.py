@@ -140,7 +140,6 @@ class AcceptState:
     results: dict[str, Outcome] = field(default_factory=dict)
     number: int = 0
     step: AcceptStep | None = None
-    finished: bool = False
     requested: tuple[str, ...] = ()
 
     @classmethod
@@ -167,11 +166,11 @@ class AcceptState:
             fleet,
             (*options["stages"], *options["collectives"]),
         )
-        return same and not self.finished and bool(self.results)
+        return same and self.step is not None and bool(self.results)
 
     def begin_step(self, report: AcceptReport, options: Options) -> AcceptStep | None:
         """Take the next step; None when there is none."""
-        self.requested, self.finished = (*options["stages"], *options["collectives"]), report.waiting is None
+        self.requested = (*options["stages"], *options["collectives"])
         self.step = step_of(report.waiting, report.runs) if report.waiting else None
         self.number += bool(self.step)
         return self.step

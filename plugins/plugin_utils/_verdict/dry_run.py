@@ -54,7 +54,8 @@ def report(
     silent = [host for host, values in hosts.items() if values is None]
     wrong += [f"{folded(silent)}: no answer"] if silent else []
     there = {host: values for host, values in hosts.items() if values is not None}
-    wrong += _grouped({host: _problems(values) for host, values in there.items()}, "cannot be previewed: ")
+    alike = group_by((text, host) for host, values in there.items() for text in _problems(values))
+    wrong += [f"{folded(names)}: cannot be previewed: {text}" for text, names in alike.items()]
     blocks = _blocks({host: _lines(values) for host, values in there.items()})
     changing = {host for names, lines in blocks if any(not text.startswith(NOTES) for text in lines) for host in names}
     impacts = [_impact(lines) for _names, lines in blocks]
@@ -82,12 +83,6 @@ def _command(given: t.Mapping[str, t.Any]) -> str:
     for option, tags in (("--tags", given.get("tags")), ("--skip-tags", given.get("skip_tags"))):
         words += [option, ",".join(map(str, tags))] if tags and list(tags) != ["all"] else []
     return shlex.join(words)
-
-
-def _grouped(texts: t.Mapping[str, t.Iterable[str]], what: str) -> list[str]:
-    """Return each text once, with its hosts."""
-    found = group_by((text, host) for host, rows in texts.items() for text in rows)
-    return [f"{folded(names)}: {what}{text}" for text, names in found.items()]
 
 
 def _blocks(texts: t.Mapping[str, t.Iterable[str]]) -> list[tuple[tuple[str, ...], list[str]]]:

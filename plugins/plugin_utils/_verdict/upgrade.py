@@ -81,15 +81,12 @@ def lines(
             what = "; ".join(hosts[host].due) or "nothing new to install"
             again = "goes on where an earlier run stopped; " if hosts[host].unfinished else ""
             found.append(f"turn {number}: {host}: {again}{what}; {', '.join(steps)}")
-    taken = {host for turn in order for host in turn}
-    rest = [host for host in hosts if host not in taken]
-    sound = [host for host in rest if hosts[host].status == "pass"]
-    if sound:
-        found.append(f"left alone: {len(sound)} hosts have the wanted versions and are sound")
-    return found + [
-        f"left alone: {host} has the wanted versions and deviates from the plan: run the playbook audit"
-        for host in sorted(set(rest) - set(sound), key=natural)
-    ]
+    rest = sorted({*hosts} - {host for turn in order for host in turn}, key=natural)
+    bad = [host for host in rest if hosts[host].status != "pass"]
+    if len(rest) > len(bad):
+        found.append(f"left alone: {len(rest) - len(bad)} hosts have the wanted versions and are sound")
+    text = "has the wanted versions and deviates from the plan: run the playbook audit"
+    return found + [f"left alone: {host} {text}" for host in bad]
 
 
 def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
