@@ -10,6 +10,7 @@ The digests of plan.json are defined here; `_plan.lock` describes the file and c
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -91,10 +92,8 @@ def part_digests(files: t.Mapping[str, str]) -> dict[str, str]:
 def paths_of(folder: str, part: str) -> t.Iterator[str]:
     """Yield the paths, relative to the folder, that files of a part have."""
     if part == "hosts":
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(os.path.join(folder, part)):
-                if name.endswith(".json") and not name.startswith("."):
-                    yield f"{part}/{name}"
+        for path in glob.iglob(os.path.join(glob.escape(folder), part, "*.json")):
+            yield f"{part}/{os.path.basename(path)}"
         return
     for name in NAMES[part]:
         yield f"{part}/{name}" if part in PARTS else name

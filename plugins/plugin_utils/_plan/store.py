@@ -25,7 +25,7 @@ import shutil
 import subprocess
 import typing as t
 
-from ...module_utils._errors import InputError, Problem, RdmaError
+from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.lock import LOCK, PARTS, paths_of
 from .lock import Lock, parse_lock, unfinished_lock
 
@@ -50,15 +50,6 @@ def read_text(path: str) -> str:
         return stream.read()
 
 
-@contextlib.contextmanager
-def _opened(folder: str) -> t.Iterator[int]:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
 def sync_filesystem(folder: str) -> None:
     """Bring what was written to the disk: of the folder's file system only, for os.sync() waits for dead mounts too."""
     if subprocess.run(["sync", "-f", folder], check=False).returncode:
@@ -81,7 +72,6 @@ class PlanStore:
 
     def read_files(self) -> dict[str, str]:
         """Read every file of the layout that is there, by its path relative to the folder."""
-        self._check_layout()
         texts = {path: self._read(path) for part in ("facts", "report", *PARTS) for path in paths_of(self.folder, part)}
         return {path: text for path, text in texts.items() if text is not None}
 
@@ -98,11 +88,11 @@ class PlanStore:
         placing = False
         try:
             os.makedirs(self.folder, exist_ok=True)
-            with self._locked():
+            with self._locked() as handle:
                 self._check_unchanged()
                 self._stage(change, old)
                 placing = True
-                self._place(change, old)
+                self._place(change, old, handle)
         except OSError as exc:
             raise self._error(exc, half=placing) from None
 
@@ -129,27 +119,23 @@ class PlanStore:
                 self._clear_staging()
             raise
 
-    def _place(self, change: Change, old: Lock | None) -> None:
+    def _place(self, change: Change, old: Lock | None, handle: int) -> None:
         if old is not None:
             self._rename(f"{LOCK}.unfinished", LOCK)
-        self._sync_folder()
+        os.fsync(handle)
         for path in change.written:
             self._rename(path, path)
         for path in change.removed:
             os.unlink(os.path.join(self.folder, path))
-        self._sync_folder()
+        os.fsync(handle)
         self._rename(LOCK, LOCK)
         # The plan is complete: what fails from here on is no failure of the run, and the next one clears the rest.
         with contextlib.suppress(OSError):
-            self._sync_folder()
+            os.fsync(handle)
             self._clear_staging()
 
     def _rename(self, staged: str, path: str) -> None:
         os.replace(os.path.join(self.folder, STAGING, staged), os.path.join(self.folder, path))
-
-    def _sync_folder(self) -> None:
-        with _opened(self.folder) as handle:
-            os.fsync(handle)
 
     def _clear_staging(self) -> None:
         """Remove what a killed run left: files of ours in folders of ours, and no link is followed."""
@@ -158,15 +144,17 @@ class PlanStore:
             shutil.rmtree(top)
 
     @contextlib.contextmanager
-    def _locked(self) -> t.Iterator[None]:
-        """Keep a second planner out of the folder; the kernel lets go when the process ends."""
-        with _opened(self.folder) as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                busy = f"Another run is writing the plan in {self.folder!r}."
-                raise RdmaError(busy, "Wait for it and plan again. [plan_being_written]") from None
-            yield
+    def _locked(self) -> t.Iterator[int]:
+        """Keep a second planner out of the folder, whose descriptor this is; the kernel unlocks it at the end."""
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield handle
+        except BlockingIOError:
+            busy = f"Another run is writing the plan in {self.folder!r}."
+            raise RdmaError(busy, "Wait for it and plan again. [plan_being_written]") from None
+        finally:
+            os.close(handle)
 
     def _check_unchanged(self) -> None:
         """Refuse to write by a lock that another run has replaced meanwhile: it may have given away the same slots."""
@@ -175,26 +163,13 @@ class PlanStore:
                 f"Another run has changed the plan in {self.folder!r} meanwhile.", "Plan again. [plan_changed]"
             )
 
-    def _check_layout(self) -> None:
-        for part in PARTS:
-            path = os.path.join(self.folder, part)
-            if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
-                problem = "It is not a folder of the plan's own (a link, or a file)."
-                raise InputError([Problem(path, problem, "Move it away and plan again. [plan_folder_conflict]")])
-
     def _read(self, path: str) -> str | None:
-        full = os.path.join(self.folder, path)
         try:
-            with open(full, "rb") as stream:
-                return stream.read().decode()
+            with open(os.path.join(self.folder, path), "rb") as stream:
+                # What is no text is not what the planner wrote: it differs, and plan.json is refused.
+                return stream.read().decode("utf-8", "replace")
         except FileNotFoundError:
             return None
-        except UnicodeDecodeError:
-            if path == LOCK:
-                raise InputError(
-                    [Problem(full, "It is not UTF-8 text.", "Restore it from version control. [plan_not_text]")]
-                ) from None
-            return ""
         except OSError as exc:
             raise self._error(exc) from None
 
