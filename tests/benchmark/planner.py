@@ -55,13 +55,10 @@ def raw_nodes(count: int) -> list[dict[str, t.Any]]:
 
 def make_plan(count: int, nodes: list[dict[str, t.Any]] | None = None) -> t.Any:
     """Validate, allocate and plan: everything but writing. The nodes may be made before, as the inventory does."""
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import allocation, blocks
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import input as plan_input
-    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import nodes as plan_nodes
+    from ansible_collections.railops.rdma.plugins.plugin_utils._plan import allocation, blocks, run
 
-    fabric = plan_input.read_fabric(raw_fabric(count))
-    candidates = plan_nodes.read_nodes(fabric, nodes or raw_nodes(count))
-    given = allocation.allocate(fabric, candidates, None, plan_input.Options())
+    fabric, options, candidates = run.read_input(raw_fabric(count), nodes or raw_nodes(count))
+    given = allocation.allocate(fabric, candidates, None, options)
     return blocks.build_plan(fabric, given.nodes, given.retired)
 
 

@@ -13,8 +13,7 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation import allocate
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import Options, read_fabric
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import read_input
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXAMPLES = (
@@ -32,9 +31,9 @@ INJECT = {"key": "cni.spidernet.io/rdma-resource-inject", "value": "rails"}
 
 def plan_of(raw, nodes):
     """Plan a fabric from its raw values (names without fabric_) and its nodes (names, or dictionaries)."""
-    fabric = read_fabric(raw)
     given = [node if isinstance(node, dict) else {"host": node, "groups": []} for node in nodes]
-    allocation = allocate(fabric, read_nodes(fabric, given, raw.get("out_of_service")), None, Options())
+    fabric, options, candidates = read_input(raw, given)
+    allocation = allocate(fabric, candidates, None, options)
     return build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
 
 

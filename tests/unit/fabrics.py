@@ -15,10 +15,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.allocation impo
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.facts import facts_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import host_plans
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric, read_options
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.nodes import read_nodes
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import render
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import read_input, render
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.switch import render_switch
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.workload import render_workload
 
@@ -67,10 +65,8 @@ class Planned(t.NamedTuple):
 
 def plan(raw: dict[str, t.Any], nodes: t.Any = None, lock: str | None = None, *, report: bool = True) -> Planned:
     """Plan in memory, as the module does it with a folder; without the report, where many plans are made."""
-    fabric = read_fabric(raw)
-    options = read_options(raw)
+    fabric, options, candidates = read_input(raw, hosts(1) if nodes is None else nodes)
     old = locks.parse_lock(lock, "plan.json", accept=options.accept_lock) if lock else None
-    candidates = read_nodes(fabric, hosts(1) if nodes is None else nodes, raw.get("out_of_service"))
     allocation = allocate(fabric, candidates, old, options)
     made = build_plan(fabric, allocation.nodes, allocation.retired, allocation.warnings)
     files = render(made) if report else {f"hosts/{name}": json.dumps(piece) for name, piece in host_plans(made).items()}

@@ -20,15 +20,13 @@ Interfaces = tuple[tuple[str, ...], tuple[str | None, ...]]
 
 
 def read_nodes(
-    fabric: Fabric, nodes: t.Iterable[t.Mapping[str, t.Any]], out_of_service: object = None
+    check: Checker, fabric: Fabric, nodes: t.Iterable[t.Mapping[str, t.Any]], out_of_service: object
 ) -> tuple[Node, ...]:
     """Validate the nodes, which have no slot yet but the one that they ask for.
 
     :param nodes: `host` of each, and `groups`, `name`, `interfaces`, `cables`, `slot` where the inventory has them.
     :param out_of_service: the rails of hosts that are out of service, with the reason.
-    :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
     """
-    check = Checker()
     found: list[Node] = []
     names: dict[str, str] = {}
     usual = tuple(rail.interface for rail in fabric.rails), tuple(rail.pci for rail in fabric.rails)
@@ -43,7 +41,6 @@ def read_nodes(
             check.add(f"hosts.{one.host}.fabric_node_name", problem, fix)
         found.append(one)
     out = _out_of_service(check, fabric, {node.host: node.name for node in found}, out_of_service)
-    check.raise_any()
     return tuple(node._replace(**out.get(node.host, {})) for node in found)
 
 

@@ -24,17 +24,16 @@ from .check import Checker, shown
 from .diff import View, changes_text, diff_of, summary_of
 from .facts import facts_of
 from .host_plans import host_plans
-from .input import Options, read_fabric, read_options
+from .input import Options, fabric_of, read_options
 from .lock import entries_of, freeze, parse_lock, write_lock
 from .lock_copy import LockCopy
 from .nodes import read_nodes
 from .objects import object_warnings, render_cluster
-from .space import Existing
+from .space import Existing, check_overlaps, check_space
 from .store import PlanStore, read_text
 from .switch import render_switch
 from .workload import render_workload
 
-T = t.TypeVar("T")
 Nodes = t.Sequence[t.Mapping[str, t.Any]]
 
 ATTRIBUTES = (
@@ -63,7 +62,7 @@ def run(
     :returns: changed, checks, plan_dir, digest, summary, plan_warnings, and diff when asked for.
     :raises InputError: everything wrong with the input. RdmaError: the folder cannot be used, or the plan is locked.
     """
-    fabric, options, candidates = _read(raw, nodes)
+    fabric, options, candidates = read_input(raw, nodes)
     parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
     store = PlanStore(os.path.abspath(os.path.join(parent, fabric.name)))
     lock = store.read_lock(accept=options.accept_lock)
@@ -132,42 +131,41 @@ def render(plan: FabricPlan) -> dict[str, str]:
 def read_problems(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Problem, ...]:
     """Return what is wrong with the input."""
     try:
-        _read(raw, nodes)
+        read_input(raw, nodes)
     except InputError as exc:
         return exc.problems
     return ()
 
 
-def _read(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Fabric, Options, tuple[Node, ...]]:
-    """Read the fabric, the options and the nodes, and raise the problems of all at once."""
-    problems: list[Problem] = []
+def read_input(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Fabric, Options, tuple[Node, ...]]:
+    """Read the fabric, the options of the run and the nodes.
 
-    def attempt(action: t.Callable[[], T]) -> T | None:
-        try:
-            return action()
-        except InputError as exc:
-            problems.extend(exc.problems)
-            return None
-
-    options = attempt(lambda: read_options(raw))
-    existing = attempt(lambda: read_existing(raw.get("existing_plans"))) or ()
-    fabric = attempt(lambda: read_fabric(raw, existing))
-    candidates = attempt(lambda: read_nodes(fabric, nodes, raw.get("out_of_service"))) if fabric is not None else None
-    if problems or fabric is None or options is None or candidates is None:
-        raise InputError(problems)
+    :raises InputError: with every problem found; of one kind at most ten are listed, the others counted.
+    """
+    check = Checker()
+    fabric = fabric_of(check, raw)
+    # Arithmetic on stand-ins would only add noise to the real problems.
+    if not check.problems:
+        check_space(check, fabric)
+    good = not check.problems
+    candidates = read_nodes(check, fabric, nodes, raw.get("out_of_service")) if good else ()
+    existing = read_existing(check, raw.get("existing_plans"))
+    if good:
+        check_overlaps(check, fabric, existing)
+    options = read_options(check, raw)
+    check.raise_any()
     return fabric, options, candidates
 
 
-def read_existing(paths: object) -> tuple[Existing, ...]:
+def read_existing(check: Checker, paths: object) -> tuple[Existing, ...]:
     """Read the plans of other clusters."""
-    check = Checker()
     found: list[Existing] = []
     for index, path in enumerate(check.listing("fabric_existing_plans", paths, "paths of plan.json files")):
         place = f"fabric_existing_plans[{index}]"
         fix = (
             "Set the path of the other cluster's plan.json, relative to the working directory. [existing_plan_invalid]"
         )
-        if not isinstance(path, str) or not path or "\0" in path:
+        if not isinstance(path, str):
             check.add(place, f"{shown(path)} is not a path.", fix)
             continue
         if os.path.isdir(path):
@@ -175,11 +173,8 @@ def read_existing(paths: object) -> tuple[Existing, ...]:
         try:
             fabric = parse_lock(read_text(path), f"{place} ({path})").fabric
             found += [(place, path, one) for one in sorted({block.aggregate for block in build_blocks(fabric)})]
-        except OSError as exc:
-            check.add(place, f"{path!r} cannot be read: {exc.strerror}.", fix)
-        except UnicodeDecodeError:
-            check.add(place, f"{path!r} is not text.", fix)
+        except (OSError, ValueError) as exc:
+            check.add(place, f"It cannot be read: {exc}.", fix)
         except InputError as exc:
             check.problems.extend(exc.problems)
-    check.raise_any()
     return tuple(found)

@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.host_plans import sysctls
-from ansible_collections.railops.rdma.plugins.plugin_utils._plan.input import read_fabric
+from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import read_input
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 
 
+def fabric_of(raw):
+    return read_input(raw, [])[0]
+
+
 def test_defaults_follow_from_the_network():
-    roce, ib = read_fabric(exclusive()), read_fabric(exclusive(network="infiniband"))
+    roce, ib = fabric_of(exclusive()), fabric_of(exclusive(network="infiniband"))
 
     assert (roce.attachment, roce.mtu, roce.policy, roce.hca_max) == ("macvlan", 4200, "prefixes", 100)
     assert (ib.attachment, ib.mtu) == ("ib-sriov", 2044)
@@ -20,21 +24,21 @@ def test_defaults_follow_from_the_network():
 
 
 def test_numbers_may_come_as_text_as_extra_variables_do():
-    fabric = read_fabric(exclusive(max_nodes="8", mtu="9000", subnet_offset="1", node_prefix="28", gateway="-2"))
+    fabric = fabric_of(exclusive(max_nodes="8", mtu="9000", subnet_offset="1", node_prefix="28", gateway="-2"))
 
     assert (fabric.zones[0].max_nodes, fabric.mtu, fabric.subnet_offset, fabric.gateway[4]) == (8, 9000, 1, -2)
     assert fabric.node_prefix == {4: 28, 6: 64}
 
 
 def test_a_rail_may_have_a_vlan_of_its_own():
-    fabric = read_fabric(exclusive(vlan=7, rails=[{"interface": "a"}, {"interface": "b", "vlan": 9}]))
+    fabric = fabric_of(exclusive(vlan=7, rails=[{"interface": "a"}, {"interface": "b", "vlan": 9}]))
 
     assert [rail.parent for rail in fabric.rails] == ["a.7", "b.9"]
 
 
 def test_reserved_ranges_are_merged_and_sorted():
     reserved = ["172.17.0.9", "172.17.0.5-172.17.0.8", "172.17.9.0/30", "fd00::1", "172.17.0.1"]
-    fabric = read_fabric(exclusive(reserved=reserved))
+    fabric = fabric_of(exclusive(reserved=reserved))
 
     base = (172 << 24) + (17 << 16)
     assert fabric.reserved[:3] == ((4, base + 1, base + 1), (4, base + 5, base + 9), (4, base + 2304, base + 2307))
@@ -42,17 +46,17 @@ def test_reserved_ranges_are_merged_and_sorted():
 
 
 def test_networks_may_be_written_with_blanks_and_in_any_ipv6_form():
-    fabric = read_fabric(exclusive(supernets=[" FD00:0:0::/48 ", "172.17.0.0/16"]))
+    fabric = fabric_of(exclusive(supernets=[" FD00:0:0::/48 ", "172.17.0.0/16"]))
 
     assert [str(net) for net in fabric.zones[0].supernets] == ["172.17.0.0/16", "fd00::/48"]
 
 
 def test_an_existing_network_beside_the_rails_is_fine_though_the_supernet_holds_it():
-    assert read_fabric(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).existing
+    assert fabric_of(exclusive(existing_networks=["172.17.8.0/21", "10.0.0.0/8"])).existing
 
 
 def test_sysctls_are_in_slash_notation_for_interfaces_with_dots():
-    fabric = read_fabric(exclusive(supernets=["fd00::/48"], rails=[{"interface": "eth0.100"}]))
+    fabric = fabric_of(exclusive(supernets=["fd00::/48"], rails=[{"interface": "eth0.100"}]))
 
     assert sysctls(fabric, ["eth0.100"]) == {
         "net/ipv6/conf/eth0.100/accept_ra": "0",
