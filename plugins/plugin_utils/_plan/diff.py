@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -16,7 +15,7 @@ import typing as t
 from ...module_utils._fabric.lock import LOCK
 from ...module_utils._fabric.numbers import vlan_interface
 from ...module_utils._fabric.shapes import HostPlan, out_text
-from ...module_utils._formatting import count, natural, shortened
+from ...module_utils._formatting import count, group_by, natural, shortened
 from ...module_utils._intervals import size
 from .._fabric.model import Block, Fabric, FabricPlan, range_text
 from .._report.equal import ADDRESS, folded
@@ -114,8 +113,8 @@ def diff_of(
 ) -> list[dict[str, str]]:
     """Return the readable diff: first nodes and rails, then each small file of cluster/, switch/ and workload/.
 
-    Large files (the pools say what the nodes' lines say) and the report stand in the first part by their digests, and
-    so do files that go. Files that come stand there by their names.
+    The first part has the names of other files: large ones (the pools say what the nodes' lines say), the report, and
+    files that come or go.
 
     :param have: the present text by path.
     :param made: the new host plans by file name.
@@ -130,13 +129,12 @@ def diff_of(
     others = {*change.written, *change.removed} - set(hosts)
     there = others if full else others & set(have) & set(change.written)
     small = {path for path in there if _is_small(path, have.get(path, ""), change.written.get(path, ""))}
-    large = sorted(others - small)
-    old += old_shared + [f"file {path} {_brief(have[path])}" for path in large if path in have]
-    new += new_shared + [
-        f"file {path} {_brief(change.written[path])}" for path in large if path in change.written and path in have
-    ]
-    come = [path for path in large if path not in have]
-    new += [f"{count(len(come), 'new file')}: {shortened(come, 4)}"] if come else []
+    states = group_by(
+        ("new file" if path not in have else "changed file" if path in change.written else "removed file", path)
+        for path in sorted(others - small)
+    )
+    old += old_shared
+    new += [*new_shared, *(f"{count(len(paths), state)}: {shortened(paths, 4)}" for state, paths in states.items())]
     texts = [(path, path, have.get(path, ""), change.written.get(path, "")) for path in sorted(small)]
     before_text, after_text = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
     texts.insert(0, ("the present plan", "the new plan", before_text, after_text))
@@ -180,10 +178,6 @@ def _without_equal(old: list[str], new: list[str]) -> tuple[list[str], list[str]
 def _is_small(path: str, *texts: str) -> bool:
     repeats = path in REPEATING or not path.startswith(("cluster/", "switch/", "workload/"))
     return not repeats and all(text.count("\n") <= SMALL for text in texts)
-
-
-def _brief(text: str) -> str:
-    return f"{text.count(chr(10))} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def summary_of(plan: FabricPlan, allocation: Allocation) -> dict[str, t.Any]:

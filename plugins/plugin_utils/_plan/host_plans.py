@@ -14,7 +14,7 @@ from ...module_utils._fabric.neighbors import SOFT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
 from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
 from ...module_utils._formatting import group_by
-from .._fabric.model import Block, Fabric, FabricPlan, Node, address_text
+from .._fabric.model import Block, Fabric, FabricPlan, Node
 from .._fabric.totals import rdma_prefixes
 from .lock import freeze
 from .topology import leaves_of
@@ -109,11 +109,5 @@ def _cables(fabric: Fabric, node: Node) -> dict[str, Cable]:
 
 def _address(block: Block, slot: int) -> HostPlanAddress:
     """Return what a host has of a block."""
-    family, subnet = block.family, block.subnet_first(slot)
-    gateway = None if block.gateway_offset is None else address_text(family, subnet + block.gateway_offset)
-    return {
-        "family": family,
-        "address": address_text(family, block.host(slot) or 0),
-        "subnet": f"{address_text(family, subnet)}/{block.subnet_length}",
-        "gateway": gateway,
-    }
+    address, subnet, gateway = block.texts(slot)
+    return {"family": block.family, "address": address, "subnet": subnet, "gateway": gateway or None}

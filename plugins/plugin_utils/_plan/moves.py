@@ -9,7 +9,8 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from .._fabric.model import Block, Fabric, Range, address_text, range_text
+from ...module_utils._formatting import group_by
+from .._fabric.model import Block, Fabric, range_text
 from . import blocks as arithmetic
 from .input import BASES
 from .lock import USUAL, Entry, Lock, freeze
@@ -65,10 +66,7 @@ class Moves:
         for (old_zone, rail, family), block in self.old_blocks.items():
             if old_zone != entry.zone:
                 continue
-            after = self.new_blocks.get((zone, rail, family))
-            if after is not None and slot == entry.slot and _same_shape(block, after):
-                continue
-            before, now = _where(block, entry.slot), _where(after, slot)
+            before, now = _where(block, entry.slot), _where(self.new_blocks.get((zone, rail, family)), slot)
             if before != now:
                 found.append(f"{rail} from {before} to {now}")
         return found
@@ -78,22 +76,16 @@ class Moves:
         if self.same:
             return []
         lines: list[str] = []
-        pods: dict[int, list[Range]] = {4: [], 6: []}
-        for block in self.old_blocks.values():
-            if not block.per_node:
-                pods[block.family].extend(block.pods())
-        merged = {family: intervals.merge(ranges) for family, ranges in pods.items()}
+        old = [block for block in self.old_blocks.values() if not block.per_node]
+        pods = group_by((block.family, span) for block in old for span in block.pods())
         for (zone, rail, family), block in self.new_blocks.items():
-            if block.per_node:
-                continue
             first = block.subnet_first(0)
-            hosts = [(first + low, first + high) for low, high in block.host_offsets]
-            for low, high in hosts:
-                hit = [(max(low, a), min(high, b)) for a, b in merged[family] if a <= high and low <= b]
-                if hit and len(lines) < SHOWN:
-                    where = rail + (f" of zone {zone}" if zone else "")
-                    lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")
-        return lines
+            hosts = [] if block.per_node else [(first + low, first + high) for low, high in block.host_offsets]
+            others = intervals.subtract(hosts, intervals.merge(pods.get(family, ())))
+            if hit := intervals.subtract(hosts, others):
+                where = rail + (f" of zone {zone}" if zone else "")
+                lines.append(f"{where}: {range_text(family, hit[0])} are pod addresses and would become the nodes'")
+        return lines[:SHOWN]
 
     def _other_numbers(self) -> list[str]:
         """Find changed bases of tables, rule priorities and metrics: each host's rules and routes are made again."""
@@ -108,9 +100,7 @@ class Moves:
             f"{key[1]}: pods' addresses in IPv{key[2]} subnets change with fabric_ipam, such as {block.subnet(0)}"
             for key, block in self.old_blocks.items()
             if (after := self.new_blocks.get(key)) is None
-            or after.pod_offsets != block.pod_offsets
-            or {slot: cut.pods for slot, cut in after.cuts.items()}
-            != {slot: cut.pods for slot, cut in block.cuts.items()}
+            or (after.pod_offsets, after.cuts) != (block.pod_offsets, block.cuts)
         ][:SHOWN]
 
 
@@ -126,23 +116,9 @@ def _flat(fabric: Fabric) -> dict[str, t.Any]:
     return found
 
 
-def _same_shape(old: Block, new: Block) -> bool:
-    """Whether every slot of the old block has the same subnet, gateway and node address in the new one."""
-    if old.aggregate.network != new.aggregate.network or old.subnet_length != new.subnet_length:
-        return False
-    return (
-        old.per_node == new.per_node
-        and old.gateway_offset == new.gateway_offset
-        and old.host_offsets == intervals.take(new.host_offsets, intervals.size(old.host_offsets))[0]
-        and {slot: cut.host for slot, cut in old.cuts.items()} == {slot: cut.host for slot, cut in new.cuts.items()}
-    )
-
-
 def _where(block: Block | None, slot: int) -> str:
     """Write a node's place on a rail: address, length and gateway."""
-    host = block.host(slot) if block is not None else None
-    if block is None or host is None:
+    address, _subnet, gateway = block.texts(slot) if block is not None else ("", "", "")
+    if block is None or not address:
         return "nothing"
-    gateway = block.gateway(slot)
-    by = f" by {address_text(block.family, gateway)}" if gateway is not None else ""
-    return f"{address_text(block.family, host)}/{block.subnet_length}{by}"
+    return f"{address}/{block.subnet_length}" + (f" by {gateway}" if gateway else "")

@@ -23,7 +23,7 @@ import typing as t
 from ...module_utils import _intervals as intervals
 from ...module_utils._errors import Problem
 from ...module_utils._fabric.labels import CIDR_POOL, KEEP_POOL, NETWORK, NETWORK_RESOURCE, NV_IPAM
-from .._fabric.model import Block, FabricPlan, Prefix, Rail, Range, address_text
+from .._fabric.model import WIDTH, Block, FabricPlan, Prefix, Rail, Range, address_text
 from .._fabric.names import config_name, full_resource, interfaces_of, manifest, node_label, pool_name, pool_stem
 from .chain import network_config
 from .configs import parents
@@ -38,12 +38,9 @@ MOST_BYTES = 1_450_000
 
 def _covering(prefixes: list[Prefix]) -> Prefix:
     """Return the smallest network that holds all of them."""
-    found = prefixes[0]
-    while not all(found.contains(prefix) for prefix in prefixes):
-        length = found.length - 1
-        size = Prefix(found.family, 0, length).size
-        found = Prefix(found.family, found.network // size * size, length)
-    return found
+    first, last = min(prefixes), max(prefix.last for prefix in prefixes)
+    bits = (first.network ^ last).bit_length()
+    return Prefix(first.family, first.network >> bits << bits, WIDTH[first.family] - bits)
 
 
 def _given(block: Block) -> tuple[Range, ...]:

@@ -241,7 +241,7 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
     ordered = sorted(blocks, key=lambda block: (block.aggregate, block.zone, block.rail))
     top: Block | None = None
     for block in ordered:
-        if top is None or block.family != top.family or block.aggregate.network > top.aggregate.last:
+        if top is None or not block.aggregate.overlaps(top.aggregate):
             top = block
             continue
         if not (fabric.mode == "flat" and block.zone == top.zone):
@@ -252,5 +252,3 @@ def _check_own(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> Non
             one, other = _rail_text(fabric, block), _rail_text(fabric, top)
             problem = f"{block.aggregate} of {one} overlaps {top.aggregate} of {other}."
             check.add(place, problem, "Give each rail and zone a network of its own. [rails_overlap]")
-        if block.aggregate.last > top.aggregate.last:
-            top = block

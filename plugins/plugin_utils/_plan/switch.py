@@ -14,7 +14,7 @@ import csv
 import io
 import typing as t
 
-from .._fabric.model import Block, FabricPlan, address_text
+from .._fabric.model import Block, FabricPlan
 from .._fabric.totals import pods_per_node
 
 PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
@@ -43,15 +43,10 @@ def _prefixes(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
 
 def _gateways(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
     for block in plan.blocks:
-        vlan = plan.fabric.rails[block.rail].vlan
-        slots: list[tuple[str, t.Any]] = (
-            [(node.name, node.slot) for node in plan.nodes_of(block.zone)] if block.per_node else [("", "")]
-        )
-        for name, slot in slots if block.gateway_offset is not None else ():
-            first = block.subnet_first(slot or 0)
-            gateway = address_text(block.family, first + (block.gateway_offset or 0))
-            subnet = f"{address_text(block.family, first)}/{block.subnet_length}"
-            yield (*_where(plan, block), name, slot, gateway, subnet, vlan)
+        nodes = [(node.name, node.slot) for node in plan.nodes_of(block.zone)] if block.per_node else [("", "")]
+        for name, slot in nodes if block.gateway_offset is not None else ():
+            _address, subnet, gateway = block.texts(int(slot or 0))
+            yield (*_where(plan, block), name, slot, gateway, subnet, plan.fabric.rails[block.rail].vlan)
 
 
 def _csv(rows: t.Iterable[t.Iterable[t.Any]]) -> str:

@@ -10,7 +10,7 @@ import typing as t
 from collections import Counter
 
 from ...module_utils._fabric.labels import DECLARED
-from .._fabric.model import Block, FabricPlan, Node, address_text, range_text
+from .._fabric.model import Block, FabricPlan, Node, range_text
 from .._fabric.names import profiles
 from .._fabric.totals import pods_per_node, pool_count, rdma_prefixes
 
@@ -88,9 +88,7 @@ def rail_rows(report: PlanReport) -> list[list[str]]:
             rows.append([*own, "", "", "", "", ""])
         for index, block in enumerate(blocks):
             zone = report.plan.fabric.zones[block.zone]
-            gateway = ""
-            if block.gateway_offset is not None:
-                gateway = address_text(block.family, block.subnet_first(0) + block.gateway_offset)
+            _address, _subnet, gateway = block.texts(0)
             lead = own if index == 0 else [""] * len(own)
             pods = f"{pods_per_node(block):,}" if fabric.attached.pods else ""
             rows.append([*lead, zone.name, zone.leaf(number), str(block.aggregate), gateway, pods])
@@ -139,12 +137,9 @@ def _addresses(node: Node, blocks: t.Sequence[t.Sequence[Block]], pods: bool) ->
     """Return a text per rail and family: the node's address, its gateway and its pods' addresses, `|` between them."""
 
     def text(block: Block) -> str:
-        host, gateway = block.host(node.slot), block.gateway(node.slot)
-        own = "" if host is None else f"{address_text(block.family, host)}/{block.subnet_length}"
-        if not pods:
-            return own
-        ranges = ", ".join(range_text(block.family, span) for span in block.pods(node.slot))
-        return f"{own}|{'' if gateway is None else address_text(block.family, gateway)}|{ranges}"
+        address, _subnet, gateway = block.texts(node.slot)
+        ranges = ", ".join(range_text(block.family, span) for span in block.pods(node.slot)) if pods else ""
+        return f"{address}/{block.subnet_length}" + (f"|{gateway}|{ranges}" if pods else "")
 
     return [[text(block) for block in rail] for rail in blocks]
 

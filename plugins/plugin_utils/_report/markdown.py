@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...module_utils._fabric.labels import DECLARED
 from ...module_utils._formatting import count
-from .._fabric.model import FabricPlan, address_text
+from .._fabric.model import FabricPlan
 from .facts import CODE_TITLES, PlanReport, rail_table, subtitle, used_columns
 from .html import render_html
 from .table import md, md_table
@@ -33,8 +33,7 @@ def _md_nodes(report: PlanReport) -> list[str]:
         row = [node.name, plan.fabric.zones[node.zone].name, str(node.slot)]
         for rail in range(len(plan.fabric.rails)):
             block = blocks.get((node.zone, rail))
-            host = block.host(node.slot) if block else None
-            row.append(node.interfaces[rail] if host is None else address_text(family, host))
+            row.append(block.texts(node.slot)[0] if block else node.interfaces[rail])
         rows.append(row)
     return [*lines, *md_table(*used_columns(titles, rows))]
 
