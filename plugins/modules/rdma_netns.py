@@ -159,7 +159,7 @@ reboot_reasons:
   elements: str
   sample:
     - >-
-      RDMA namespace mode is shared, wanted exclusive: the kernel refuses the change while 12 other network namespaces
+      RDMA namespace mode is shared, wanted exclusive: the kernel refuses the change while other network namespaces
       exist (EBUSY); it is written for the next boot
 problems:
   description: Problems that the module refuses without check mode, each with C(place), C(problem) and C(fix).

@@ -15,7 +15,7 @@ from .._systemd import named
 from .._validation import excerpt
 from . import initramfs
 from . import plan as planning
-from .plan import NetnsCurrent, NetnsOptions, NetnsPlan, Support
+from .plan import NetnsCurrent, NetnsOptions, NetnsPlan
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
@@ -37,10 +37,10 @@ class NetnsHost:
         """Return what is there."""
         support, builtin = self._support()
         current = None
-        if support is Support.LOADED:
+        if support == planning.LOADED:
             current = self._current()
             if current is None:
-                support, current = Support.TOO_OLD, planning.DEFAULT_MODE
+                support, current = planning.TOO_OLD, planning.DEFAULT_MODE
         owned = self._files.read(planning.OWNED_FILE)
         return NetnsCurrent(
             support=support,
@@ -79,7 +79,6 @@ class NetnsHost:
             raise RdmaError(
                 f"The kernel took the mode {plan.wanted} and still says {now}.",
                 "Read the kernel's log (dmesg); something else may be setting the mode. [netns_not_kept]",
-                current=now,
             )
         if os.geteuid():
             reported = excerpt((done.err or done.out).strip())
@@ -88,12 +87,12 @@ class NetnsHost:
             )
         return plan.ended(live=False)
 
-    def _support(self) -> tuple[Support, bool]:
+    def _support(self) -> tuple[str, bool]:
         modules = self._files.kernel_modules()
         builtin = modules.get("ib_core", False)
         if os.path.isdir(self._files.path(MODULE_FOLDER)) or builtin:
-            return Support.LOADED, builtin
-        return (Support.NOT_LOADED if "ib_core" in modules else Support.ABSENT), False
+            return planning.LOADED, builtin
+        return (planning.NOT_LOADED if "ib_core" in modules else planning.ABSENT), False
 
     def _current(self) -> str | None:
         # The parameter came with the mode, in kernel 5.2; its file shows the live value.

@@ -53,8 +53,6 @@ def rebuild(files: Machine, image: Image) -> None:
             f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
             f"Fix what it says and run again: until {path} is built again, a boot brings the old RDMA mode. "
             "[initramfs_failed]",
-            argv=argv,
-            rc=done.status,
         )
 
 

@@ -9,7 +9,6 @@ Sources: drivers/infiniband/core/device.c (rdma_compatdev_set), modprobe.d(5), t
 
 from __future__ import annotations
 
-import enum
 import os
 import re
 import typing as t
@@ -26,16 +25,8 @@ NUMBERS = {"exclusive": 0, "shared": 1}
 # How what the kernel takes for a boolean parameter begins (lib/kstrtox.c, kstrtobool: it looks no further).
 FALSE_WORDS = ("0", "n", "f", "of")
 TRUE_WORDS = ("1", "y", "t", "on")
-
-
-class Support(enum.Enum):
-    """What the running kernel has of the RDMA subsystem."""
-
-    LOADED = "loaded"
-    NOT_LOADED = "not_loaded"
-    TOO_OLD = "too_old"
-    ABSENT = "absent"
-
+# What the running kernel has of the RDMA subsystem.
+LOADED, NOT_LOADED, TOO_OLD, ABSENT = "loaded", "not_loaded", "too_old", "absent"
 
 Image = tuple[str, str]
 """The path of an initramfs to rebuild, and its kernel."""
@@ -69,7 +60,7 @@ class NetnsOptions:
 class NetnsCurrent:
     """What is there. `settings` are in the order in which modprobe reads them: the last one counts."""
 
-    support: Support
+    support: str
     kernel: str = ""
     current: str | None = None
     builtin: bool = False
@@ -118,7 +109,7 @@ class NetnsPlan:
     @property
     def tries_live(self) -> bool:
         """Whether to try the live change, also where namespaces were seen: the kernel decides."""
-        possible = self.blocker is None and self.have.support is Support.LOADED
+        possible = self.blocker is None and self.have.support == LOADED
         return self.want.live and possible and self.have.current not in (None, self.wanted)
 
     def ended(self, *, live: bool) -> NetnsPlan:
@@ -132,8 +123,8 @@ class NetnsPlan:
     @property
     def live(self) -> str:
         """What becomes of the running kernel: set, unchanged, busy, off (not asked for) or not_loaded."""
-        if self.have.support is not Support.LOADED:
-            return str(self.have.support.value)
+        if self.have.support != LOADED:
+            return self.have.support
         if self.set_live:
             return "set"
         if self.after.current == self.wanted:
@@ -145,20 +136,11 @@ class NetnsPlan:
         """Why a reboot is needed; empty when none is, or when it would not help."""
         if self.after.current in (None, self.wanted) or self.after.persistent != self.wanted:
             return []
-        why = (
-            f"the kernel refuses the change while {self._others()} (EBUSY)"
-            if self.want.live
-            else "a live change was not asked for"
-        )
+        why = "the kernel refuses the change while other network namespaces exist (EBUSY)"
+        why = why if self.want.live else "a live change was not asked for"
         return [
             f"RDMA namespace mode is {self.after.current}, wanted {self.wanted}: {why}; it is written for the next boot"
         ]
-
-    def _others(self) -> str:
-        if not self.have.namespaces:
-            return "other network namespaces exist"
-        one = self.have.namespaces == 1
-        return f"{self.have.namespaces} other network namespace{' exists' if one else 's exist'}"
 
 
 def parse_options(text: str, path: str) -> t.Iterator[Setting]:
@@ -239,17 +221,17 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
 
     :param persistent: the expected mode of the next boot.
     """
-    loaded = have.support is Support.LOADED
+    loaded = have.support == LOADED
     if want.live and loaded and have.current not in (None, wanted) and not have.tool:
         text = "The program rdma is missing: a live change of the RDMA namespace mode needs it."
         fix = "Install iproute2 (EL: iproute), or set rdma_host_live to false (live: false) and reboot. [rdma_missing]"
-    elif want.mode and have.support is Support.ABSENT:
+    elif want.mode and have.support == ABSENT:
         text = f"Kernel {have.kernel} has no RDMA subsystem: there is no ib_core module for it."
         fix = (
             "Install its RDMA modules or the vendor's driver (role rdma_driver), or boot a kernel that has them. "
             "[rdma_kernel_missing]"
         )
-    elif want.mode and have.support is Support.TOO_OLD and wanted == "exclusive":
+    elif want.mode and have.support == TOO_OLD and wanted == "exclusive":
         text = f"The RDMA subsystem of kernel {have.kernel} has no network namespace mode: exclusive is not available."
         fix = (
             "Boot kernel 5.3 or newer, or install MLNX_OFED 4.7 or newer; or use an attachment of mode shared. "
@@ -294,10 +276,10 @@ def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
     running = compared(
         "rdma_netns_current",
         plan.wanted,
-        observed.current or plan.have.support.value,
+        observed.current or plan.have.support,
         current_cause or unwritten or by_hand,
         fix,
-        good=plan.have.support is Support.NOT_LOADED or observed.current == plan.wanted,
+        good=plan.have.support == NOT_LOADED or observed.current == plan.wanted,
     )
     next_boot = compared(
         "rdma_netns_persistent", plan.wanted, observed.persistent, blocker.problem if blocker else unwritten, fix

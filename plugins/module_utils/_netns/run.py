@@ -31,7 +31,7 @@ def _result(plan: NetnsPlan, seen: NetnsState) -> dict[str, t.Any]:
         "current": plan.after.current,
         "persistent": plan.after.persistent,
         "wanted": plan.wanted,
-        "support": plan.have.support.value,
+        "support": plan.have.support,
         "live": plan.live,
         "namespaces": plan.have.namespaces,
         "initramfs": [path for path, _kernel in plan.images],
@@ -62,13 +62,6 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         blocked = [asdict(plan.blocker)] if plan.blocker else []
         return {**_result(plan, plan.before), "problems": blocked}
     if plan.blocker is not None:
-        raise RdmaError(
-            plan.blocker.problem,
-            plan.blocker.fix,
-            support=plan.have.support.value,
-            current=plan.before.current,
-            persistent=plan.before.persistent,
-            conflicts=[asdict(item) for item in plan.conflicts],
-        )
+        raise RdmaError(plan.blocker.problem, plan.blocker.fix)
     plan = host.apply(plan)
     return _result(plan, plan.after)

@@ -70,7 +70,6 @@ class RdmaHost:
                     f"Kernel module {name} cannot be loaded: {(done.err or done.out).strip()}",
                     "Read the kernel's log (dmesg): an unsigned module needs Secure Boot's MOK, one of another kernel "
                     "a reboot into that kernel. [module_not_loaded]",
-                    module=name,
                 )
 
     def _others(self) -> t.Iterator[LinkFile]:

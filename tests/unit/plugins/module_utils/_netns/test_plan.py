@@ -7,11 +7,13 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._netns.plan import (
+    ABSENT,
+    LOADED,
     OWNED_FILE,
+    TOO_OLD,
     NetnsCurrent,
     NetnsOptions,
     Setting,
-    Support,
     checks,
     owned_text,
     parse_arguments,
@@ -23,9 +25,7 @@ EXCLUSIVE = NetnsOptions(mode="exclusive")
 
 
 def loaded(**changes):
-    return NetnsCurrent(
-        **{"support": Support.LOADED, "kernel": "6.1", "current": "shared", "tool": "/sbin/rdma", **changes}
-    )
+    return NetnsCurrent(**{"support": LOADED, "kernel": "6.1", "current": "shared", "tool": "/sbin/rdma", **changes})
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,8 @@ def test_the_command_line_is_read():
 @pytest.mark.parametrize(
     ("have", "problem", "fix"),
     [
-        pytest.param(
-            NetnsCurrent(support=Support.ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"
-        ),
-        pytest.param(
-            NetnsCurrent(support=Support.TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"
-        ),
+        pytest.param(NetnsCurrent(support=ABSENT, kernel="6.18"), "no RDMA subsystem", "rdma_driver", id="no RDMA"),
+        pytest.param(NetnsCurrent(support=TOO_OLD, kernel="4.18", current="shared"), "no network", "5.3", id="too old"),
         pytest.param(
             loaded(arguments=(Setting("/proc/cmdline", 0, "shared"),)), "command line", "boot loader", id="argument"
         ),
