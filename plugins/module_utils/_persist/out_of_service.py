@@ -15,10 +15,10 @@ from dataclasses import replace
 from .._errors import RdmaError
 from .._fabric.numbers import vlan_interface
 from .._route.desired import exclusion_rules
-from .._route.managed_state import MANAGED_STATE
-from .._route.model import KINDS, Snapshot, as_data, from_data, snapshot_of_rails
+from .._route.managed_state import MANAGED_STATE, read_retained
+from .._route.model import KINDS, from_data, snapshot_of_rails
 from .model import HEADER, PUBLIC, File
-from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE
+from .plan import IPOIB_FILE, MANAGERS, SYSCTL_FILE, state_text
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RouteOptions
@@ -35,7 +35,7 @@ class OutOfServiceFiles:
         """
         self.names: set[str] = set()
         self.paths: set[str] = set()
-        self._rails = want.out
+        self._host, self._rails = host, want.out
         rules = [*exclusion_rules(want)]
         for rail in want.out:
             # A card that is gone has no name, and its rail is declared by its address only.
@@ -61,22 +61,15 @@ class OutOfServiceFiles:
                 file = made.get(path, File(path, HEADER, PUBLIC))
                 rows = sorted({*file.text[len(HEADER) :].splitlines(keepends=True), *lines}, key=_setting)
                 made[path] = replace(file, text=HEADER + "".join(rows))
-        if MANAGED_STATE in made and MANAGED_STATE in have:
-            made[MANAGED_STATE] = replace(
-                made[MANAGED_STATE], text=self._boot(made[MANAGED_STATE].text, have[MANAGED_STATE])
-            )
+        if MANAGED_STATE in made:
+            planned = from_data(json.loads(made[MANAGED_STATE].text))
+            own = snapshot_of_rails(read_retained(self._host), self._rails, self.names)
+            parts = {part: getattr(planned, part) | getattr(own, part) for part in KINDS}
+            made[MANAGED_STATE] = replace(made[MANAGED_STATE], text=state_text(**parts))
         return tuple(made[path] for path in sorted(made))
 
     def _names(self, line: str) -> bool:
         return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) for name in self.names)
-
-    def _boot(self, new: str, old: str) -> str:
-        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
-            planned = from_data(json.loads(new))
-            own = snapshot_of_rails(from_data(json.loads(old)), self._rails, self.names)
-            parts = {part: getattr(planned, part) | getattr(own, part) for part in KINDS}
-            return json.dumps(as_data(Snapshot({}, **parts, sysctls={}))) + "\n"
-        return new
 
 
 def _setting(line: str) -> str:

@@ -55,14 +55,13 @@ def manager_of(host: Rooted) -> str:
             "This host's network is managed by ifupdown (/etc/network/interfaces), which has no policy rules.",
             "Move the host to systemd-networkd, NetworkManager or netplan, or run rail_network with"
             " rail_network_persist: false and at every boot. [ifupdown]",
-            manager="ifupdown",
         )
     # On a host without an active manager netplan works: it only has to be installed.
     if host.tool("netplan"):
         return "netplan"
     text = "Nothing on this host manages its network: neither netplan, NetworkManager nor systemd-networkd is in use."
     fix = "Install and enable one of them, or name it with rail_network_manager (the option manager). [manager_missing]"
-    raise RdmaError(text, fix, manager="")
+    raise RdmaError(text, fix)
 
 
 def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[File, ...]:
@@ -86,7 +85,7 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
         addresses = [Address(interface, item.family, item.address, item.length) for item in rail.addresses]
         for part, more in zip(KINDS, (addresses, routes, rules)):
             named[part].update(more)
-    files.append(File(MANAGED_STATE, json.dumps(as_data(Snapshot({}, **named, sysctls={}))) + "\n", PUBLIC))
+    files.append(File(MANAGED_STATE, state_text(**named), PUBLIC))
     connected = [names[rail.name] for rail in want.rails if infiniband and rail.ipoib_mode == "connected"]
     if connected and manager != "networkmanager":
         keys = ("KERNEL", "ENV{ID_NET_NAME}")
@@ -100,6 +99,11 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
         lines = "".join(f"{key} = {value}\n" for key, value in sorted(settings.items()))
         files.append(File(SYSCTL_FILE, HEADER + lines, PUBLIC))
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def state_text(**parts: t.Any) -> str:
+    """Return the list of managed objects as its file has it."""
+    return json.dumps(as_data(Snapshot({}, **parts, sysctls={}))) + "\n"
 
 
 def owned(path: str) -> bool:

@@ -58,8 +58,6 @@ def precedence_checks(
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     now, then = ([*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after))
     comparison = PrecedenceCheck(manager, others, own, after, host.ports(), now, then, running, taken)
-    words = " ".join(filter(INITRD.match, (host.text("/proc/cmdline") or "").split()))
-    comparison.command_line = f"'{words}' on the kernel command line" if words else "the initrd's own command line"
     ifupdown = host.ifupdown_interfaces()
     for rail in want.rails:
         port = names[rail.name]
@@ -102,8 +100,6 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
             yield deviation("persist_precedence", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
 
-# What of the kernel's command line makes a network in the initrd; dracut.cmdline(7), nm-initrd-generator(8).
-INITRD = re.compile(r"(ip|ifname|bootdev|BOOTIF|rd\.(neednet|bootif|route|vlan|net\S*))(=|$)")
 MATCHED_MAC = re.compile(r"^(?:Permanent)?(?:MACAddress|mac-address)=([0-9A-Fa-f:]{17})\s*$", re.MULTILINE)
 
 
@@ -116,7 +112,6 @@ class PrecedenceCheck:
     :param before: the profiles of existing files only; `after` are the profiles with ours.
     :param running: the managers that run, or start at boot.
     :param taken: the ports that are taken over.
-    :param command_line: which command line configures the network in the initrd, in words.
     """
 
     manager: str
@@ -130,7 +125,6 @@ class PrecedenceCheck:
     taken: set[str]
     checks: list[Check] = field(default_factory=list)
     aside: dict[str, str] = field(default_factory=dict)
-    command_line: str = ""
 
     def add(self, rail: str, port: str, device: Port, planned: set[str], files: t.Sequence[str]) -> None:
         """Add the checks of one interface of a rail: its port, or the VLAN's on that.
@@ -146,7 +140,7 @@ class PrecedenceCheck:
             self.checks.append(self.unused(device, files, made, where))
             return
         if initrd := [item.path for item in self.before if self.early(item, mine) and item.matches(device)]:
-            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by {self.command_line}."
+            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by the kernel command line."
             fix = "Name only the management interface there (ip=<interface>:dhcp), update the boot loader, and reboot."
             self.checks.append(deviation("persist_precedence", mine.path, initrd, text, fix, **where))
             return

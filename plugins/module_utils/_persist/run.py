@@ -29,6 +29,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FIX = by_role("rail_network")
+LEFT_OVER = "left over from an earlier plan or another network manager"
 
 SPEC = {
     **RAILS,
@@ -121,7 +122,8 @@ def converge(
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
     checks = [*_checks(files, have), *checks, *(conflicting("persist_preflight", row) for row in lacking)]
-    checks += [*_stale([*remove, *left]), *_left(copies, moves), *_beside(host, remove, moves)]
+    checks += [deviation("persist_stale", "", path, LEFT_OVER, FIX) for path in (*remove, *left)]
+    checks += [*_left(copies, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
         "changed": bool(write or remove or moves or left) and not stage,
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
@@ -178,12 +180,6 @@ def _checks(files: tuple[File, ...], have: dict[str, File]) -> t.Iterator[Check]
         cause = f"the file is {observed}, so a reboot would not bring the network back"
         good = observed == "as planned"
         yield compared("persist_file", file.path, observed, cause, FIX, good=good, rail=file.rail or None)
-
-
-def _stale(paths: list[str]) -> t.Iterator[Check]:
-    cause = "left over from an earlier plan or another network manager"
-    for path in paths:
-        yield deviation("persist_stale", "", path, cause, FIX)
 
 
 def _beside(host: PersistHost, remove: list[str], moves: dict[str, str]) -> t.Iterator[Check]:
