@@ -10,7 +10,6 @@ One frame for each address and one for its gateway, by whose answer a proxy is k
 from __future__ import annotations
 
 import ctypes
-import errno
 import socket
 import struct
 import time
@@ -151,13 +150,8 @@ def _send(sock: socket.socket, question: planning.AddressQuery, local: str) -> s
             continue
         frame = planning.solicitation(mac, local, address) if local and question.family == 6 else b""
         frame = frame or planning.arp_probe(mac, address)
-        for last in (False, True):
-            try:
-                sock.send(frame)
-                break
-            except OSError as exc:
-                # A full queue empties in no time; a link that goes down does not come back within it.
-                if last or exc.errno not in (errno.ENOBUFS, errno.ENETDOWN, errno.EAGAIN):
-                    return f"nothing could be sent: {exc.strerror}."
-                time.sleep(0.01)
+        try:
+            sock.send(frame)
+        except OSError as exc:
+            return f"nothing could be sent: {exc.strerror}."
     return ""

@@ -109,21 +109,9 @@ def pcie_of(sysfs: Sysfs, address: str | None) -> dict[str, float] | None:
         return None
     slot = own.rsplit("/", 1)[0]
     ends = {"": f"{own}/current", "card_": f"{own}/max", "slot_": f"{slot}/max"}
-    found = {
-        f"{end}{what}": read(sysfs, f"{path}_link_{what}")
-        for end, path in ends.items()
-        for what, read in (("width", _lanes), ("speed", _rate))
-    }
-    return {key: value for key, value in found.items() if value} or None
-
-
-def _lanes(sysfs: Sysfs, path: str) -> float:
-    lanes = sysfs.number(path) or 0
-    # 255 is what a link that does not answer reads as.
-    return lanes if lanes < 255 else 0
-
-
-def _rate(sysfs: Sysfs, path: str) -> float:
-    # `32.0 GT/s PCIe`, or Unknown
-    found = re.match(r"([\d.]+) GT/s", sysfs.text(path) or "")
-    return float(found.group(1)) if found else 0
+    keys = {f"{end}{what}": f"{path}_link_{what}" for end, path in ends.items() for what in ("width", "speed")}
+    # `16`, and `32.0 GT/s PCIe` or Unknown.
+    texts = {key: re.match(r"[\d.]+", sysfs.text(path) or "") for key, path in keys.items()}
+    values = {key: float(found[0]) for key, found in texts.items() if found}
+    # 255 lanes is what a link that does not answer reads as.
+    return {key: value for key, value in values.items() if 0 < value < 255} or None

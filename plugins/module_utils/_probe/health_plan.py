@@ -117,8 +117,8 @@ def _pcie(rail: str, now: Facts) -> Check:
     width, speed = _offered(link)
     return compared(
         "pcie_link",
-        f"x{width} {speed:g} GT/s",
-        f"x{link['width']} {link['speed']:g} GT/s",
+        f"x{width:g} {speed:g} GT/s",
+        f"x{link['width']:g} {link['speed']:g} GT/s",
         f"The PCIe link of {now['interface']} ({now.get('pci')}) is slower than card and slot offer.",
         "Reseat the card, check riser and cable, and at bifurcation and link speed in the BIOS.",
         good=link["width"] >= width and link["speed"] >= speed,

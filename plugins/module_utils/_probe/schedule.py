@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from .._errors import RdmaError
 from .._fabric.numbers import TEST_PORT
 
-MODES = ("auto", "ring", "full", "sample", "none")
 LAST_PORT = 65535
 FULL_UP_TO, RING_UP_TO = 4, 64
 """Hosts up to which the schedule `auto` is full, and a ring."""
@@ -98,12 +97,8 @@ def schedule(
         `peers` - 1 more shifts drawn with `seed`), `none`; `auto` takes full up to `FULL_UP_TO` hosts, the ring up to
         `RING_UP_TO`, and samples above.
     :param first_port: the first TCP port of the servers.
-    :raises RdmaError: for an unknown mode, or when the ports do not suffice.
+    :raises RdmaError: when the ports do not suffice.
     """
-    if mode not in MODES:
-        raise RdmaError(
-            f"The schedule {mode!r} does not exist.", f"Choose one of {', '.join(MODES)}. [schedule_unknown]"
-        )
     order = tuple(sorted(set(hosts)))
     if mode == "auto":
         mode = "full" if len(order) <= FULL_UP_TO else "ring" if len(order) <= RING_UP_TO else "sample"

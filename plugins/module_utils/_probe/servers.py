@@ -51,14 +51,9 @@ class Servers:
     def _log(self, port: int) -> str:
         return os.path.join(self._folder, f"{port}.log")
 
-    def _note(self, running: list[dict[str, t.Any]]) -> None:
-        # O_EXCL is not needed: a token belongs to one run, which calls its hosts' modules one after the other.
-        with open(os.path.join(self._folder, "state.json"), "w", encoding="utf-8") as file:
-            json.dump(running, file)
-
     def _noted(self) -> list[dict[str, t.Any]]:
         try:
-            return list(json.loads(FILES.text(os.path.join(self._folder, "state.json")) or "[]"))
+            return list(json.loads(FILES.text(f"{self._folder}/state.json") or "[]"))
         except ValueError:
             return []
 
@@ -89,7 +84,9 @@ class Servers:
                 )
             pid = started[port].pid
             running.append({"port": port, "pid": pid, "start": _start_time(pid)})
-            self._note(running)
+            # O_EXCL is not needed: a token belongs to one run, which calls its hosts' modules one after the other.
+            with open(f"{self._folder}/state.json", "w", encoding="utf-8") as file:
+                json.dump(running, file)
         return {**failed, **self._await(started)}
 
     def _await(self, started: dict[int, subprocess.Popen[bytes]]) -> dict[int, str]:

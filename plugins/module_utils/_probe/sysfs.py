@@ -27,7 +27,6 @@ class Port:
     device: str
     number: int
     state: str
-    sm_lid: int
     gid_index: int | None = None
 
     @property
@@ -50,7 +49,7 @@ def ports(sysfs: Sysfs) -> t.Iterator[Port]:
         for number in sysfs.names(f"{DEVICES}/{device}/ports"):
             folder = f"{DEVICES}/{device}/ports/{number}"
             state = (sysfs.text(f"{folder}/state") or "").partition(":")[2].strip()
-            yield Port(device, int(number), state, sysfs.number(f"{folder}/sm_lid") or 0)
+            yield Port(device, int(number), state)
 
 
 def gid_indexes(sysfs: Sysfs, port: Port, address: str) -> t.Iterator[int]:
@@ -98,14 +97,9 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
                 "nic_link_type. [ib_port_missing]",
             )
         if port.state != "ACTIVE":
-            fix = (
-                "Look for the subnet manager of the fabric: the port has none. [subnet_manager_missing]"
-                if not port.sm_lid
-                else "Look at the cable and the switch port. [ib_not_active]"
-            )
             raise RdmaError(
                 f"Rail {rail!r}: port {port.device}/{port.number} is {port.state or 'without state'}, not ACTIVE.",
-                fix,
+                "Look at the cable and the switch port, then for the fabric's subnet manager. [ib_not_active]",
             )
         return port
     for port in seen:

@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.perftest impor
 )
 from ansible_collections.railops.rdma.plugins.module_utils._probe.sysfs import Port
 
-ROCE = Port("mlx5_0", 1, "ACTIVE", 0, gid_index=3)
+ROCE = Port("mlx5_0", 1, "ACTIVE", gid_index=3)
 LATENCY = (Path(__file__).resolve().parents[3] / "fixtures/perftest/read_lat_client.txt").read_text(encoding="utf-8")
 PREAMBLE = LATENCY.partition(" #bytes")[0]
 BANDWIDTH_GBITS = (
@@ -110,7 +110,7 @@ def test_command_lines():
     assert not {"-D", "-u"} & {*server, *client}
     under_load = argv("write_bw", ROCE, "192.0.2.2", 18516, have, server="192.0.2.34", iterations=100, seconds=6)
     assert " ".join(under_load[:-1]).endswith("-x 3 -D 6 -u 18 --report_gbits --source_ip=192.0.2.2")
-    assert "-x" not in argv("read_lat", Port("mlx5_0", 1, "", 0), "192.0.2.2", 1, "")
+    assert "-x" not in argv("read_lat", Port("mlx5_0", 1, ""), "192.0.2.2", 1, "")
 
 
 def test_thresholds():
