@@ -111,7 +111,7 @@ def test_for_verifying_what_is_in_the_way_is_a_check_and_no_failure(monkeypatch,
     elif case == "host":
         more["rails"] = [{**RAIL, "mtu": 99999}]
     else:
-        more["rails"] = [{**RAIL, "vlan": 5000}]
+        more["rails"] = [{**RAIL, "table": 254}]
     result = run_module(**more)
     assert not result.get("failed")
     assert [check["status"] for check in result["checks"]] == ["deviation"]
