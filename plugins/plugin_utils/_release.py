@@ -14,9 +14,8 @@ import hashlib
 import json
 import typing as t
 
+from ..module_utils._cluster.model import Json, below
 from ..module_utils._fabric.labels import MANAGED
-
-Json = dict[str, t.Any]
 
 ANNOTATION = f"{MANAGED}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"
@@ -40,16 +39,6 @@ def workloads(objects: t.Iterable[Json]) -> list[Json]:
     return sorted(found, key=lambda row: (row["kind"] != "Deployment", row["name"]))
 
 
-def custom_kinds(objects: t.Iterable[Json]) -> list[str]:
-    """Return the kinds of a release that Kubernetes does not define, as kind.group."""
-    found = set()
-    for obj in objects:
-        group, slash, _version = str(obj.get("apiVersion")).partition("/")
-        if slash and "." in group and not group.endswith(".k8s.io"):
-            found.add(f"{obj.get('kind')}.{group}")
-    return sorted(found)
-
-
 def checksums(objects: t.Iterable[Json]) -> Json:
     """Return the Helm values that annotate the pods of each part with the digest of the ConfigMaps that it mounts."""
     rows = list(objects)
@@ -60,26 +49,12 @@ def checksums(objects: t.Iterable[Json]) -> Json:
             continue
         template = row["spec"]["template"]
         place = VALUES.get((template["metadata"].get("labels") or {}).get(COMPONENT, ""))
-        read = {name: maps[name].get("data") for name in sorted(set(_mounted(template["spec"]))) if name in maps}
+        mounted = [below(volume, "configMap.name") for volume in template["spec"].get("volumes") or ()]
+        read = {name: maps[name].get("data") for name in mounted if name in maps}
         if place is None or not read:
             continue
-        below = values
+        part = values
         for key in place:
-            below = below.setdefault(key, {})
-        below["podAnnotations"] = {ANNOTATION: hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
+            part = part.setdefault(key, {})
+        part["podAnnotations"] = {ANNOTATION: hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
     return values
-
-
-def _mounted(spec: Json) -> t.Iterator[str]:
-    """Yield the names of the ConfigMaps that a pod reads."""
-    for volume in spec.get("volumes") or ():
-        for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
-            if "configMap" in source:
-                yield str(source["configMap"].get("name"))
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        for row in container.get("env") or ():
-            if found := (row.get("valueFrom") or {}).get("configMapKeyRef"):
-                yield str(found.get("name"))
-        for row in container.get("envFrom") or ():
-            if "configMapRef" in row:
-                yield str(row["configMapRef"].get("name"))

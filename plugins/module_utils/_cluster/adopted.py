@@ -14,16 +14,7 @@ from .._fabric.labels import RESOURCE_PREFIX
 from .components import DEVICE_PLUGIN, KINDS, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, containers
 from .model import Json, below
 from .nodes import resource
-from .prerequisites import CONFIGURATIONS, PLUGINS, USUAL
-
-
-@dataclass(frozen=True)
-class PlannedParts:
-    """The plan's needs of adopted components."""
-
-    values: Json = field(default_factory=dict)
-    policies: t.Sequence[Json] = ()
-    folders: t.Mapping[str, str] = field(default_factory=lambda: dict(USUAL.folders))
+from .prerequisites import CONFIGURATIONS, PLUGINS
 
 
 @dataclass(frozen=True)
@@ -76,9 +67,16 @@ def _chart(what: str, value: str, planned: bool | None, found: bool | None) -> R
     return Requirement(what, planned, found, f"Set {value} to {str(planned).lower()} in the values of its release.")
 
 
-def requirements(part: str, plan: PlannedParts, seen: AdoptedPart) -> t.Iterator[Requirement]:
-    """Yield the requirements on a component."""
-    values, config = plan.values, seen.config
+def requirements(
+    part: str, values: Json, folders: t.Mapping[str, str], namespace: str, seen: AdoptedPart
+) -> t.Iterator[Requirement]:
+    """Yield the requirements on a component.
+
+    :param values: of Helm, as planned.
+    :param folders: of a node's CNI plugins and configurations.
+    :param namespace: of the plan's objects; empty without a plan.
+    """
+    config = seen.config
     if part == SPIDERPOOL:
         for family in ("IPv4", "IPv6"):
             value = f"ipam.enable{family}"
@@ -94,14 +92,13 @@ def requirements(part: str, plan: PlannedParts, seen: AdoptedPart) -> t.Iterator
         fix = f"Add them to {value} in the values of its release."
         yield Requirement("namespaces of injection", set(below(values, value) or ()), spaces, fix)
         fix = "Set global.cniBinHostPath in the values of its release."
-        yield Requirement("folder of CNI plugins", {plan.folders[PLUGINS]}, seen.paths() or ..., fix)
+        yield Requirement("folder of CNI plugins", {folders[PLUGINS]}, seen.paths() or ..., fix)
     elif part == MULTUS:
         fix = "Let its DaemonSet mount the folder that the container runtime reads."
-        yield Requirement("folder of CNI configurations", {plan.folders[CONFIGURATIONS]}, seen.paths() or ..., fix)
+        yield Requirement("folder of CNI configurations", {folders[CONFIGURATIONS]}, seen.paths() or ..., fix)
     elif part == SRIOV_OPERATOR:
-        wanted = {row["metadata"].get("namespace", "") for row in plan.policies}
         fix = "The operator only reads the policies of its own namespace: set fabric_namespace to it, and plan again."
-        yield Requirement("namespace", wanted, seen.namespaces() or ..., fix)
+        yield Requirement("namespace", {namespace} - {""}, seen.namespaces() or ..., fix)
         prefix = below(values, "sriov.resourcePrefix") or RESOURCE_PREFIX
         fix = "Set fabric_resource_prefix to it, and plan again."
         yield Requirement("prefix of resources", prefix, seen.env("RESOURCE_PREFIX") or ..., fix)
@@ -112,9 +109,11 @@ def requirements(part: str, plan: PlannedParts, seen: AdoptedPart) -> t.Iterator
         yield Requirement("resources", set(map(resource, entries)), have, fix)
 
 
-def differences(part: str, planned: PlannedParts, seen: AdoptedPart) -> t.Iterator[Problem]:
+def differences(
+    part: str, values: Json, folders: t.Mapping[str, str], namespace: str, seen: AdoptedPart
+) -> t.Iterator[Problem]:
     """Yield the unmet requirements of an adopted component."""
-    for row in requirements(part, planned, seen):
+    for row in requirements(part, values, folders, namespace, seen):
         if not row.met():
             text = "unknown" if row.found is None else shown(row.found)
             problem = f"{KINDS[part].title} is adopted, and does not fit the plan in its {row.what}: planned "

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import typing as t
 from dataclasses import replace
@@ -19,14 +20,14 @@ from .._fabric.facts import Facts, read_facts
 from .._fabric.labels import CONFIG, NETWORK, SRIOV
 from .._fabric.lock import LOCK, read_lock
 from .._validation import parsed, validate
-from . import components, networks, source
-from .adopted import AdoptedPart, PlannedParts, differences
+from . import components, networks
+from .adopted import AdoptedPart, differences
 from .api_errors import Forbidden
 from .calico import patches
 from .client import Cluster
 from .compare import applied
 from .components import ADOPT, DEVICE_PLUGIN, MANAGED, MULTUS, SPIDERPOOL, SRIOV_OPERATOR, FoundPart, Release
-from .crds import API, SortedCrds, sort
+from .crds import API, sort
 from .model import Json, below
 from .prerequisites import CILIUM, distribution_of, network_problems, nodes_on_rails, unsuited
 from .requirements import yaml
@@ -82,22 +83,33 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return surveyed(cluster, params, release)
 
 
-def network_sources(cluster: Cluster, config: str) -> t.Iterator[tuple[str, networks.Found]]:
-    """Yield the names of objects that list networks of the cluster, and their networks, read only when they are used.
+def cilium_maps(cluster: Cluster, sets: t.Iterable[Json], name: str) -> list[Json]:
+    """Return Cilium's ConfigMaps.
 
-    :param config: the name of Cilium's ConfigMap.
+    :param sets: the cluster's DaemonSets.
+    :param name: of the ConfigMap.
     """
+    spaces = dict.fromkeys(row["metadata"]["namespace"] for row in sets if row["metadata"]["name"] in CILIUM)
+    return [found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space))]
 
-    def maps(name: str, *sets: str) -> t.Iterator[Json]:
-        found = (row["metadata"] for row in (cluster.each("apps/v1", "DaemonSet") if sets else ()))
-        spaces = dict.fromkeys(row["namespace"] for row in found if row["name"] in sets) if sets else ("kube-system",)
-        yield from filter(None, (cluster.one(*CONFIG_MAP, name, space) for space in spaces))
 
-    yield "ConfigMap kube-system/kubeadm-config", networks.of_kubeadm(maps("kubeadm-config"))
-    yield "Cilium's ConfigMap", networks.of_cilium(maps(config, *CILIUM))
-    yield "nodes", networks.of_nodes(cluster.each("v1", "Node"))
-    for version, kind in networks.POOLS:
-        yield f"{kind} ({version})", networks.of_pools(cluster.each(version, kind))
+def network_sources(cluster: Cluster, cilium: str) -> dict[str, t.Callable[[], networks.Found]]:
+    """Return what reads the networks that objects of the cluster name, by the names of these objects.
+
+    :param cilium: the name of Cilium's ConfigMap.
+    """
+    sources: dict[str, t.Callable[[], networks.Found]] = {
+        "ConfigMap kube-system/kubeadm-config": lambda: networks.of_kubeadm(
+            cluster.one(*CONFIG_MAP, "kubeadm-config", "kube-system")
+        ),
+        "Cilium's ConfigMap": lambda: networks.of_cilium(
+            cilium_maps(cluster, cluster.each("apps/v1", "DaemonSet"), cilium)
+        ),
+        "nodes": lambda: networks.of_nodes(cluster.each("v1", "Node")),
+    }
+    for row in networks.POOLS:
+        sources[f"{row[1]} ({row[0]})"] = functools.partial(lambda row: networks.of_pools(cluster.each(*row)), row)
+    return sources
 
 
 def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -111,9 +123,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
         return NOTHING
     found: list[tuple[str, list[networks.Network]]] = []
     notes: list[str] = []
-    for name, rows in network_sources(cluster, params["cilium_config"]):
+    for name, read in network_sources(cluster, params["cilium_config"]).items():
         try:
-            found += rows
+            found += read()
         except Forbidden:
             notes.append(name)
     supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]
@@ -185,8 +197,7 @@ class ComponentDiscovery:
             if name in self.crds and not self.of(part):
                 owner = components.owner_of(self.crds[name]["metadata"]).name
                 self.found.append(FoundPart(part, f"CRD {name}", owner, sure=components.SERVED))
-        folder = params["cluster_dir"] or ""
-        self.policies, self.facts = manifests(folder, "sriovpolicies.yaml"), planned_facts(folder)
+        self.facts = planned_facts(params["cluster_dir"] or "")
 
     def of(self, part: str) -> list[FoundPart]:
         """Return what is there of a part."""
@@ -210,15 +221,12 @@ class ComponentDiscovery:
         :param managed: the parts that this collection installs.
         """
         params, facts = self.params, self.facts
-        spaces = [row["metadata"]["namespace"] for row in self.set_of(*CILIUM)]
-        cilium = [self.cluster.one(*CONFIG_MAP, params["cilium_config"], space) for space in spaces]
+        cilium = cilium_maps(self.cluster, self.sets, params["cilium_config"])
         rows = [row for group in facts["networks"].values() for row in group] if CONFIG in facts["kinds"] else []
         values = params["values"] if SPIDERPOOL in managed else None
         yield from unsuited(self.distribution, values, multus=MULTUS in managed)
-        present = filter(None, cilium)
-        yield from network_problems(self.sets, params["networks"], self.nodes, present, self.distribution)
+        yield from network_problems(self.sets, params["networks"], self.nodes, cilium, self.distribution)
         yield from nodes_on_rails(self.nodes, facts["prefixes"])
-        yield from unknown_kinds(self.cluster, params["kinds"], params["crds"])
         yield from components.taken_networks(self.networks, {row["name"] for row in rows})
 
     def adopted_problems(self, parts: dict[str, str]) -> t.Iterator[Problem]:
@@ -227,10 +235,10 @@ class ComponentDiscovery:
         :param parts: managed or adopt, by part.
         """
         folders = {**self.distribution.folders, **(self.params["values"].get("global") or {})}
-        planned = PlannedParts(self.params["values"], self.policies, folders)
         for part, state in parts.items():
             if state == ADOPT and (rows := self.of(part)):
-                yield from differences(part, planned, self.seen(part, rows))
+                seen = self.seen(part, rows)
+                yield from differences(part, self.params["values"], folders, self.facts["namespace"], seen)
 
     def seen(self, part: str, rows: list[FoundPart]) -> AdoptedPart:
         """Return what an adopted part says of itself, of which `rows` are there."""
@@ -268,8 +276,9 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
                     "Set spiderpool_take_ownership: true to take it over with these. [release_existing]",
                 )
             )
-    crds = sort(params["crds"], survey.crds, managed, release) if SPIDERPOOL in managed else SortedCrds()
-    problems += [*survey.ground_problems(managed), *crds.problems, *survey.adopted_problems(parts)]
+    charts = params["crds"] if SPIDERPOOL in managed else []
+    crds, left, existing = sort(charts, survey.crds, managed, release)
+    problems += [*survey.ground_problems(managed), *existing, *survey.adopted_problems(parts)]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         setting = ", ".join(f"{part}: {ADOPT}" for part in undecided)
@@ -287,36 +296,11 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
     return {
         **NOTHING,
         "components": parts,
-        "crds": crds.apply,
-        "left": crds.left,
+        "crds": crds,
+        "left": left,
         "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
         "calico_set": survey.calico_set(),
     }
-
-
-def unknown_kinds(cluster: Cluster, kinds: list[str], charts: list[Json]) -> list[Problem]:
-    """Return the kinds of a release that the cluster does not know: helm would then make none of its objects."""
-    left = set(kinds)
-    for crds in (charts, cluster.each(*API)):
-        if left:
-            left -= {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in crds}
-    if not left:
-        return []
-    return [
-        Problem(
-            "spiderpool_values",
-            f"The cluster does not know {', '.join(sorted(left))}.",
-            "Install the operator that brings it first (Grafana's for GrafanaDashboard, Prometheus' for ServiceMonitor "
-            "and PrometheusRule, cert-manager for Certificate), or leave that out: see spiderpool_grafana, "
-            "spiderpool_tls_method and spiderpool_values. [kind_unknown]",
-        )
-    ]
-
-
-def manifests(folder: str, name: str) -> list[Json]:
-    """Return the objects of a file of the plan's cluster folder; none when it is not there."""
-    path = os.path.join(folder, name)
-    return [row for row in source.documents(path) if row] if os.path.isfile(path) else []
 
 
 def planned_facts(cluster_dir: str) -> Facts:
@@ -327,4 +311,4 @@ def planned_facts(cluster_dir: str) -> Facts:
     folder = os.path.dirname(os.path.abspath(cluster_dir))
     if cluster_dir and os.path.exists(os.path.join(folder, LOCK)):
         return read_facts(folder)
-    return t.cast("Facts", {"kinds": [], "networks": {}, "interfaces": [], "prefixes": []})
+    return t.cast("Facts", {"kinds": [], "namespace": "", "networks": {}, "interfaces": [], "prefixes": []})

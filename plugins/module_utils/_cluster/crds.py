@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field
 
 from .._errors import Problem
 from .._fabric.labels import NETWORK, SRIOV
@@ -26,26 +25,20 @@ PART_OF = {
 _MOST = 5
 
 
-@dataclass
-class SortedCrds:
-    """The CRDs of a chart by their treatment."""
+def sort(
+    charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release
+) -> tuple[list[str], list[str], list[Problem]]:
+    """Return which CRDs of a chart are to be applied, a sentence for each owner whose CRDs stay, and the problems.
 
-    apply: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    """A sentence for each owner whose CRDs stay as they are."""
-    problems: list[Problem] = field(default_factory=list)
-
-
-def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[str], release: Release) -> SortedCrds:
-    """Return which CRDs of a chart are to be applied: those of the parts that this collection manages.
-
-    What belongs to another stays as it is when it serves what the chart's own would, and is refused otherwise.
+    Those of the parts that this collection manages are applied. What belongs to another stays as it is when it serves
+    what the chart's own would, and is refused otherwise.
 
     :param charts: the chart's CRDs.
     :param live: the cluster's CRDs by name.
     :param managed: the parts.
     """
-    found = SortedCrds()
+    apply: list[str] = []
+    problems: list[Problem] = []
     others: dict[str, list[str]] = {}
     for crd in charts:
         name = crd["metadata"]["name"]
@@ -60,14 +53,14 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
             and (applied(have["metadata"]) or (part == SPIDERPOOL and release.managed))
         )
         if own:
-            found.apply.append(name)
+            apply.append(name)
             continue
         lacking = list(lacks(crd, have or {}))
         source = f"{owner.name} ({version_of(have or crd) or 'version unknown'})"
         if not lacking:
             others.setdefault(source, []).append(name)
             continue
-        found.problems.append(
+        problems.append(
             Problem(
                 f"CRD {name}",
                 f"It belongs to {source}, and lacks {shortened(lacking, _MOST)}.",
@@ -75,8 +68,8 @@ def sort(charts: t.Iterable[Json], live: dict[str, Json], managed: t.Collection[
                 f"cluster_components: {{{part}: adopt}}. [crd_existing]",
             )
         )
-    found.left = [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in others.items()]
-    return found
+    left = [f"CRDs of {owner} serve, and stay: {', '.join(names)}" for owner, names in others.items()]
+    return apply, left, problems
 
 
 def lacks(wanted: Json, have: Json) -> t.Iterator[str]:

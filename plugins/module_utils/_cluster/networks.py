@@ -38,12 +38,11 @@ def parsed(value: t.Any) -> list[Network]:
     return found
 
 
-def of_kubeadm(configs: t.Iterable[Json]) -> Found:
+def of_kubeadm(config: Json | None) -> Found:
     """Yield the networks of kubeadm's ConfigMap."""
-    for config in configs:
-        text = str(below(config, "data.ClusterConfiguration") or "")
-        for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
-            yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
+    text = str(below(config, "data.ClusterConfiguration") or "")
+    for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
+        yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
 
 
 def of_cilium(configs: t.Iterable[Json]) -> Found:

@@ -10,15 +10,14 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._release import (
     ANNOTATION,
     COMPONENT,
     checksums,
-    custom_kinds,
     workloads,
 )
 
 
-def workload(kind, name, *volumes, component="", env=()):
+def workload(kind, name, *volumes, component=""):
     template = {
         "metadata": {"labels": {COMPONENT: component}},
-        "spec": {"volumes": list(volumes), "containers": [{"env": list(env)}]},
+        "spec": {"volumes": list(volumes)},
     }
     return {
         "apiVersion": "apps/v1",
@@ -70,34 +69,9 @@ def test_a_part_is_annotated_with_what_it_mounts_and_nothing_else():
     assert changed("nobody", c="2") == before
 
 
-def test_what_is_read_as_a_variable_or_in_a_projection_counts_too():
-    env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "a"}}}, {"name": "Y", "value": "y"}]
-    projected = {"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "entry"}}]}}
-    plugin = "spiderpool-rdma-shared-device-plugin"
-    parts = [*PARTS[:3], workload("DaemonSet", plugin, projected, component=plugin, env=env)]
-    before = digest(checksums(parts), "rdma", "rdmaSharedDevicePlugin")
-    for row, key in ((0, "a"), (1, "b")):
-        other = copy.deepcopy(parts)
-        other[row]["data"][key] = "2"
-        assert digest(checksums(other), "rdma", "rdmaSharedDevicePlugin") != before
-
-
 def test_workloads_get_the_controller_first():
     assert workloads(PARTS) == [
         {"kind": "Deployment", "name": "controller", "namespace": "s"},
         {"kind": "Deployment", "name": "other", "namespace": "s"},
         {"kind": "DaemonSet", "name": "agent", "namespace": "s"},
     ]
-
-
-def test_kinds_that_no_cluster_has_by_itself():
-    made = [
-        {"apiVersion": api, "kind": kind}
-        for api, kind in (
-            ("v1", "Secret"),
-            ("apps/v1", "Deployment"),
-            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-            ("grafana.integreatly.org/v1beta1", "GrafanaDashboard"),
-        )
-    ]
-    assert custom_kinds(made) == ["GrafanaDashboard.grafana.integreatly.org"]

@@ -10,7 +10,6 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.adopted import (
     AdoptedPart,
-    PlannedParts,
     differences,
     requirements,
 )
@@ -28,6 +27,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components i
     workloads_found,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.prerequisites import USUAL
 
 MANAGED = Release(managed=True, there=True)
 
@@ -172,7 +172,6 @@ VALUES = {
     "spiderpoolController": {"podResourceInject": {"enabled": True, "namespacesInclude": ["ml"]}},
     "sriov": {"resourcePrefix": "spidernet.io"},
 }
-POLICIES = [{"metadata": {"namespace": "spiderpool"}, "spec": {"numVfs": 8}}]
 CONFIG = {
     "enableIPv4": True,
     "enableIPv6": True,
@@ -217,27 +216,27 @@ def spoil(seen, what):
     return seen
 
 
-PLANNED = PlannedParts({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, POLICIES)
+PLANNED = ({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, USUAL.folders, "spiderpool")
 
 
 @pytest.mark.parametrize(
-    ("part", "row"), [(part, row) for part in KINDS for row in requirements(part, PLANNED, good(part))]
+    ("part", "row"), [(part, row) for part in KINDS for row in requirements(part, *PLANNED, good(part))]
 )
 def test_each_requirement_is_compared(part, row):
-    assert list(differences(part, PLANNED, good(part))) == []
-    (problem,) = differences(part, PLANNED, spoil(good(part), row.what))
+    assert list(differences(part, *PLANNED, good(part))) == []
+    (problem,) = differences(part, *PLANNED, spoil(good(part), row.what))
     assert f"{KINDS[part].title} is adopted, and does not fit the plan in its {row.what}: planned " in problem.problem
     assert problem.fix == f"{row.fix} [adopted]"
 
 
 def test_what_spiderpool_does_not_report_is_no_pass():
     found = AdoptedPart([FoundPart("spiderpool", "x", body=good("spiderpool").found[0].body)])
-    assert any("found unknown" in row.problem for row in differences("spiderpool", PlannedParts(VALUES), found))
+    assert any("found unknown" in row.problem for row in differences("spiderpool", VALUES, *PLANNED[1:], found))
 
 
 def test_what_the_plan_does_not_set_is_not_compared():
     seen = spoil(good("spiderpool"), "IPv6")
-    assert list(differences("spiderpool", PlannedParts(VALUES), seen)) == []
+    assert list(differences("spiderpool", VALUES, *PLANNED[1:], seen)) == []
 
 
 def test_values_that_would_change_are_named_and_not_shown():
@@ -280,28 +279,28 @@ HELM = {"annotations": {"meta.helm.sh/release-name": "network-operator", "meta.h
 def test_existing_crds_are_unchanged_or_refused(have, managed, applied, left, refused):
     charts = crd()
     found = sort([charts], {charts["metadata"]["name"]: have} if have else {}, managed, Release())
-    assert (len(found.apply), len(found.left), len(found.problems)) == (applied, left, refused)
+    assert tuple(map(len, found)) == (applied, left, refused)
 
 
 def test_a_refused_crd_is_named_with_owner_version_and_what_it_lacks():
     charts = crd()
     have = crd(fields=["mtu"], **HELM, labels={"app.kubernetes.io/version": "v25.1.0"})
-    (problem,) = sort([charts], {charts["metadata"]["name"]: have}, ["sriov_operator"], Release()).problems
+    _apply, _left, (problem,) = sort([charts], {charts["metadata"]["name"]: have}, ["sriov_operator"], Release())
     assert problem.problem == "It belongs to the Helm release nvidia/network-operator (v25.1.0), and lacks spec.numVfs."
     assert "cluster_components: {sriov_operator: adopt}" in problem.fix
 
 
 def test_the_definition_of_networks_is_made_where_there_is_none():
     name = "network-attachment-definitions.k8s.cni.cncf.io"
-    assert sort([crd(name)], {}, ["spiderpool"], Release()).apply == [name], (
+    assert sort([crd(name)], {}, ["spiderpool"], Release()) == ([name], [], []), (
         "Spiderpool writes them, also with another Multus"
     )
-    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], Release()).problems == []
+    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], Release()) == ([], [], [])
 
 
 def test_crds_of_a_release_that_was_taken_over_are_managed():
     name = "spiderippools.spiderpool.spidernet.io"
-    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], MANAGED).apply == [name]
+    assert sort([crd(name)], {name: crd(name, fields=[])}, ["spiderpool"], MANAGED) == ([name], [], [])
 
 
 def test_fields_are_compared_down_to_lists_and_open_schemas():
