@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import typing as t
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from numbers import Real
 
@@ -22,9 +22,8 @@ from .._fabric.labels import GATE_TAINT, OUR_NODES
 from .._fabric.shapes import Verdict
 from .._validation import parsed, sanitize, validate
 from .model import Json
-from .nodes import lost_nodes, taint_patch
+from .nodes import CONDITION, Node
 
-CONDITION = "RailsReady"
 NOTE = f"{OUR_NODES}/gate"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 LONGEST = 1000
@@ -83,43 +82,15 @@ class GateMemory:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-@dataclass(frozen=True)
-class GatedNode:
-    """The state of a node of the cluster."""
+def gated(node: Json) -> Node:
+    """Return what matters of a node object, with the gate's note."""
+    return Node.of(node, "", NOTE)
 
-    version: str = ""
-    note: str = ""
-    condition: Json = field(default_factory=dict)
-    taints: tuple[Json, ...] = ()
-    usable: bool = True
-    """Whether its kubelet is up and the node is not cordoned."""
 
-    @classmethod
-    def of(cls, node: Json) -> GatedNode:
-        """Return what matters of a node object."""
-        meta, spec = node["metadata"], node.get("spec") or {}
-        conditions = {row["type"]: row for row in (node.get("status") or {}).get("conditions") or ()}
-        return cls(
-            meta.get("resourceVersion", ""),
-            (meta.get("annotations") or {}).get(NOTE, ""),
-            conditions.get(CONDITION, {}),
-            tuple(spec.get("taints") or ()),
-            not lost_nodes([node]) and not spec.get("unschedulable"),
-        )
-
-    def __str__(self) -> str:
-        tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in self.taints)
-        return _shown(self.condition.get("status"), self.condition.get("message"), tainted, self.note)
-
-    @property
-    def memory(self) -> GateMemory | None:
-        """The record on the node."""
-        return GateMemory.of(self.note) if self.note else None
-
-    def taint_patch(self, target: GateTarget | None) -> Json | None:
-        """Return the merge patch that sets or removes our taint; None: it is as wanted."""
-        wanted = target is not None and target.memory.out
-        return taint_patch(self.taints, self.version, GATE_TAINT, wanted=wanted)
+def described(live: Node) -> str:
+    """Return the state of a node for a person."""
+    tainted = any(taint.get("key") == GATE_TAINT["key"] for taint in live.taints)
+    return _shown(live.condition.get("status"), live.condition.get("message"), tainted, live.note)
 
 
 @dataclass(frozen=True)
@@ -231,7 +202,7 @@ def chosen(
 
 def decide(
     fabric: str,
-    nodes: t.Mapping[str, GatedNode],
+    nodes: t.Mapping[str, Node],
     zones: t.Mapping[str, str],
     found: t.Mapping[str, str],
     when: float,
@@ -247,14 +218,16 @@ def decide(
     """
     fresh = when if now - when <= policy.max_age else 0.0
     memories = {
-        name: remembered(live.memory or GateMemory(fabric), found.get(name), fresh, policy)
+        name: remembered(GateMemory.of(live.note) or GateMemory(fabric), found.get(name), fresh, policy)
         for name, live in nodes.items()
     }
     out: set[str] = set()
     if policy.taint:
         broken = {name for name, memory in memories.items() if memory.broken}
         before = {name for name in broken if memories[name].out}
-        out = chosen(broken, before, {name: live.usable for name, live in nodes.items()}, zones, policy)
+        out = chosen(
+            broken, before, {name: live.up and not live.cordoned for name, live in nodes.items()}, zones, policy
+        )
     return {name: _target(replace(memory, out=name in out), now, policy) for name, memory in memories.items()}
 
 
@@ -288,7 +261,12 @@ def stamp(seconds: float) -> str:
     return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def status_patch(live: GatedNode, target: GateTarget | None, now: float) -> Json | None:
+def gate_taint(live: Node, target: GateTarget | None) -> Json | None:
+    """Return the merge patch that sets or removes our taint; None: it is as wanted."""
+    return live.taint_patch(GATE_TAINT, wanted=target is not None and target.memory.out)
+
+
+def status_patch(live: Node, target: GateTarget | None, now: float) -> Json | None:
     """Return the strategic merge of /status that brings condition and annotation, or takes them off; None: as it is.
 
     :param target: None takes both off.
@@ -307,6 +285,6 @@ def status_patch(live: GatedNode, target: GateTarget | None, now: float) -> Json
     return _versioned(live, {"annotations": {NOTE: target.memory.text()}}, {"status": {"conditions": [wanted]}})
 
 
-def _versioned(live: GatedNode, meta: Json, rest: Json) -> Json:
+def _versioned(live: Node, meta: Json, rest: Json) -> Json:
     """Return a patch that the server refuses when another client changed the node after it was read."""
     return {"metadata": {"resourceVersion": live.version, **meta}, **rest}

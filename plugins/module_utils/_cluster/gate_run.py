@@ -22,6 +22,7 @@ from . import gate
 from .api_errors import NotFound, VersionConflict
 from .client import THREADS, Cluster
 from .model import Ref
+from .nodes import Node
 
 PATIENCE = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
@@ -45,7 +46,7 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
-def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTarget | None, now: float) -> None:
+def bring(cluster: Cluster, name: str, live: Node, target: gate.GateTarget | None, now: float) -> None:
     """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
     :param name: the node's.
@@ -59,10 +60,10 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
         try:
             # The note is there as long as the taint is: by it alone the next run finds a node.
             for part in ("status", "") if out else ("", "status"):
-                patch = gate.status_patch(live, target, now) if part else live.taint_patch(target)
+                patch = gate.status_patch(live, target, now) if part else gate.gate_taint(live, target)
                 if patch is not None:
                     content = "strategic-merge-patch" if part else "merge-patch"
-                    live = gate.GatedNode.of(cluster.patch(node, patch, content=content, part=part))
+                    live = gate.gated(cluster.patch(node, patch, content=content, part=part))
         except VersionConflict:
             if time.monotonic() > until:
                 raise
@@ -70,7 +71,7 @@ def bring(cluster: Cluster, name: str, live: gate.GatedNode, target: gate.GateTa
             found = cluster.get(node)
             if found is None:
                 return
-            live = gate.GatedNode.of(found)
+            live = gate.gated(found)
         except NotFound:
             return
         else:
@@ -104,8 +105,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     lock = None if params["state"] == "absent" else read_lock(params["plan_dir"])
     planned = {name: row["zone"] for name, row in lock["nodes"].items() if not row["retired"]} if lock else {}
     with Cluster(params) as cluster:
-        live = {node["metadata"]["name"]: gate.GatedNode.of(node) for node in cluster.each("v1", "Node")}
-        gated_by = {name: memory.fabric for name, one in live.items() for memory in [one.memory] if memory}
+        live = {node["metadata"]["name"]: gate.gated(node) for node in cluster.each("v1", "Node")}
+        gated_by = {name: memory.fabric for name, one in live.items() if (memory := gate.GateMemory.of(one.note))}
         fleet = {name: one for name, one in live.items() if name in planned and gated_by.get(name, fabric) == fabric}
         policy = policy_of(params, len(fleet))
         if lock:
@@ -117,7 +118,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         changes = {
             name: target
             for name, target in wanted.items()
-            if gate.status_patch(live[name], target, now) is not None or live[name].taint_patch(target) is not None
+            if gate.status_patch(live[name], target, now) is not None or gate.gate_taint(live[name], target) is not None
         }
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
@@ -134,7 +135,9 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         "capped": [name for name in broken if name not in out] if params["taint"] else [],
         "missing": sorted(set(planned) - set(live)),
         "diff": {
-            "before": "".join(f"{name}: {live[name]}\n" for name in sorted(changes)),
-            "after": "".join(f"{name}: {target or gate.GatedNode()}\n" for name, target in sorted(changes.items())),
+            "before": "".join(f"{name}: {gate.described(live[name])}\n" for name in sorted(changes)),
+            "after": "".join(
+                f"{name}: {target or gate.described(Node())}\n" for name, target in sorted(changes.items())
+            ),
         },
     }

@@ -13,7 +13,7 @@ from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, MANAGED, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
-from .model import Json
+from .model import Json, below
 from .pod_state import is_ready, newest, trouble
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
@@ -23,6 +23,8 @@ SYNCED = "Succeeded"
 PURPOSES = ("sriov", "reboot", "upgrade")
 CORDONED = "cordoned"
 SCHEDULABLE = "schedulable"
+CONDITION = "RailsReady"
+"""The condition that the gate writes."""
 PLUGIN = "spiderpool-rdma-shared-device-plugin"
 """The label `app` of the shared device plugin's pods."""
 _MOST_NAMES = 5
@@ -46,7 +48,7 @@ class NodesRequest:
 
 @dataclass(frozen=True)
 class Node:
-    """The state of a node: our labels, its resources, whether it takes pods and is up, and our note."""
+    """The state of a node: our labels, its resources, whether it takes pods and is up, our note, and its condition."""
 
     labels: dict[str, str] = field(default_factory=dict)
     allocatable: Json = field(default_factory=dict)
@@ -55,35 +57,39 @@ class Node:
     up: bool = True
     taints: tuple[Json, ...] = ()
     version: str = ""
+    condition: Json = field(default_factory=dict)
 
     @classmethod
-    def of(cls, live: Json, label: str, purpose: str = "sriov") -> Node:
-        """Return what matters of a node object, with its note of one of PURPOSES."""
-        meta, managed = live["metadata"], (label, ZONE_LABEL, OUT_LABEL)
+    def of(cls, live: Json, label: str, note: str) -> Node:
+        """Return what matters of a node object.
+
+        :param label: the plan's label of nodes; empty for none.
+        :param note: the annotation that has our note.
+        """
+        meta, spec, managed = live["metadata"], live.get("spec") or {}, (label, ZONE_LABEL, OUT_LABEL)
         rows = (meta.get("labels") or {}).items()
         return cls(
             {name: value for name, value in rows if name in managed or name.startswith(LEAF_LABEL)},
             (live.get("status") or {}).get("allocatable") or {},
-            bool((live.get("spec") or {}).get("unschedulable")),
-            (meta.get("annotations") or {}).get(note_of(purpose), ""),
+            bool(spec.get("unschedulable")),
+            (meta.get("annotations") or {}).get(note, ""),
             not lost_nodes([live]),
-            tuple((live.get("spec") or {}).get("taints") or ()),
+            tuple(spec.get("taints") or ()),
             meta.get("resourceVersion", ""),
+            next((row for row in below(live, "status.conditions") or () if row["type"] == CONDITION), {}),
         )
 
+    def taint_patch(self, managed: Json, *, wanted: bool) -> Json | None:
+        """Return the merge patch that sets or removes our taint beside all others; None: it is as wanted.
 
-def taint_patch(taints: t.Sequence[Json], version: str, managed: Json, *, wanted: bool) -> Json | None:
-    """Return the merge patch that sets or removes our taint beside all others; None: it is as wanted.
-
-    :param taints: the node's, in the version that was read.
-    :param managed: our taint.
-    """
-    others = [taint for taint in taints if taint.get("key") != managed["key"]]
-    if [taint for taint in taints if taint not in others] == ([managed] if wanted else []):
-        return None
-    # Taints are one list: a patch of a version that was not read would remove another client's taint.
-    left = [*others, managed] if wanted else others
-    return {"metadata": {"resourceVersion": version}, "spec": {"taints": left or None}}
+        :param managed: our taint.
+        """
+        others = [taint for taint in self.taints if taint.get("key") != managed["key"]]
+        if [taint for taint in self.taints if taint not in others] == ([managed] if wanted else []):
+            return None
+        # Taints are one list: a patch of a version that was not read would remove another client's taint.
+        left = [*others, managed] if wanted else others
+        return {"metadata": {"resourceVersion": self.version}, "spec": {"taints": left or None}}
 
 
 def request_of(seats: t.Mapping[str, t.Any], facts: Facts) -> NodesRequest:

@@ -53,7 +53,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             done = compared(cluster, params, want, check_mode=module.check_mode)
         else:
             there = list(cluster.each(*NODE))
-            noted = (Node.of(node, "", params["purpose"]) for node in there)
+            noted = (Node.of(node, "", nodes.note_of(params["purpose"])) for node in there)
             unfinished = sorted(node["metadata"]["name"] for node, one in zip(there, noted) if one.note)
             done = {"joined": joined(params["hosts"], there), "unfinished": unfinished}
     return {**UNCHANGED, **done}
@@ -67,7 +67,7 @@ def drained(cluster: Cluster, params: dict[str, t.Any], *, check_mode: bool) -> 
         # All nodes: a problem names the one that would be right.
         there = joined(params["hosts"], cluster.each(*NODE))
         found = {name: node for name, node in found.items() if name in there}
-    live = {name: Node.of(node, "", params["purpose"]) for name, node in found.items()}
+    live = {name: Node.of(node, "", nodes.note_of(params["purpose"])) for name, node in found.items()}
     changes = nodes.drain_changes(live, params["drain"], params["purpose"])
     if not check_mode:
         for name, patch in changes.items():
@@ -96,8 +96,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     taints = {
         name: patch
         for name in sorted(known)
-        if (node := live.get(name))
-        and (patch := nodes.taint_patch(node.taints, node.version, OUT_TAINT, wanted=name in wanted))
+        if (node := live.get(name)) and (patch := node.taint_patch(OUT_TAINT, wanted=name in wanted))
     }
     if not check_mode:
         # First, as labels make another version of the node.
@@ -131,7 +130,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
 
 def read(cluster: Cluster, want: NodesRequest) -> dict[str, Node]:
     """Return what matters of each node."""
-    return {node["metadata"]["name"]: Node.of(node, want.label) for node in cluster.each(*NODE)}
+    return {node["metadata"]["name"]: Node.of(node, want.label, nodes.note_of("sriov")) for node in cluster.each(*NODE)}
 
 
 def waited(

@@ -15,15 +15,17 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import (
     CONDITION,
-    GatedNode,
     GateMemory,
     GatePolicy,
     decide,
+    gate_taint,
+    gated,
     judgments,
     max_unavailable_of,
     status_patch,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import bring
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import Node
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
 FOREIGN = {"key": "foreign", "value": "x", "effect": "NoSchedule"}
@@ -37,7 +39,7 @@ def node(**spec):
 def applied(obj, target, now):
     """Play the server: merge conditions by type, replace taints."""
     obj = copy.deepcopy(obj)
-    live = GatedNode.of(obj)
+    live = gated(obj)
     patch = status_patch(live, target, now)
     if patch:
         meta = obj["metadata"]
@@ -50,7 +52,7 @@ def applied(obj, target, now):
             else:
                 rows[row["type"]] = {**rows.get(row["type"], {}), **row}
         obj["status"]["conditions"] = list(rows.values())
-    patch = live.taint_patch(target)
+    patch = gate_taint(live, target)
     if patch:
         obj["spec"]["taints"] = patch["spec"]["taints"] or []
     return obj
@@ -60,14 +62,14 @@ STRICT = GatePolicy(failure_threshold=1, min_available=0, taint=True)
 
 
 def run_once(objects, zones, found, when, now, policy):
-    live = {name: GatedNode.of(obj) for name, obj in objects.items()}
+    live = {name: gated(obj) for name, obj in objects.items()}
     targets = decide("f", live, zones, found, when, now, policy)
     made = {name: applied(obj, targets[name], now) for name, obj in objects.items()}
     # The same again changes nothing.
-    again = decide("f", {name: GatedNode.of(obj) for name, obj in made.items()}, zones, found, when, now, policy)
+    again = decide("f", {name: gated(obj) for name, obj in made.items()}, zones, found, when, now, policy)
     for name, obj in made.items():
-        assert status_patch(GatedNode.of(obj), again[name], now) is None
-        assert GatedNode.of(obj).taint_patch(again[name]) is None
+        assert status_patch(gated(obj), again[name], now) is None
+        assert gate_taint(gated(obj), again[name]) is None
     return made, targets
 
 
@@ -165,14 +167,14 @@ def test_everything_managed_is_removed_and_nothing_else():
     objects, _targets = run_once({"n": start}, {}, {"n": "x"}, 10, 11, STRICT)
     assert GATE_TAINT in objects["n"]["spec"]["taints"]
     assert applied(objects["n"], None, 12) == start
-    assert status_patch(GatedNode.of(start), None, 12) is None
+    assert status_patch(gated(start), None, 12) is None
 
 
 def test_patches_name_the_version_that_was_read():
-    live = replace(GatedNode.of(node()), version="77", taints=(FOREIGN,))
+    live = replace(gated(node()), version="77", taints=(FOREIGN,))
     target = decide("f", {"n": live}, {}, {"n": "x"}, 10, 11, STRICT)["n"]
     assert status_patch(live, target, 11)["metadata"]["resourceVersion"] == "77"
-    assert live.taint_patch(replace(target, memory=replace(target.memory, out=True))) == {
+    assert gate_taint(live, replace(target, memory=replace(target.memory, out=True))) == {
         "metadata": {"resourceVersion": "77"},
         "spec": {"taints": [FOREIGN, GATE_TAINT]},
     }
@@ -241,7 +243,7 @@ def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_
     notes = [GateMemory.of(text), GateMemory.of(json.dumps(WHOLE))]
     assert notes[0] is None
     assert notes[1] is not None
-    nodes = {"odd": GatedNode(note=text), "sound": GatedNode(note=json.dumps(WHOLE))}
+    nodes = {"odd": Node(note=text), "sound": Node(note=json.dumps(WHOLE))}
     found = dict.fromkeys(nodes, "rail1: network_link")
     targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, max_unavailable=2, min_available=0))
     assert (targets["odd"].memory.bad, targets["odd"].status) == (1, "Unknown")
@@ -252,7 +254,7 @@ def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_
 
 def test_what_a_node_says_of_itself_is_shown_without_escapes():
     note = json.dumps({**WHOLE, "message": "\x1b[2Jrail1\u202e", "bad": 2})
-    target = decide("f", {"a": GatedNode(note=note)}, {}, {}, 0, 101.0, GatePolicy())["a"]
+    target = decide("f", {"a": Node(note=note)}, {}, {}, 0, 101.0, GatePolicy())["a"]
     assert "\\x1b[2Jrail1\\u202e" in target.message
     assert target.message.isprintable()
 
@@ -268,5 +270,5 @@ def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds
             sent.append(part)
             return before
 
-    bring(Cluster(), "n", GatedNode.of(before), targets["n"] if out else None, 12)
+    bring(Cluster(), "n", gated(before), targets["n"] if out else None, 12)
     assert sent == parts

@@ -19,7 +19,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import
     progress,
     request_of,
     steps,
-    taint_patch,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import OUT_TAINT, ZONE_LABEL
 
@@ -73,10 +72,10 @@ def test_rails_out_of_service_are_no_resource_and_a_taint_comes_beside_all_other
     assert (want.nodes, want.resources, want.tainted) == (("node1",), {"node1": {"x/rail1": 8}}, {"node1"})
     other = {"key": "x", "effect": "NoSchedule"}
     live = Node(taints=(other,), version="7")
-    patch = taint_patch(live.taints, live.version, OUT_TAINT, wanted=True)
+    patch = live.taint_patch(OUT_TAINT, wanted=True)
     assert patch == {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [other, OUT_TAINT]}}
-    assert taint_patch(live.taints, live.version, OUT_TAINT, wanted=False) is None
-    assert taint_patch([OUT_TAINT], "1", OUT_TAINT, wanted=False)["spec"] == {"taints": None}
+    assert live.taint_patch(OUT_TAINT, wanted=False) is None
+    assert Node(taints=(OUT_TAINT,)).taint_patch(OUT_TAINT, wanted=False)["spec"] == {"taints": None}
 
 
 def test_checks_report_cause_and_fix():
@@ -124,8 +123,8 @@ def test_what_matters_of_a_node_is_read():
         "spec": {"unschedulable": True},
         "status": {"allocatable": {"x/a": "8"}},
     }
-    assert Node.of(live, LABEL) == Node({LABEL: "declared"}, {"x/a": "8"}, True, "schedulable")
-    assert Node.of({"metadata": {"name": "a"}}, LABEL) == Node()
+    assert Node.of(live, LABEL, note_of("sriov")) == Node({LABEL: "declared"}, {"x/a": "8"}, True, "schedulable")
+    assert Node.of({"metadata": {"name": "a"}}, LABEL, "") == Node()
 
 
 def test_only_what_waiting_can_bring_is_waited_for():
