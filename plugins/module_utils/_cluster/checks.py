@@ -64,33 +64,29 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
     for pool in pools:
         spec, name = pool["spec"], pool["metadata"]["name"]
         given = {row["nodeName"]: row for row in (pool.get("status") or {}).get("allocations") or ()}
-        named = {row.get("nodeName") for row in spec.get("staticAllocations") or ()}
-        for node in sorted(given.keys() - named):
+        rows = {row["nodeName"]: row["prefix"] for row in spec.get("staticAllocations") or () if "nodeName" in row}
+        look = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
+        if rows and not given:
+            cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look into "
+            cause += "this namespace, or found the pool invalid"
+            checks.append(deviation("pool_prefix", f"{len(rows)} prefixes", "nothing", cause, look, object=name))
+            continue
+        for node in sorted(given.keys() - rows):
             cause = "the node has the fabric's label, and the plan does not name it"
             fix = "Take the label off it, or plan it; no other node may get that prefix meanwhile."
             where = {"node": node, "object": name}
             checks.append(deviation("pool_prefix", "nothing", given[node]["prefix"], cause, fix, **where))
-        for row in spec.get("staticAllocations") or ():
-            if "nodeName" not in row:
-                continue
-            planned = _prefix(row["prefix"], spec.get("gatewayIndex"))
-            have = given.get(row["nodeName"])
+        for node, prefix in rows.items():
+            planned = _prefix(prefix, spec.get("gatewayIndex"))
+            have = given.get(node)
             observed = f"{have['prefix']} via {have.get('gateway') or 'no gateway'}" if have else "nothing"
             if planned == observed:
                 good += 1
                 continue
-            fix = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
+            cause, fix = "the node lacks the fabric's label, or is not in the cluster", _SITE
             if have:
-                cause = "nv-ipam's controller does not run, or the pool changed a moment ago"
-            elif given:
-                cause, fix = "the node lacks the fabric's label, or is not in the cluster", _SITE
-            else:
-                cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look "
-                cause += "into this namespace, or found the pool invalid"
-            where = {"node": row["nodeName"], "object": name} if given else {"object": name}
-            checks.append(deviation("pool_prefix", planned, observed, cause, fix, **where))
-            if not given:
-                break
+                cause, fix = "nv-ipam's controller does not run, or the pool changed a moment ago", look
+            checks.append(deviation("pool_prefix", planned, observed, cause, fix, node=node, object=name))
     if good:
         checks.append(ok("pool_prefix", f"{good} prefixes of nodes", f"{good} prefixes of nodes as planned"))
     return checks

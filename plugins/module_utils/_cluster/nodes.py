@@ -253,18 +253,6 @@ def awaited(rows: list[Check], considered: t.Collection[str], nodes: dict[str, N
     ]
 
 
-def steps(rows: list[Check]) -> dict[t.Hashable, int]:
-    """Return how far each node is: what it offers of what is wanted, and whether the SR-IOV operator is done."""
-    found: dict[t.Hashable, int] = {}
-    for row in rows:
-        if row["id"] == RESOURCES:
-            have = sum(min(row["observed"][name], amount) for name, amount in row["planned"].items())
-            found[row["id"], row["node"]] = have
-        elif row["id"] == SRIOV_STATE:
-            found[row["id"], row["node"]] = int(row["status"] == "ok")
-    return found
-
-
 def progress(late: list[Check], total: int) -> str:
     """Return how far the nodes are, in one line.
 

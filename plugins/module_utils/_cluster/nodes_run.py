@@ -104,18 +104,19 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
             cluster.patch(Ref.to(*NODE, name), patch)
         for name, change in changes.items():
             cluster.patch(Ref.to(*NODE, name), {"metadata": {"labels": change}})
-    lines = [(name, label, value) for name, change in changes.items() for label, value in change.items()]
-    shown = {False: "", True: ""}
-    for name in taints:
-        shown[name in wanted] += f"{name} taint {OUT_TAINT['key']}\n"
+    rows = [
+        (f"{name} {label}", live[name].labels.get(label, ""), value or "")
+        for name, change in changes.items()
+        for label, value in change.items()
+    ]
+    rows += [(f"{name} taint {OUT_TAINT['key']}", str(name not in wanted), str(name in wanted)) for name in taints]
     result = {
         "changed": bool(changes or taints),
         "unlabeled": sorted(name for name, change in pending.items() if change.get(want.label) and name not in changes),
         "unfinished": sorted(name for name, node in live.items() if node.note),
         "diff": {
-            "before": "".join(f"{name} {label}={live[name].labels.get(label, '')}\n" for name, label, _value in lines)
-            + shown[False],
-            "after": "".join(f"{name} {label}={value or ''}\n" for name, label, value in lines) + shown[True],
+            "before": "".join(f"{what}={before}\n" for what, before, _after in rows),
+            "after": "".join(f"{what}={after}\n" for what, _before, after in rows),
         },
     }
     if absent:
@@ -153,7 +154,8 @@ def waited(
         }
         found[:] = nodes.checks(want, live, states)
         late = nodes.awaited(found, considered, live)
-        return WaitState(not late, nodes.steps(found), lambda: nodes.progress(late, len(considered)))
+        steps: dict[t.Hashable, int] = {(row["id"], row["node"]): int(row["status"] == OK) for row in found}
+        return WaitState(not late, steps, lambda: nodes.progress(late, len(considered)))
 
     follow(look, seconds, reporter(params["progress_file"]))
     return found

@@ -85,15 +85,10 @@ _TAKEN = "Couldn't listen to port"
 # Without iproute2 the address is not found either.
 _NO_PROGRAM = re.compile(r"the image has no (\S+)|(timeout|ip): not found")
 _IMAGE_FIX = "Give an image with perftest, iproute2 and coreutils (rail_objects_test_image)."
-# What pods say of themselves, with cause and fix.
-_MESSAGES = (
-    (_TAKEN, "another run tests in the same pods", "Run again when that has ended."),
-    (
-        "no RDMA device has the address",
-        "no RDMA device in the pod has a RoCE v2 GID of the rail's address",
-        "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, "
-        "exclusive for sriov and ib-sriov; the GID comes with the address of net1.",
-    ),
+_NO_DEVICE = "no RDMA device has the address"
+_NO_DEVICE_FIX = (
+    "Compare rdma link show in a pod with the node's namespace mode: shared for macvlan, ipvlan and ipoib, exclusive "
+    "for sriov and ib-sriov; the GID comes with the address of net1."
 )
 _NO_RESULT_FIX = (
     "Run the test manually as docs/guides/test-application.md shows, and see that the image's perftest is 4.4 or newer."
@@ -196,23 +191,23 @@ def read(pair: HostPair, client: CommandResult, server: CommandResult, max_laten
     if (measured := parse(TEST, client.output)) is not None and client.code == 0:
         slow = threshold_failure(TEST, measured, {"max_latency_us": max_latency_us})
         return LatencyOutcome(pair, measured["latency_us"], *((slow.cause, slow.fix) if slow else ()))
-    if lacking := _NO_PROGRAM.search(f"{client.output}\n{server.output}"):
+    both = f"{client.output}\n{server.output}"
+    if lacking := _NO_PROGRAM.search(both):
         name = lacking[1] or lacking[2]
         cause = f"the image of the test application has no {name}"
         return LatencyOutcome(pair, None, cause, _IMAGE_FIX, skipped=name == "timeout")
-    for text, cause, fix in _MESSAGES:
-        # Another process listens on a port in use: if the client does not reach it, the rail is at fault.
-        unreached = text == _TAKEN and too_early(client)
-        if not unreached and (text in client.output or text in server.output):
-            return LatencyOutcome(pair, None, cause, fix, skipped=text == _TAKEN)
+    # Another process listens on a port in use: if the client does not reach it, the rail is at fault.
+    if _TAKEN in both and not too_early(client):
+        cause = "another run tests in the same pods"
+        return LatencyOutcome(pair, None, cause, "Run again when that has ended.", skipped=True)
+    if _NO_DEVICE in both:
+        cause = "no RDMA device in the pod has a RoCE v2 GID of the rail's address"
+        return LatencyOutcome(pair, None, cause, _NO_DEVICE_FIX)
     code = None if client.code in _TIME_UP else client.code
-    if code == 0:
-        shown = next((row for text in reversed(client.output.splitlines()) if (row := line(text))), "nothing")
-        cause = f"what the client printed holds no result of ib_read_lat (last line: {shown[:120]})"
-        return LatencyOutcome(pair, None, cause, _NO_RESULT_FIX)
     failure = explain(client.output, code)
-    if not failure.line and code is not None:
-        cause = f"ib_read_lat ended with exit code {code} and printed nothing"
+    if code == 0 or (code is not None and not failure.line):
+        shown = next((row for text in reversed(client.output.splitlines()) if (row := line(text))), "nothing")
+        cause = f"ib_read_lat ended with exit code {code}, and its output holds no result (last line: {shown[:120]})"
         return LatencyOutcome(pair, None, cause, _NO_RESULT_FIX)
     return LatencyOutcome(pair, None, failure.cause, failure.fix)
 
