@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import typing as t
 from dataclasses import replace
@@ -83,33 +82,29 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         return surveyed(cluster, params, release)
 
 
-def cilium_maps(cluster: Cluster, sets: t.Iterable[Json], name: str) -> list[Json]:
-    """Return Cilium's ConfigMaps.
+def cilium_maps(cluster: Cluster, sets: t.Iterable[Json], name: str) -> t.Iterator[Json]:
+    """Yield Cilium's ConfigMaps.
 
     :param sets: the cluster's DaemonSets.
     :param name: of the ConfigMap.
     """
     spaces = dict.fromkeys(row["metadata"]["namespace"] for row in sets if row["metadata"]["name"] in CILIUM)
-    return [found for space in spaces if (found := cluster.one(*CONFIG_MAP, name, space))]
+    yield from filter(None, (cluster.one(*CONFIG_MAP, name, space) for space in spaces))
 
 
-def network_sources(cluster: Cluster, cilium: str) -> dict[str, t.Callable[[], networks.Found]]:
-    """Return what reads the networks that objects of the cluster name, by the names of these objects.
+def network_sources(cluster: Cluster, cilium: str) -> t.Iterator[tuple[str, networks.Found]]:
+    """Yield the names of objects that list networks of the cluster, and their networks, read only when they are used.
 
     :param cilium: the name of Cilium's ConfigMap.
     """
-    sources: dict[str, t.Callable[[], networks.Found]] = {
-        "ConfigMap kube-system/kubeadm-config": lambda: networks.of_kubeadm(
-            cluster.one(*CONFIG_MAP, "kubeadm-config", "kube-system")
-        ),
-        "Cilium's ConfigMap": lambda: networks.of_cilium(
-            cilium_maps(cluster, cluster.each("apps/v1", "DaemonSet"), cilium)
-        ),
-        "nodes": lambda: networks.of_nodes(cluster.each("v1", "Node")),
-    }
-    for row in networks.POOLS:
-        sources[f"{row[1]} ({row[0]})"] = functools.partial(lambda row: networks.of_pools(cluster.each(*row)), row)
-    return sources
+    yield (
+        "ConfigMap kube-system/kubeadm-config",
+        networks.of_kubeadm(lambda: cluster.one(*CONFIG_MAP, "kubeadm-config", "kube-system")),
+    )
+    yield "Cilium's ConfigMap", networks.of_cilium(cilium_maps(cluster, cluster.each("apps/v1", "DaemonSet"), cilium))
+    yield "nodes", networks.of_nodes(cluster.each("v1", "Node"))
+    for version, kind in networks.POOLS:
+        yield f"{kind} ({version})", networks.of_pools(cluster.each(version, kind))
 
 
 def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -123,9 +118,9 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
         return NOTHING
     found: list[tuple[str, list[networks.Network]]] = []
     notes: list[str] = []
-    for name, read in network_sources(cluster, params["cilium_config"]).items():
+    for name, rows in network_sources(cluster, params["cilium_config"]):
         try:
-            found += read()
+            found += rows
         except Forbidden:
             notes.append(name)
     supernets = [text for zone in read_lock(folder)["frozen"]["zones"] for text in zone["supernets"]]

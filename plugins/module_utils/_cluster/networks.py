@@ -38,9 +38,9 @@ def parsed(value: t.Any) -> list[Network]:
     return found
 
 
-def of_kubeadm(config: Json | None) -> Found:
+def of_kubeadm(read: t.Callable[[], Json | None]) -> Found:
     """Yield the networks of kubeadm's ConfigMap."""
-    text = str(below(config, "data.ClusterConfiguration") or "")
+    text = str(below(read(), "data.ClusterConfiguration") or "")
     for key, value in re.findall(r"""^ +(podSubnet|serviceSubnet): *["']?([^\s"']+)""", text, re.MULTILINE):
         yield f"ConfigMap kube-system/kubeadm-config, {key}", parsed(value)
 

@@ -32,14 +32,14 @@ def pool(kind: str, group: str, **spec: t.Any) -> Json:
 
 
 def test_kubeadm_names_pods_and_services() -> None:
-    found = texts(networks.of_kubeadm({"data": {"ClusterConfiguration": KUBEADM}}))
+    found = texts(networks.of_kubeadm(lambda: {"data": {"ClusterConfiguration": KUBEADM}}))
     place = "ConfigMap kube-system/kubeadm-config, "
     assert found == {f"{place}podSubnet": ["10.244.0.0/16", "fd00:9::/48"], f"{place}serviceSubnet": ["10.96.0.0/12"]}
 
 
 @pytest.mark.parametrize("data", [None, {}, {"ClusterConfiguration": "networking: [\n  podSubnet: none"}])
 def test_a_config_map_without_networks_names_none(data: Json | None) -> None:
-    assert texts(networks.of_kubeadm({"data": data})) == {}
+    assert texts(networks.of_kubeadm(lambda: {"data": data})) == {}
 
 
 def test_cilium_names_its_pools() -> None:
