@@ -88,21 +88,6 @@ class Cluster:
         self._met = True
         return found
 
-    def pages(self, resource: t.Any, *, namespace: str = "", selector: str = "") -> t.Iterator[list[Json]]:
-        """Yield the objects of a kind, a page at a time.
-
-        :raises RdmaError: also when this identity may not list the kind.
-        """
-        path = resource.path(namespace=namespace or None)
-        query: dict[str, t.Any] = {"limit": PAGE, **({"label_selector": selector} if selector else {})}
-        while True:
-            page = self._tried(functools.partial(self._send, "get", path, **query), f"list {resource.kind}")
-            version, kind = resource.group_version, resource.kind
-            yield [{**item, "apiVersion": version, "kind": kind} for item in page["items"]]
-            query["_continue"] = page["metadata"].get("continue")
-            if not query["_continue"]:
-                return
-
     def each(self, api_version: str, kind: str, *, namespace: str = "", selector: str = "") -> t.Iterator[Json]:
         """Yield the objects of a kind, of which a page is held at a time; none when the API does not serve it.
 
@@ -110,11 +95,17 @@ class Cluster:
         :param kind: of the objects.
         :param namespace: of the objects; empty for all.
         :param selector: of labels; empty for all.
+        :raises RdmaError: also when this identity may not list the kind.
         """
         resource = self.resource(api_version, kind)
-        if resource is not None:
-            for page in self.pages(resource, namespace=namespace, selector=selector):
-                yield from page
+        query: dict[str, t.Any] = {"limit": PAGE, **({"label_selector": selector} if selector else {})}
+        while resource is not None:
+            path = resource.path(namespace=namespace or None)
+            page = self._tried(functools.partial(self._send, "get", path, **query), f"list {kind}")
+            yield from ({**item, "apiVersion": api_version, "kind": kind} for item in page["items"])
+            query["_continue"] = page["metadata"].get("continue")
+            if not query["_continue"]:
+                return
 
     def listed(self, api_version: str, kind: str, **which: str) -> list[Json]:
         """Return the objects of a kind, all at once. `which`: namespace, selector."""
@@ -145,13 +136,6 @@ class Cluster:
         if resource is None:
             raise api_errors.NotFound(str(ref))
         return t.cast("str", resource.path(name=ref.name, namespace=ref.namespace or None))
-
-    def namespace_phase(self, name: str) -> str:
-        """Return Active, Terminating or Missing."""
-        found = self.one("v1", "Namespace", name)
-        if found is None:
-            return "Missing"
-        return "Terminating" if found["metadata"].get("deletionTimestamp") else "Active"
 
     # Nodes and pods, for what is reported of them
 

@@ -198,13 +198,9 @@ class ComponentDiscovery:
         """Return what is there of a part."""
         return [row for row in self.found if row.part == part]
 
-    def set_of(self, *names: str) -> list[Json]:
-        """Return the DaemonSets of these names."""
-        return [row for row in self.sets if row["metadata"]["name"] in names]
-
     def calico_set(self) -> Json:
         """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
-        for node in self.set_of(CALICO):
+        for node in (row for row in self.sets if row["metadata"]["name"] == CALICO):
             prefixes = {row["aggregate"] for row in self.facts["prefixes"]}
             operated = self.cluster.one(*INSTALLATION, "default")
             return patches(node, operated, self.facts["interfaces"], prefixes)

@@ -97,7 +97,7 @@ class Lease:
         place = {"name": self._ref.name, "namespace": self._ref.namespace}
         if found is None:
             body: Json = {"apiVersion": API, "kind": "Lease", "metadata": place, "spec": {**spec, "acquireTime": now}}
-            if self._cluster.namespace_phase(self._ref.namespace) == "Missing":
+            if self._cluster.one("v1", "Namespace", self._ref.namespace) is None:
                 meta = {"name": place["namespace"]}
                 self._cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
             self._cluster.create(body)

@@ -82,10 +82,9 @@ class ApplyRun:
             groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
 
         def see(key: tuple[str, str]) -> None:
-            for page in self._live(key, groups[key]):
+            for live in self._live(key, groups[key]):
                 with self._lock:
-                    for live in page:
-                        planner.see(live)
+                    planner.see(live)
 
         with ThreadPoolExecutor(THREADS) as pool:
             # What a list raised is raised here.
@@ -93,8 +92,8 @@ class ApplyRun:
         self._refuse_missing_kinds()
         return planner.finish()
 
-    def _live(self, key: tuple[str, str], refs: list[Ref]) -> t.Iterable[list[Json]]:
-        """Yield the objects of a kind that may matter, some at a time."""
+    def _live(self, key: tuple[str, str], refs: list[Ref]) -> t.Iterable[Json]:
+        """Yield the objects of a kind that may matter."""
         resource = self._cluster.resource(*key)
         if resource is None:
             if refs:
@@ -105,9 +104,9 @@ class ApplyRun:
             # Nothing of our own is wanted of this kind: only strays can matter.
             selector = "" if refs else selector_of(labels_of(self._options.fabric))
             for namespace in sorted({ref.namespace for ref in refs}) if only else [""]:
-                yield from self._cluster.pages(resource, namespace=namespace, selector=selector)
+                yield from self._cluster.each(*key, namespace=namespace, selector=selector)
         else:
-            yield [found for ref in refs if (found := self._cluster.get(ref))]
+            yield from filter(None, map(self._cluster.get, refs))
 
     def _refuse_missing_kinds(self) -> None:
         """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
@@ -145,9 +144,10 @@ class ApplyRun:
         wanted = {step.ref.namespace for step in made if step.ref.namespace}
         # A namespace itself is only ever replaced because it is being deleted.
         wanted |= {step.ref.name for step in made if step.ref.kind == "Namespace" and step.action == "replace"}
-        phases = {name: self._cluster.namespace_phase(name) for name in sorted(wanted)}
-        self._absent_namespaces = {name for name, phase in phases.items() if phase == "Missing"}
-        problems = [f"namespace {name} is being deleted" for name, phase in phases.items() if phase == "Terminating"]
+        live = {name: self._cluster.one("v1", "Namespace", name) for name in sorted(wanted)}
+        self._absent_namespaces = {name for name, space in live.items() if space is None}
+        ending = [name for name, space in live.items() if below(space, "metadata.deletionTimestamp")]
+        problems = [f"namespace {name} is being deleted" for name in ending]
         if not self._options.check_mode:
             absent = self._absent_namespaces - {ref.name for ref in self._wanted if ref.kind == "Namespace"}
             problems += [f"namespace {name} does not exist" for name in sorted(absent)]

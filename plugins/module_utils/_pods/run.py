@@ -26,6 +26,7 @@ from . import checks as looks
 from . import latency, ping, pod_checks
 from .commands import CommandCluster, CommandFailed, CommandResult
 from .scheduling import DOWN, exclusion, fix_of, off_text
+from .wait import selector as pods_of
 
 THREADS = 8
 POLL_SECONDS = 1.0
@@ -61,8 +62,7 @@ class Pods:
 
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Check]:
         meta = daemon_set["metadata"]
-        labels = (daemon_set["spec"].get("selector") or {}).get("matchLabels") or {}
-        pods = newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=selector(labels)))
+        pods = newest(self._cluster.listed("v1", "Pod", namespace=meta["namespace"], selector=pods_of(daemon_set)))
         live = self._cluster.nodes()
         found: list[Check] = []
         alive: dict[str, Json] = {}

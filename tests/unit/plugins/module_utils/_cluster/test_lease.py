@@ -34,8 +34,8 @@ class Api:
     def get(self, _ref):
         return json.loads(json.dumps(self.lease))
 
-    def namespace_phase(self, name):
-        return "Active" if name in self.namespaces else "Missing"
+    def one(self, _api_version, _kind, name):
+        return {"metadata": {"name": name}} if name in self.namespaces else None
 
     def create(self, body):
         if body["kind"] == "Namespace":
