@@ -128,7 +128,6 @@ class ApplyRun:
             text,
             "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they are there, "
             "they are of another version. [crds_missing]",
-            missing_kinds=missing,
         )
 
     # Refusing before the first write: namespaces, one object of each shape as a trial
