@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, wait_for, want_of
 
 RAILS = 2
 
@@ -101,6 +101,8 @@ def scenario(request):
     with Fabric(f"fault-{request.param[:6]}", 1, RAILS) as fabric:
         host = fabric.hosts[0]
         host.batch(OTHERS.lstrip())
+        # The kernel marks routes so until it has seen the port's carrier, a moment after the port is up.
+        wait_for(lambda: "linkdown" in host.ip("route", "show", "table", "all"), False)
         for one in earlier:
             host.apply(one)
         yield host, earlier, want
