@@ -189,9 +189,9 @@ def owned_text(mode: str) -> str:
 
 def plan_netns(want: NetnsOptions, have: NetnsCurrent) -> NetnsPlan:
     """Return how to get to the wanted mode."""
+    before = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
     if want.keep:
-        now = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
-        return NetnsPlan(want, have, now.current or now.persistent, now, now, (), (), None)
+        return NetnsPlan(want, have, before.current or before.persistent, before, before, (), (), None)
     existing = [item for item in have.settings if item.path != OWNED_FILE]
     settings = list(existing)
     if want.mode:
@@ -200,7 +200,6 @@ def plan_netns(want: NetnsOptions, have: NetnsCurrent) -> NetnsPlan:
     persistent = _effective(settings, have)
     wanted = want.mode or persistent
     blocker = _blocker(want, have, wanted, persistent)
-    before = NetnsState(have.current, _effective(list(have.settings), have), have.owned_text)
     conflicts = tuple(item for item in [*existing, *have.arguments] if item.mode != wanted)
     plan = NetnsPlan(want, have, wanted, before, before, (), conflicts, blocker)
     if blocker is not None:

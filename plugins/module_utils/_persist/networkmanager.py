@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from .._errors import RdmaError
-from .._programs import ProgramResult
 from .._route.model import MAIN_TABLE, Route, Rule
 from .._systemd import named, sections
 from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
@@ -121,8 +120,7 @@ class NetworkManager(Manager):
                     f"NetworkManager does not load {path}: {done.reported()}",
                     "Look at `journalctl -u NetworkManager`. [nm_not_loaded]",
                 )
-        done = host.run(["nmcli", "connection", "reload"]) if removed else ProgramResult(0, "", "")
-        if done.status:
+        if removed and (done := host.run(["nmcli", "connection", "reload"])).status:
             raise RdmaError(
                 f"NetworkManager does not reload its profiles: {done.reported()}",
                 "Run `nmcli connection reload` on the host. [nm_not_reloaded]",

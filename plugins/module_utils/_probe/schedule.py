@@ -69,9 +69,8 @@ class Schedule:
 def _shifts(mode: str, count: int, peers: int, seed: int) -> tuple[int, ...]:
     if count < 2 or mode == "none":
         return ()
-    everyone = range(1, count)
     if mode == "full":
-        return tuple(everyone)
+        return tuple(range(1, count))
     if mode == "ring":
         return (1,)
     # Drawn without the ring's own shift, which every sample has: a broken neighbor is always found.
