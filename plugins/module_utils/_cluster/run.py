@@ -34,7 +34,7 @@ WAIT_SECONDS = 120.0
 """For which deleted objects may take to be gone, and new CRDs to be served."""
 
 POOLS_AT_ONCE = 8000
-"""Pools times their writes at once: Spiderpool's webhook lists all pools at each write, and the API waits ten seconds."""
+"""Pools times their writes at once: Spiderpool's webhook lists all pools at each, and the API waits ten seconds."""
 
 OBJECT_CODES = (400, 403, 404, 409, 422)
 """Codes of the API that concern one object."""

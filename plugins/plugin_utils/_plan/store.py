@@ -71,7 +71,13 @@ class PlanStore:
         return None if self._seen is None else parse_lock(self._seen, self.lock_path, accept=accept)
 
     def read_files(self) -> dict[str, str]:
-        """Read every file of the layout that is there, by its path relative to the folder."""
+        """Read every file of the layout that is there, by its path relative to the folder.
+
+        :raises RdmaError: for a linked folder, whose files are another's.
+        """
+        for path in (os.path.join(self.folder, part) for part in PARTS):
+            if os.path.islink(path):
+                raise RdmaError(f"{path!r} is a link.", "Move it away and plan again. [plan_folder_conflict]")
         texts = {path: self._read(path) for part in ("facts", "report", *PARTS) for path in paths_of(self.folder, part)}
         return {path: text for path, text in texts.items() if text is not None}
 

@@ -136,6 +136,17 @@ def test_readers_notice_a_changed_missing_or_additional_file(tmp_path):
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
+def test_a_folder_of_the_layout_that_is_a_link_is_refused(tmp_path):
+    make(tmp_path)
+    outside = tmp_path / "outside"
+    shutil.move(tmp_path / "fabric/hosts", outside)
+    (tmp_path / "fabric/hosts").symlink_to(outside)
+
+    with pytest.raises(RdmaError, match="hosts' is a link"):
+        make(tmp_path, 2, retire=["node3"])
+    assert len(list(outside.iterdir())) == 3
+
+
 def test_a_second_planner_is_kept_out(tmp_path):
     make(tmp_path)
     handle = os.open(tmp_path / "fabric", os.O_RDONLY)
