@@ -346,10 +346,10 @@ class Block:
 
     def texts(self, slot: int) -> tuple[str, str, str]:
         """Return the slot's node address, its subnet with its length, and its gateway; the last is empty for none."""
-        first, host = self.subnet_first(slot), self.host(slot)
+        host, gateway = self.host(slot), self.gateway(slot)
         address = "" if host is None else address_text(self.family, host)
-        gateway = "" if self.gateway_offset is None else address_text(self.family, first + self.gateway_offset)
-        return address, f"{address_text(self.family, first)}/{self.subnet_length}", gateway
+        subnet = f"{address_text(self.family, self.subnet_first(slot))}/{self.subnet_length}"
+        return address, subnet, "" if gateway is None else address_text(self.family, gateway)
 
     def pods(self, slot: int = 0) -> tuple[Range, ...]:
         """Return the pods' addresses as maximal ranges: of the slot (per_node), of the whole rail and zone (else)."""

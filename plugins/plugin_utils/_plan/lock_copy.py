@@ -62,11 +62,10 @@ class LockCopy:
         try:
             packed = base64.b64decode((self._found.get("binaryData") or {})[KEY], validate=True)
             with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-                text = stream.read(MOST_BYTES).decode()
-                complete = not stream.read(1)
+                text = stream.read(MOST_BYTES + 1).decode()
         except (KeyError, binascii.Error, OSError, EOFError, zlib.error, UnicodeDecodeError):
             raise InputError([Problem(self.place, f"Its {KEY} is missing or no compressed text.", self._fix)]) from None
-        if not complete:
+        if len(text) > MOST_BYTES:
             raise InputError([Problem(self.place, f"Its {KEY} has more than {MOST_BYTES:,} bytes.", self._fix)])
         return text
 

@@ -73,8 +73,6 @@ class Moves:
 
     def _takeovers(self) -> list[str]:
         """Find node addresses that were pod addresses: a pod may hold them (shared and flat)."""
-        if self.same:
-            return []
         lines: list[str] = []
         old = [block for block in self.old_blocks.values() if not block.per_node]
         pods = group_by((block.family, span) for block in old for span in block.pods())

@@ -93,14 +93,11 @@ def _check_shapes(check: Checker, fabric: Fabric) -> None:
     for family in fabric.families:
         for length, place in sorted(_lengths(fabric, family)):
             size = 1 << (WIDTH[family] - length)
-            if size < 4 and not fabric.attached.pods and fabric.mode != "exclusive":
+            if size < 4 and fabric.mode != "exclusive":
                 problem = f"A /{length} is a link of one node, and the nodes share it in fabric_mode {fabric.mode}."
                 check.add(place, problem, "Set a shorter prefix, or fabric_mode exclusive. [prefix_link_shared]")
-            elif size < 4 and (
-                fabric.mode != "exclusive" or fabric.attached.needs_addresses or length == WIDTH[family]
-            ):
-                why = f"attachment {fabric.attachment} needs" if fabric.mode == "exclusive" else "its nodes share"
-                problem = f"A /{length} has no address for pods, which {why}."
+            elif size < 4 and fabric.attached.needs_addresses:
+                problem = f"A /{length} has no address for pods, which attachment {fabric.attachment} needs."
                 check.add(place, problem, "Give a shorter prefix. [prefix_no_pods]")
             else:
                 _check_gateway(check, fabric, family, size)

@@ -27,27 +27,20 @@ def scalar(value: t.Any) -> str:
 
 def block(value: t.Any) -> str:
     """Write a mapping or a list; keys stay in their order."""
+    return "\n".join(_lines(value)) + "\n"
+
+
+def _lines(value: t.Any) -> list[str]:
     lines: list[str] = []
-    _write(value, "", lines)
-    return "\n".join(lines) + "\n"
-
-
-def _write(value: t.Any, pad: str, lines: list[str]) -> None:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(item, (dict, list)) and item:
-                lines.append(f"{pad}{scalar(key)}:")
-                _write(item, f"{pad}  ", lines)
-            else:
-                lines.append(f"{pad}{scalar(key)}: {scalar(item)}")
-        return
-    for item in value:
-        if isinstance(item, (dict, list)) and item:
-            start = len(lines)
-            _write(item, f"{pad}  ", lines)
-            lines[start] = f"{pad}- {lines[start][len(pad) + 2 :]}"
-        else:
-            lines.append(f"{pad}- {scalar(item)}")
+    mapping = isinstance(value, dict)
+    pairs = value.items() if mapping else [(None, item) for item in value]
+    for key, item in pairs:
+        head = f"{scalar(key)}:" if mapping else "-"
+        nested = isinstance(item, (dict, list)) and bool(item)
+        first, *more = _lines(item) if nested else [scalar(item)]
+        lines += [head, f"  {first}"] if mapping and nested else [f"{head} {first}"]
+        lines += [f"  {line}" for line in more]
+    return lines
 
 
 def documents(objects: t.Iterable[t.Any], heading: str = HEADING) -> str:
