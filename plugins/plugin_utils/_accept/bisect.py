@@ -26,7 +26,7 @@ SMALL = 3
 SHIFTS = 8
 """Rounds in which suspects are paired with each other while no node is known to be healthy."""
 
-NODE, BETWEEN, UNCLEAR = "node", "between", "unclear"
+NODE, BETWEEN, TOGETHER, UNCLEAR = "node", "between", "together", "unclear"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class Run:
 class Finding:
     """A conclusion from the runs.
 
-    :param what: NODE (each of `hosts` is at fault), BETWEEN (`hosts` and `others` pass, and both together do not),
-        UNCLEAR (one or several of `hosts`: no healthy node was available for a comparison).
+    :param what: NODE (each of `hosts` is at fault), BETWEEN (each is healthy, and the path between `hosts` and `others`
+        is not), TOGETHER (the parts pass and the complete group does not), UNCLEAR (one or several of `hosts`: no
+        healthy node was available for a comparison).
     :param rails: the rail; several where it fails only with all of them at once.
     :param run: the run that shows it best.
     """
@@ -96,6 +97,11 @@ class RunRequest:
         return dict.fromkeys(host for run in runs for host in run.hosts)
 
 
+def _halves(hosts: Names) -> tuple[Names, Names]:
+    middle = len(hosts) // 2
+    return hosts[:middle], hosts[middle:]
+
+
 class Narrow:
     """The narrowing of one kind of run.
 
@@ -129,19 +135,20 @@ class Narrow:
 
     def _halve(self, groups: list[Run]) -> list[Finding]:
         small: list[Run] = []
-        between: list[Finding] = []
+        between: list[tuple[Names, Names, Names]] = []
         while groups:
             small += [bad for bad in groups if len(bad.hosts) <= SMALL]
-            large = [(bad, len(bad.hosts) // 2) for bad in groups if len(bad.hosts) > SMALL]
-            split = [[self._run(bad.hosts[:at], bad.rails), self._run(bad.hosts[at:], bad.rails)] for bad, at in large]
+            split = [
+                [self._run(half, bad.rails) for half in _halves(bad.hosts)] for bad in groups if len(bad.hosts) > SMALL
+            ]
             good = iter(self._ask(half for halves in split for half in halves))
             groups = []
-            for (bad, _at), (one, other) in zip(large, split, strict=True):
+            for one, other in split:
                 failed = [half for half in (one, other) if not next(good)]
                 if not failed:
-                    between.append(Finding(BETWEEN, one.hosts, bad.rails, bad, other.hosts))
+                    between.append((one.hosts, other.hosts, one.rails))
                 groups += failed
-        return [*self.pairs(small), *between]
+        return [*self.pairs(small), *self._between(between)]
 
     def pairs(self, failed: t.Iterable[Run]) -> list[Finding]:
         """Return what is behind small groups that failed: pairs, mostly.
@@ -163,8 +170,9 @@ class Narrow:
                 findings.append(Finding(UNCLEAR, tuple(hosts), rails, self._run(mine[0].hosts, rails)))
         for bad in left:
             if sound[bad.rails] and not any((host, bad.rails) in accused for host in bad.hosts):
-                run = self._run(bad.hosts, bad.rails)
-                findings.append(Finding(BETWEEN, bad.hosts[:1], bad.rails, run, bad.hosts[1:]))
+                first, rest = bad.hosts[:1], bad.hosts[1:]
+                what = BETWEEN if len(bad.hosts) == 2 else TOGETHER
+                findings.append(Finding(what, first, bad.rails, self._run(bad.hosts, bad.rails), rest))
         return list({finding.run: finding for finding in [*findings, *paths]}.values())
 
     def _look_for_sound(self, failed: list[Run]) -> None:
@@ -216,6 +224,29 @@ class Narrow:
         choice = near or [other for other in left if self._leaves[other] not in tried]
         # Suspects take different partners, so that their runs can be made at once.
         return choice[number % len(choice)] if choice else None
+
+    def _between(self, pairs: list[tuple[Names, Names, Names]]) -> list[Finding]:
+        """Narrow what fails though both sides pass: keep one side and halve the other, while one half shows it."""
+        found: list[Finding] = []
+        while pairs:
+            done = [(one, other, rails) for one, other, rails in pairs if len(one) == len(other) == 1]
+            found += [Finding(BETWEEN, one, rails, self._run(one + other, rails), other) for one, other, rails in done]
+            left = [pair for pair in pairs if pair not in done]
+            split = []
+            for one, other, rails in left:
+                fixed, wide = (other, one) if len(one) >= len(other) else (one, other)
+                split.append((fixed, _halves(wide), rails))
+            good = iter(self._ask(self._run(half + fixed, rails) for fixed, both, rails in split for half in both))
+            pairs = []
+            for fixed, both, rails in split:
+                bad = [half for half in both if not next(good)]
+                both_halves = both[0] + both[1]
+                if len(bad) == 1:
+                    pairs.append((bad[0], fixed, rails))
+                else:
+                    what = BETWEEN if bad else TOGETHER
+                    found.append(Finding(what, both_halves, rails, self._run(both_halves + fixed, rails), fixed))
+        return found
 
 
 def ring(hosts: Names, shift: int = 1) -> list[Names]:

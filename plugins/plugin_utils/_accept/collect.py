@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...module_utils._check import Check, compared, deviation, ok, skipped
 from ...module_utils._formatting import group_by, shortened
 from ...module_utils._probe.perftest import TOOLS
-from .bisect import BETWEEN, NODE, UNCLEAR, Finding, Names, Run
+from .bisect import BETWEEN, NODE, TOGETHER, Finding, Names, Run
 from .results import READERS, failure_of
 from .stages import LATENCY, PERFTEST, STAGES, AcceptEvaluator, AcceptFleet, AcceptReport, Outcome, StepGroup
 
@@ -84,12 +84,10 @@ def _measured(
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 _CAUSES = {
-    BETWEEN: (
-        "each side passes without the other: it is what lies between them, or the load of all at once",
-        "leaves' uplinks, routes and cables, and at their load, ECMP, PFC and ECN",
-    ),
-    UNCLEAR: ("one or several of them: no host passed to compare with", "what all of them share, then each host"),
+    BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
+    TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
 }
+_NONE_PASSED = ("one or several of them: no host passed to compare with", "what all of them share, then each host")
 
 
 def _shown(run: Run, value: t.Any) -> str:
@@ -105,7 +103,7 @@ def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, s
     where = shortened(finding.hosts, _SHOWN)
     where += f" with {shortened(finding.others, _SHOWN)}" if finding.others else ""
     if finding.what != NODE:
-        shown, look = _CAUSES[finding.what]
+        shown, look = _CAUSES.get(finding.what, _NONE_PASSED)
         cause, fix = f"{shown} ({cause})", f"Look at {look}."
     return f"{where}, {rails}", cause, fix
 

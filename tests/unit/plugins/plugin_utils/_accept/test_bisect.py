@@ -15,6 +15,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
     BETWEEN,
     NODE,
     SHIFTS,
+    TOGETHER,
     UNCLEAR,
     Narrow,
     Need,
@@ -84,7 +85,7 @@ def test_what_fails_only_with_everybody():
     fleet = Played(16)
     fleet.crowd = 16
     found = fleet.find()
-    assert {one.what for one in found} == {BETWEEN}
+    assert {one.what for one in found} == {TOGETHER}
     assert {host for one in found for host in (*one.hosts, *one.others)} == set(fleet.hosts)
 
 
