@@ -29,6 +29,6 @@ class ActionModule(ModuleAction):
         self._declared = {}
         result = super().act(args, task_vars)
         if result.get("switch"):
-            policy, source = choose(arguments({**self._declared, **given(args)}, SPEC), {})
-            result["switch"] = switch_values(policy) if source == DECLARED else result["switch"]
+            policy, source = choose(arguments({**self._declared, **given(args)}, SPEC))
+            result["switch"] = switch_values(policy) if source == DECLARED else []
         return result

@@ -73,7 +73,7 @@ options:
     description:
       - The priority of RoCE traffic, as the switches have it. Together with O(dscp) it is what the site declares; by
         O(plan_dir) the plan does, where it has fabric_lossless.
-      - Without both nothing is set. What an earlier run set stays, is compared, and gives one warning.
+      - Without both nothing is set, and what an earlier run set stays.
     type: int
   dscp:
     description:

@@ -27,8 +27,7 @@ from .._netns import run as netns_run
 from .._persist import run as persist_run
 from .._probe import duplicates, health
 from .._qos import run as qos_run
-from .._qos.files import QosFiles
-from .._qos.leaf import DECLARED, RECORDED, choose
+from .._qos.leaf import DECLARED, choose
 from .._rdma import host_run, info_run
 from .._route import path_checks, ping
 from .._route import run as route_run
@@ -161,9 +160,9 @@ def tos_of(request: Request) -> int:
     if "qos" not in request.params["checks"]:
         return 0
     options = options_of("roce_qos", qos_run.SPEC, request)
-    policy, source = choose(options, QosFiles().settings())
+    policy, source = choose(options)
     # The kernel takes no ECN bits in a question.
-    return policy.dscp << 2 if source in (DECLARED, RECORDED) else 0
+    return policy.dscp << 2 if source == DECLARED else 0
 
 
 def look_at_pings(request: Request) -> tuple[Checks, Facts]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the site declares of its switches, what an earlier run set without that, and what the leaf announces.
+"""What the site declares of its switches, what hosts have without that, and what the leaf announces.
 
 Pure. Nothing is set until priority and DSCP are declared: a host whose values are not the switches' loses the queue
 that it had.
@@ -13,16 +13,16 @@ from __future__ import annotations
 import typing as t
 
 from .._cabling.lldp import INSTALL
-from .._check import Check, compared, skipped, warning
+from .._check import Check, compared, skipped
 from .._errors import InputError, Problem
 from .policy import OPTIONS, QosPolicy, make_policy
 
 if t.TYPE_CHECKING:
     from .plan import State
 
-# Source of a policy: the inventory, an earlier run whose settings stay, none; or no policy is wanted.
-DECLARED, RECORDED, NOWHERE, AWAY = "declared", "recorded", "nowhere", "away"
-# Defaults of a policy; without effect where nothing is declared and nothing was set.
+# Source of a policy: the inventory, or none; or no policy is wanted.
+DECLARED, NOWHERE, AWAY = "declared", "nowhere", "away"
+# Defaults of a policy; without effect where nothing is declared.
 USUAL = {"priority": 5, "dscp": 40}
 
 DECLARE = (
@@ -31,45 +31,30 @@ DECLARE = (
 )
 
 
-def choose(params: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> tuple[QosPolicy, str]:
-    """Return the policy of a host, and where it comes from: DECLARED, RECORDED, NOWHERE or AWAY.
+def choose(params: t.Mapping[str, t.Any]) -> tuple[QosPolicy, str]:
+    """Return the policy of a host, and where it comes from: DECLARED, NOWHERE or AWAY.
 
-    What an earlier run set stays as it is until the site declares which priority and DSCP its switches have.
+    Without a declaration everything stays as it is.
 
-    :param settings: what earlier runs recorded, by interface.
     :raises InputError: when the site declares one of the two alone, or what makes no policy.
     """
     given = {name: params[name] for name in OPTIONS if params.get(name) is not None}
+    policy = make_policy({**USUAL, **given})
     if params["state"] != "present" or params["network"] != "roce":
-        return make_policy({**USUAL, **given}), AWAY
+        return policy, AWAY
     declared = [name for name in USUAL if name in given]
     if len(declared) == 1:
         other = "dscp" if declared == ["priority"] else "priority"
         fix = f"{DECLARE}. [lossless_incomplete]"
         raise InputError([Problem(other, f"{declared[0]} is declared and {other} is not.", fix)])
-    if declared:
-        return make_policy(given), DECLARED
-    # All interfaces of a host have the same.
-    before = next((dict(entry["options"]) for entry in settings.values() if "options" in entry), None)
-    return make_policy({**USUAL, **given, **(before or {})}), NOWHERE if before is None else RECORDED
+    return policy, DECLARED if declared else NOWHERE
 
 
-def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: str) -> Check:
+def undeclared_check(there: t.Mapping[str, State]) -> Check:
     """Return the one check of a host whose site does not declare what its switches have.
 
     :param there: what each interface of the fabric has now.
-    :param policy: what an earlier run of this collection set and what stays, and its `source`; with NOWHERE it set
-        nothing.
     """
-    if source == RECORDED:
-        return warning(
-            "roce_declared",
-            "declared",
-            {"priority": policy.priority, "dscp": policy.dscp},
-            f"Priority {policy.priority} and DSCP {policy.dscp} were set by an earlier run and stay, but the "
-            "inventory does not say that the switches have them.",
-            f"{DECLARE}; {policy.priority} and {policy.dscp} keep what is there.",
-        )
     paused = "; ".join(existing_pfc(name, state) for name, state in sorted(there.items()) if state["pfc"])
     return skipped(
         "roce_declared",
@@ -80,7 +65,7 @@ def undeclared_check(there: t.Mapping[str, State], policy: QosPolicy, source: st
 
 
 def existing_pfc(name: str, state: State) -> str:
-    """Return what an interface has of lossless traffic that this collection did not set."""
+    """Return what an interface has of lossless traffic."""
     pfc = state["pfc"] or ()
     paused = ", ".join(map(str, pfc))
     dscps = ", ".join(str(dscp) for dscp, priority in state["dscp_map"] or () if priority in pfc)

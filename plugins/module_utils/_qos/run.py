@@ -21,7 +21,7 @@ from .._ports import ports_of
 from . import plan as planning
 from .device import Nic
 from .files import SETTINGS, QosFiles, unit_of
-from .leaf import AWAY, DECLARED, NOWHERE, choose, existing_pfc, leaf_check, undeclared_check
+from .leaf import AWAY, DECLARED, choose, existing_pfc, leaf_check, undeclared_check
 from .policy import OPTIONS, switch_values
 
 SPEC = {
@@ -52,7 +52,7 @@ class QosRun:
         self.warnings: list[str] = []
         self.missing: list[tuple[str, str]] = []
         self.recorded = files.settings()
-        self.policy, self.source = choose(params, self.recorded)
+        self.policy, self.source = choose(params)
         named = [] if self.source == AWAY else params["rails"] or []
         self.rails = {self.sysfs.kernel_name(rail["interface"]): rail["name"] for rail in named}
         if self.source != AWAY and not self.rails:
@@ -211,7 +211,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
     checks = [
         check
         for name, rail in run.rails.items()
-        if run.source != NOWHERE
+        if run.source == DECLARED
         for check in planning.checks_of(
             rail, run.plans[name], name, run.values[name]["problem"], ets=run.policy.ets is not None, strict=strict
         )
@@ -224,7 +224,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         checks += [leaf_check(run.policy, rail, name, *received) for name, rail in run.rails.items()]
     elif run.source != AWAY:
         there = {name: run.plans[name].before for name in run.rails}
-        undeclared = undeclared_check(there, run.policy, run.source)
+        undeclared = undeclared_check(there)
         notes.append(f"{undeclared['cause']} {undeclared['fix']}")
         checks.append(undeclared)
     if run.settings():
@@ -246,7 +246,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
             }
             for name, plan in run.plans.items()
         },
-        "switch": [] if run.source == NOWHERE or run.params["network"] != "roce" else switch_values(run.policy),
+        "switch": switch_values(run.policy) if run.source == DECLARED else [],
         "disruptions": {name: [FLAPS] for name, plan in writes.items() if plan.flaps},
         "notes": notes,
         "checks": checks,
@@ -263,7 +263,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     settings = doing.settings()
     units = {
         name: doing.files.unit_text(doing.nics[name], doing.plans[name].boot)
-        if name in doing.plans
+        if name in doing.rails and doing.source == DECLARED
         else doing.files.read(unit_of(name))
         for name in settings
     }

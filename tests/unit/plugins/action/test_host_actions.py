@@ -80,8 +80,7 @@ def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first
     for args in ({"plan_dir": declared}, {"rails": [], "priority": "0", "dscp": 26, "cnp_dscp": 48}):
         result, _handed = run(roce_qos, args, lies, templar=Templar(loader=DataLoader()))
         assert {"DSCP 26 to priority 0", "DSCP 48 to priority 6"} < {*result["switch"]}
-    # What an earlier run set without a declaration, only the host knows.
-    assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0] == lies
+    assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0]["switch"] == []
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])

@@ -406,7 +406,7 @@ def test_one_of_the_two_is_no_declaration(run_module, dcb):
     assert dcb.writes == []
 
 
-def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_module, dcb, root):
+def test_what_a_fleet_has_from_us_stays_without_a_declaration(run_module, dcb, root):
     run_module(priority=3, dscp=26, cnp_priority=7)
     files = {path: path.read_text() for path in (root / "etc").rglob("*") if path.is_file()}
     writes = list(dcb.writes)
@@ -414,12 +414,8 @@ def test_what_a_fleet_has_from_us_stays_is_verified_and_gives_one_warning(run_mo
     assert (result["changed"], dcb.writes) == (False, writes)
     assert {path: path.read_text() for path in files} == files
     (check,) = of(result, "roce_declared")
-    assert (check["status"], check["observed"]) == ("warning", {"priority": 3, "dscp": 26})
-    assert {check["status"] for check in of(result, "roce_pfc")} == {"ok"}
+    assert (check["status"], "ens2np0 has flow control on priority 3 (DSCP 26)" in check["cause"]) == ("skipped", True)
     dcb.ports["ens2np0"]["pfc"] = 0
-    result = run_module(**UNDECLARED)
-    assert [check["rail"] for check in of(result, "roce_pfc") if check["status"] == "deviation"] == ["rail2"]
-    assert dcb.writes == writes, "it is reported, not repaired"
     assert of(run_module(priority=3, dscp=26, cnp_priority=7), "roce_declared") == []
     assert dcb.port("ens2np0")["pfc"] == 8
 
