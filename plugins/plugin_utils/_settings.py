@@ -20,6 +20,7 @@ import yaml
 from ansible import context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ..module_utils._errors import InputError, Problem, grouped
 from ..module_utils._formatting import shortened
@@ -189,6 +190,28 @@ def group_problem(groups: Groups, group: str, sources: object) -> Problem | None
     return Problem("fabric_group", problem, "Set fabric_group to one of them, or add hosts to it. [group_empty]")
 
 
+def repeated_hosts(group: str, sources: object) -> t.Iterator[Problem]:
+    """Yield the hosts that an INI inventory lists twice in a group: Ansible makes one host of them.
+
+    :param sources: the inventories that Ansible read. It warns itself where YAML repeats a key.
+    """
+    for source in map(Path, map(str, sources if isinstance(sources, (list, tuple)) else ())):
+        if not source.is_file() or source.suffix in (".yml", ".yaml", ".json") or os.access(source, os.X_OK):
+            continue
+        section, lines = "", dict[str, list[int]]()
+        for number, line in enumerate(source.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            name = line.partition("#")[0].partition(" ")[0].strip()
+            if name.startswith("["):
+                section = name.strip("[]")
+            elif name and section == group:
+                for host in expand_hostname_range(name) if detect_range(name) else [name]:
+                    lines.setdefault(host, []).append(number)
+        for host, where in lines.items():
+            if len(where) > 1:
+                text = f"{host} is twice in [{group}], lines {where[0]} and {where[1]}: Ansible makes one host of them."
+                yield Problem(str(source), text, "Correct the name, or remove the second line. [host_duplicate]")
+
+
 def collect(
     raw: dict[str, t.Any], groups: Groups, hostvars: t.Mapping[str, t.Any], places: dict[str, str]
 ) -> tuple[list[dict[str, t.Any]], list[Problem], str]:
@@ -241,6 +264,7 @@ def collect(
         if empty.place == "inventory":
             raise InputError([empty])
         problems.append(empty)
+    problems += repeated_hosts(group, hostvars["localhost"].get("ansible_inventory_sources"))
     return nodes, problems, warning
 
 
