@@ -20,7 +20,7 @@ from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
 from ..module_utils._fabric.shapes import planned_rails
 from ..plugin_utils._host_plan import hosts_out_of_service, planned_hosts, read_host_plan, read_plan
-from ..plugin_utils._release import checksums, workloads
+from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
 from ..plugin_utils._settings import group_problem, planner_problems, problems, tag_problems
 from ..plugin_utils._verdict.dry_run import report
@@ -246,9 +246,9 @@ def reboot_plan(
 
 
 def release_parts(objects: t.Iterable[dict[str, t.Any] | None]) -> dict[str, t.Any]:
-    """Return workloads and values."""
+    """Return workloads, values and kinds."""
     rows = [row for row in objects if row]
-    return {"workloads": workloads(rows), "values": checksums(rows)}
+    return {"workloads": workloads(rows), "values": checksums(rows), "kinds": custom_kinds(rows)}
 
 
 def setting_problems(hostvars: t.Any, hosts: t.Iterable[str], group: str = "") -> list[str]:

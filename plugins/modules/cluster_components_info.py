@@ -77,6 +77,11 @@ options:
     type: list
     elements: dict
     default: []
+  kinds:
+    description: Kinds of the release's objects that Kubernetes does not define, as C(Kind.group).
+    type: list
+    elements: str
+    default: []
   networks:
     description: Names of DaemonSets that are a cluster network.
     type: list

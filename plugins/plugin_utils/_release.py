@@ -39,6 +39,12 @@ def workloads(objects: t.Iterable[Json]) -> list[Json]:
     return sorted(found, key=lambda row: (row["kind"] != "Deployment", row["name"]))
 
 
+def custom_kinds(objects: t.Iterable[Json]) -> list[str]:
+    """Return the kinds of a release that Kubernetes does not define, as kind.group."""
+    found = {(obj["kind"], obj["apiVersion"].partition("/")[0]) for obj in objects}
+    return sorted(f"{kind}.{group}" for kind, group in found if "." in group and not group.endswith(".k8s.io"))
+
+
 def checksums(objects: t.Iterable[Json]) -> Json:
     """Return the Helm values that annotate the pods of each part with the digest of the ConfigMaps that it mounts."""
     rows = list(objects)

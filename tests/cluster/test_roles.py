@@ -195,6 +195,8 @@ def test_conflicts_are_reported_before_the_first_write(playbook: Playbook, doubl
     forbidden = playbook.role("spiderpool", ok=False)
     assert 'User \\"tester\\" cannot patch resource \\"customresourcedefinitions\\"' in forbidden.text
     double.forbidden.clear()
+    boards = " ".join(playbook.role("spiderpool", ok=False, spiderpool_grafana="true").text.split())
+    assert "does not know GrafanaDashboard.grafana.integreatly.org. Install the operator that brings it first" in boards
     alone = " ".join(playbook.role("spiderpool", ok=False, spiderpool_pod_cidrs=["10.244.0.0/16"]).text.split())
     assert "spiderpool_pod_cidrs and spiderpool_service_cidrs belong together" in alone
     double.store.table(double.store.kind_of("apps/v1", "DaemonSet")).clear()

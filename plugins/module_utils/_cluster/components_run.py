@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import typing as t
 from dataclasses import replace
@@ -217,6 +218,7 @@ class ComponentDiscovery:
         values = params["values"] if SPIDERPOOL in managed else None
         yield from unsuited(self.distribution, values, multus=MULTUS in managed)
         yield from network_problems(self.sets, params["networks"], self.nodes, cilium, self.distribution)
+        yield from unknown_kinds(self.cluster, params["kinds"], params["crds"])
         yield from nodes_on_rails(self.nodes, facts["prefixes"])
         yield from components.taken_networks(self.networks, {row["name"] for row in rows})
 
@@ -303,3 +305,17 @@ def planned_facts(cluster_dir: str) -> Facts:
     if cluster_dir and os.path.exists(os.path.join(folder, LOCK)):
         return read_facts(folder)
     return t.cast("Facts", {"kinds": [], "namespace": "", "networks": {}, "interfaces": [], "prefixes": []})
+
+
+def unknown_kinds(cluster: Cluster, kinds: list[str], charts: list[Json]) -> t.Iterator[Problem]:
+    """Yield the kinds of a release that the cluster does not know: helm would then make none of its objects."""
+    known = itertools.chain(charts, cluster.each(*API)) if kinds else ()
+    left = set(kinds) - {f"{crd['spec']['names']['kind']}.{crd['spec']['group']}" for crd in known}
+    if left:
+        yield Problem(
+            "spiderpool_values",
+            f"The cluster does not know {', '.join(sorted(left))}.",
+            "Install the operator that brings it first (Grafana's for GrafanaDashboard, Prometheus' for ServiceMonitor "
+            "and PrometheusRule, cert-manager for Certificate), or leave that out: see spiderpool_grafana, "
+            "spiderpool_tls_method and spiderpool_values. [kind_unknown]",
+        )

@@ -10,6 +10,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._release import (
     ANNOTATION,
     COMPONENT,
     checksums,
+    custom_kinds,
     workloads,
 )
 
@@ -75,3 +76,16 @@ def test_workloads_get_the_controller_first():
         {"kind": "Deployment", "name": "other", "namespace": "s"},
         {"kind": "DaemonSet", "name": "agent", "namespace": "s"},
     ]
+
+
+def test_kinds_that_no_cluster_has_by_itself():
+    made = [
+        {"apiVersion": api, "kind": kind}
+        for api, kind in (
+            ("v1", "Secret"),
+            ("apps/v1", "Deployment"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            ("grafana.integreatly.org/v1beta1", "GrafanaDashboard"),
+        )
+    ]
+    assert custom_kinds(made) == ["GrafanaDashboard.grafana.integreatly.org"]
