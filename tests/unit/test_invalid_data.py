@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import gate, pools
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import pod_state as state
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import Node
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import POD_STATUS
 from ansible_collections.railops.rdma.plugins.module_utils._pods import latency
@@ -225,7 +226,7 @@ NOTES = st.one_of(NOTE.map(json.dumps), NOTE.map(json.dumps), WEIRD.map(json.dum
 @answers(0.2, 4)
 @given(st.lists(NOTES, min_size=4, max_size=4), st.booleans(), st.sampled_from([0.0, 100.0, 200.0]))
 def test_annotations_of_the_gate(notes, taint, when):
-    nodes = {f"n{number}": gate.GatedNode(note=note) for number, note in enumerate(notes)}
+    nodes = {f"n{number}": Node(note=note) for number, note in enumerate(notes)}
     found = {name: "rail1: x" if number % 2 else "" for number, name in enumerate(nodes)}
     targets = gate.decide(
         "f", nodes, {}, found, when, 300.0, gate.GatePolicy(taint=taint, max_unavailable=2, min_available=1)
