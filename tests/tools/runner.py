@@ -80,8 +80,9 @@ class Result:
 
     @property
     def text(self) -> str:
-        """Its output."""
-        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        """Its output, without colors."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return re.sub(r"\x1b\[[\d;]*m", "", text)
 
     @property
     def cpu(self) -> float:
@@ -272,8 +273,8 @@ def closing_line(log: Path) -> str:
 
 
 def causes(text: str) -> list[str]:
-    """Return the lines of a log in which a tool says what was wrong."""
-    return [line for line in text.splitlines() if re.match(r"ERROR|FAILED|E  |fatal:|\[ERROR\]", line)]
+    """Return the lines of a log in which a tool says what was wrong; Molecule puts a bar before them."""
+    return [line for line in text.splitlines() if re.match(r"(  │ )?(ERROR|FAILED|E  |fatal:|\[ERROR\])", line)]
 
 
 def skips(result: Result) -> dict[str, int]:

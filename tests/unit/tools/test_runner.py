@@ -84,6 +84,12 @@ def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(ru
     assert "passed   good" in run(good)[1]
 
 
+def test_a_failed_check_prints_the_failed_tasks_of_molecule(run):
+    task = "  \x1b[2m\x1b[31m│\x1b[0m \x1b[0;31mfatal: [node1]: FAILED! => no address\x1b[0m"
+    bad = replace(BAD, commands=runs(python(f"print({task!r}); print('rest\\n' * 40); raise SystemExit(2)")))
+    assert "      │ fatal: [node1]: FAILED! => no address\n" in run(bad)[1]
+
+
 def test_ended_from_outside_it_ends_what_it_started(tmp_path):
     """As `timeout make test` does: the checks are ended too."""
     text = f"""
