@@ -24,6 +24,8 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import entered
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "tests/lab/lab.py"
 INVENTORY = CHECKOUT / "inventory/demo"
+RAILS = 8
+"""As many as the inventory has."""
 Made = t.TypeVar("Made")
 
 
@@ -53,10 +55,11 @@ def commit() -> str:
 class Fleet:
     """Namespace hosts and the folder that an administrator works in; `words` are variables of all its playbooks."""
 
-    def __init__(self, name: str, folder: Path, nodes: int) -> None:
+    def __init__(self, name: str, folder: Path, nodes: int, rails: int) -> None:
         self.name = name
         self.folder = folder
-        self.words: dict[str, t.Any] = {}
+        few = [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in range(1, rails + 1)]
+        self.words: dict[str, t.Any] = {} if rails == RAILS else {"fabric_rails": few}
         self.tasks = folder / "tasks.jsonl"
         self.extra = folder / "extra.yml"
         hosts = {f"node{number}": None for number in range(1, nodes + 1)}
@@ -94,6 +97,12 @@ class Fleet:
     def play(self, playbook: str, *words: str, code: int | None = 0, **environ: str) -> Run:
         """Run a playbook, which ends with this code; with any where it is None."""
         return self._run(self.command(playbook, *words), code, environ)
+
+    def plan(self, **words: t.Any) -> None:
+        """Plan the fleet by these variables, and give its switches the gateways of the plan."""
+        self.words |= words
+        self.play("plan")
+        self.lab("gateways", self.name, "--plan", str(self.folder / "plan/fabric"))
 
     def begin(self, playbook: str, done: t.Callable[[], bool], **output: t.Any) -> subprocess.Popen[str]:
         """Start a playbook, and return when something is done, or it ended before."""
@@ -190,11 +199,11 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def started(name: str, folder: Path, nodes: int, rails: int = 8) -> t.Iterator[Fleet]:
+def started(name: str, folder: Path, nodes: int, rails: int = RAILS) -> t.Iterator[Fleet]:
     """Give hosts, untouched, that end with it."""
     if os.geteuid() != 0:
         pytest.skip("namespace hosts need root")
-    fleet = Fleet(f"{name}{os.getpid() % 100000}", folder, nodes)
+    fleet = Fleet(f"{name}{os.getpid() % 100000}", folder, nodes, rails)
     try:
         fleet.lab("up", "--name", fleet.name, "--kind", "netns", "--nodes", str(nodes), "--rails", str(rails))
         yield fleet
@@ -203,7 +212,8 @@ def started(name: str, folder: Path, nodes: int, rails: int = 8) -> t.Iterator[F
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    """Three hosts, untouched."""
-    with started("site", tmp_path_factory.mktemp("site"), 3) as made:
+def fleet(request, tmp_path_factory):
+    """Three hosts, untouched; a file of tests says how many rails they have."""
+    rails = getattr(request.module, "FLEET_RAILS", RAILS)
+    with started("site", tmp_path_factory.mktemp("site"), 3, rails) as made:
         yield made

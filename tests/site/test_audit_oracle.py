@@ -95,16 +95,9 @@ class World:
 @pytest.fixture(scope="module")
 def world(request, tmp_path_factory):
     """Six hosts as planned, on bridges or on routed ports."""
-    rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, RAILS + 1)]
     with started("oracle", tmp_path_factory.mktemp("oracle"), NODES, RAILS) as fleet:
-        fleet.words = {
-            "fabric_mode": request.param,
-            "fabric_rails": rails,
-            "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
-            "site_serial": [NODES],
-        }
-        fleet.play("plan")
-        fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+        supernets = ["172.17.0.0/16", "fd00:17::/48"]
+        fleet.plan(fabric_mode=request.param, fabric_supernets=supernets, site_serial=[NODES])
         fleet.play("hosts")
         yield World(fleet)
 

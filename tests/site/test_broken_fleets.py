@@ -66,12 +66,7 @@ class Broken:
         self.now: dict[str, Way] = {}
         # The demo's inventory has three hosts of its own.
         self.given: dict[str, t.Any] = {host: {} for host in self.hosts}
-        fleet.words = {
-            "fabric_group": "few",
-            "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in (1, 2)],
-            "fabric_max_nodes": 32,
-            "site_serial": [1, "100%"],
-        }
+        fleet.words |= {"fabric_group": "few", "fabric_max_nodes": 32, "site_serial": [1, "100%"]}
 
     def plan(self) -> None:
         self.play(book="plan")

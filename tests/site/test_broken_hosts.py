@@ -20,12 +20,7 @@ HOSTS = ("node1", "node2", "node3", "node4")
 def fleet(tmp_path_factory):
     """Four hosts with two rails."""
     with started("broken", tmp_path_factory.mktemp("broken"), 4, 2) as made:
-        made.words = {
-            "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in (1, 2)],
-            "site_serial": [1, "100%"],
-        }
-        made.play("plan")
-        made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
+        made.plan(site_serial=[1, "100%"])
         yield made
 
 

@@ -22,13 +22,7 @@ OUT = {"node2": {"rails": ["rail2"], "reason": "RMA 4711"}, "node4": {"rails": "
 def fleet(tmp_path_factory):
     """Four hosts with two rails, as planned."""
     with started("out", tmp_path_factory.mktemp("out"), 4, 2) as made:
-        made.words = {
-            "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in (1, 2)],
-            "fabric_lossless": {"priority": 3, "dscp": 26},
-            "lossless_roce_unsupported": "report",
-        }
-        made.play("plan")
-        made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
+        made.plan(fabric_lossless={"priority": 3, "dscp": 26}, lossless_roce_unsupported="report")
         made.play("hosts")
         yield made
 

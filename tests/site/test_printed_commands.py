@@ -117,14 +117,13 @@ def fleet(tmp_path_factory):
     """Four hosts as planned. The administrator's folder has their inventory."""
     with started("commands", tmp_path_factory.mktemp("commands"), len(HOSTS), RAILS) as made:
         values = {
-            "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in range(1, RAILS + 1)],
+            **made.words,
             "fabric_supernets": ["172.17.0.0/16", "fd00:17::/48"],
             "fabric_policy": "default_route",
             "site_serial": "100%",
         }
         (made.folder / "group_vars/all.json").write_text(json.dumps(values), encoding="utf-8")
-        made.play("plan")
-        made.lab("gateways", made.name, "--plan", str(made.folder / "plan/fabric"))
+        made.plan()
         made.play("hosts")
         yield made
 

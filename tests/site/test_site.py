@@ -33,8 +33,7 @@ def before(fleet):
 @pytest.fixture(scope="module")
 def site(fleet, before):
     """Bring the fleet to the plan once."""
-    fleet.play("plan")
-    fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+    fleet.plan()
     return fleet.play("site")
 
 

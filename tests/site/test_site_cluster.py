@@ -33,6 +33,7 @@ if t.TYPE_CHECKING:
     from conftest import Fleet
 
 NODES = ["node1", "node2", "node3"]
+FLEET_RAILS = 3
 CALICO = {"selector": {}, "template": {"spec": {"containers": [{"name": "calico-node", "image": "x"}]}}}
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 LABELS = {"app.kubernetes.io/managed-by": "railops.rdma", "railops.io/fabric": "fabric"}
@@ -127,15 +128,14 @@ def preview(site):
 def done(site, preview):
     """Bring hosts and cluster to the plan once, with an unmanaged object between managed ones."""
     fleet = site.fleet
-    fleet.play("plan")
-    fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+    fleet.plan()
     return fleet.play("site")
 
 
 def test_a_preview_of_an_untouched_cluster(site, preview):
     assert not (site.fleet.folder / "plan").exists()
     assert "helm would install or upgrade spiderpool" in preview.output
-    assert "32 to create, 0 to change" in preview.output
+    assert "12 to create, 0 to change" in preview.output
     assert "+ SpiderIPPool fabric-rail1-v4-node1" in preview.output
     assert "172.17.0.2/27" in preview.output
 
@@ -143,9 +143,9 @@ def test_a_preview_of_an_untouched_cluster(site, preview):
 def test_site_installs_and_ends_green(site, done):
     site.passed()
     assert site.double.releases() == ["deployed"]
-    assert len(site.double.objects("SpiderIPPool")) == 24
-    assert len(site.double.objects("SpiderMultusConfig")) == 8
-    assert site.double.objects("Node")["node3"]["status"]["allocatable"]["spidernet.io/fabric_rail8"] == "100"
+    assert len(site.double.objects("SpiderIPPool")) == 9
+    assert len(site.double.objects("SpiderMultusConfig")) == 3
+    assert site.double.objects("Node")["node3"]["status"]["allocatable"]["spidernet.io/fabric_rail3"] == "100"
 
 
 def test_a_second_run_changes_nothing(site, done):
@@ -160,7 +160,7 @@ def test_a_second_run_changes_nothing(site, done):
 def application(site, done):
     """Start the test application on every node."""
     pods = Pods(site.double)
-    networks = ",".join(f"spiderpool/fabric-rail{rail}" for rail in range(1, 9))
+    networks = ",".join(f"spiderpool/fabric-rail{rail}" for rail in range(1, FLEET_RAILS + 1))
     template = {
         "metadata": {"labels": {"app": "fabric-test"}, "annotations": {"k8s.v1.cni.cncf.io/networks": networks}},
         "spec": {"containers": [{"name": "rdma", "image": "registry.example/rdma-tools"}]},
@@ -208,13 +208,13 @@ def broken(site, application):
     edited["spec"]["ips"] = ["172.17.0.3-172.17.0.9"]
     pools = double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
     with double.store.lock:
-        gone = double.objects("SpiderIPPool")["fabric-rail5-v4-node2"]
-        double.store.drop(pools, "", "fabric-rail5-v4-node2", gone)
+        gone = double.objects("SpiderIPPool")["fabric-rail3-v4-node2"]
+        double.store.drop(pools, "", "fabric-rail3-v4-node2", gone)
     spec = {"ipVersion": 4, "subnet": "203.0.113.0/28", "ips": ["203.0.113.2-203.0.113.6"]}
-    double.put(SPIDERPOOL, "SpiderIPPool", "fabric-rail9-v4-node1", metadata={"labels": dict(LABELS)}, spec=spec)
+    double.put(SPIDERPOOL, "SpiderIPPool", "fabric-rail4-v4-node1", metadata={"labels": dict(LABELS)}, spec=spec)
     spec = {"ipVersion": 4, "subnet": "198.51.100.0/28", "ips": ["198.51.100.2-198.51.100.6"]}
     double.put(SPIDERPOOL, "SpiderIPPool", FOREIGN, spec=spec)
-    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "0"})
+    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail2": "0"})
     return site
 
 
@@ -223,18 +223,18 @@ def test_audit_names_what_was_changed_in_the_cluster(broken):
     found = broken.deviations()
     assert set(found) == {
         "SpiderIPPool fabric-rail1-v4-node1",
-        "SpiderIPPool fabric-rail5-v4-node2",
-        "no SpiderIPPool fabric-rail9-v4-node1",
+        "SpiderIPPool fabric-rail3-v4-node2",
+        "no SpiderIPPool fabric-rail4-v4-node1",
     }
     assert "spec.ips" in found["SpiderIPPool fabric-rail1-v4-node1"]
-    assert found["SpiderIPPool fabric-rail5-v4-node2"] == "not there"
+    assert found["SpiderIPPool fabric-rail3-v4-node2"] == "not there"
     assert all(check["cause"] and check["fix"] for check in broken.checks())
-    assert broken.fleet.deviations() == [("node2", "rail7", "node_resources")]
+    assert broken.fleet.deviations() == [("node2", "rail2", "node_resources")]
     checks = broken.fleet.verdict()["hosts"]["node2"]["checks"]
     (short,) = [row for row in checks if row["status"] == "deviation"]
-    assert "offers too little of ens7np0" in short["cause"]
+    assert "offers too little of ens2np0" in short["cause"]
     double = broken.double
-    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail7": "100"})
+    double.controllers.advertise(double.objects("Node")["node2"], {"spidernet.io/fabric_rail2": "100"})
 
 
 @pytest.mark.long
@@ -254,7 +254,7 @@ def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
 def test_interrupted_by_the_keyboard_in_the_cluster(broken):
     """Ctrl-C while an object is written."""
     fleet, double = broken.fleet, broken.double
-    written = "spiderippools/fabric-rail[15][^?]*[?](?!.*dryRun)"
+    written = "spiderippools/fabric-rail[13][^?]*[?](?!.*dryRun)"
     double.faults = [Fault(slow=5.0, method="PATCH", path=written)]
     seen = len(double.requests)
 
@@ -274,12 +274,12 @@ def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
     broken.passed()
     pools = broken.double.objects("SpiderIPPool")
     assert set(pools) - set(broken.double.ours()) == {FOREIGN}
-    assert len(pools) == 25
+    assert len(pools) == 10
     assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
     reported = json.loads((broken.fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
     # What the cluster says of a node is counted in the verdict; the host's own file is its own.
     counts = broken.fleet.verdict()["hosts"]["node1"]["counts"]
-    assert counts["ok"] >= len([row for row in reported["checks"] if row["status"] == "ok"]) + 4 * 8
+    assert counts["ok"] >= len([row for row in reported["checks"] if row["status"] == "ok"]) + 4 * FLEET_RAILS
 
 
 def test_no_api_is_an_error(site, done, tmp_path):

@@ -20,6 +20,7 @@ from api_double import ApiDouble
 from ansible_collections.railops.rdma.tests.lab.mirror import BREAKS, drivers
 
 HOSTS = ("node1", "node2", "node3")
+FLEET_RAILS = 3
 APT = (
     'Dir::Cache "/etc/lab-apt"; Dir::Cache::archives "archives/"; Dir::Log "/etc/lab-apt"; APT::Sandbox::User "root";\n'
     'DPkg::Options {"--log=/dev/null";};\n'
@@ -79,8 +80,7 @@ def installed(kind, fleet, mirror):
         folder.chmod(0o755)
     with fleet.inside(ApiDouble) as double:
         made = kind(fleet, double, mirror)
-        fleet.play("plan")
-        fleet.lab("gateways", fleet.name, "--plan", str(fleet.folder / "plan/fabric"))
+        fleet.plan()
         made.play("hosts", "1.0-1")
         yield made
 
