@@ -362,6 +362,16 @@ FIRST_COMMAND = ("README.md", "Makefile", "tests/tools", "tests/demo", "tests/ba
 
 # They begin in this order: what takes longest first, what waits beside what works.
 STEPS = (
+    # Emulated processors take all of both: nothing beside it.
+    Step(
+        "guests",
+        "two QEMU guests: one fabric from bare image to RDMA",
+        guests,
+        workers=runner.ROOM,
+        root=True,
+        rest=True,
+        shows=GUESTS,
+    ),
     Step(
         "site", "the whole path on namespace hosts", suite("tests/site", parallel=True), workers=2, root=True, rest=True
     ),
@@ -376,15 +386,6 @@ STEPS = (
     Step("docs", "plugin documentation, changelog, every command of the docs", docs, rest=True),
     Step("docsite", "the documentation site; a warning or a dead link is an error", docsite, rest=True),
     Step("links", "links of the docs to other sites", links, rest=True, weekly=True),
-    Step(
-        "guests",
-        "two QEMU guests: one fabric from bare image to RDMA",
-        guests,
-        workers=2,
-        root=True,
-        rest=True,
-        shows=GUESTS,
-    ),
     Step("cluster-slow", "the long stories of the check cluster", lambda: cluster(SLOW), workers=2, rest=True),
     Step(
         "unit", "unit and property tests, oldest controller", suite("tests/unit", parallel=True, only=SHORT), workers=2
