@@ -268,6 +268,9 @@ def cluster(only: str = SHORT) -> t.Iterator[Argv]:
             yield [*command, *(f"--ignore={name}" for name in twice)]
             yield [*command[:-1], "--double-only", *twice]
             return
+    if only == SLOW and not runner.WEEKLY and not runner.asked():
+        command += [f"--ignore={ON_REAL[0]}"]
+        yield skipped(1, "the life of a cluster: left to the check api and the weekly run")
     yield command
 
 
