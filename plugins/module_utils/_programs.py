@@ -33,7 +33,7 @@ NO_ANSWER = 124
 """The status of a program that took too long, as timeout(1) has it."""
 
 
-def ask(argv: t.Sequence[str], text: str = "", seconds: float = 60) -> ProgramResult:
+def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> ProgramResult:
     """Run a program that the host has, without AnsibleModule and with an end.
 
     :param text: what it reads.

@@ -32,7 +32,7 @@ from .model import RouteHost, Scope, Snapshot, as_data, from_data
 from .transaction import take_back, undone
 
 STATE_FOLDER = "/run/railops-rdma"
-READY_SECONDS = 180.0
+READY_SECONDS = 60.0
 # For what a rollback timer that has just fired takes back.
 OUTCOME_SECONDS = 10.0
 POLL_SECONDS = 0.1
