@@ -52,14 +52,18 @@ def commit() -> str:
     return subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False).stdout
 
 
+def fabric_rails(count: int) -> list[dict[str, str]]:
+    """Return the variable fabric_rails for the first rails of a namespace host."""
+    return [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in range(1, count + 1)]
+
+
 class Fleet:
     """Namespace hosts and the folder that an administrator works in; `words` are variables of all its playbooks."""
 
     def __init__(self, name: str, folder: Path, nodes: int, rails: int) -> None:
         self.name = name
         self.folder = folder
-        few = [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in range(1, rails + 1)]
-        self.words: dict[str, t.Any] = {} if rails == RAILS else {"fabric_rails": few}
+        self.words: dict[str, t.Any] = {} if rails == RAILS else {"fabric_rails": fabric_rails(rails)}
         self.tasks = folder / "tasks.jsonl"
         self.extra = folder / "extra.yml"
         hosts = {f"node{number}": None for number in range(1, nodes + 1)}

@@ -145,7 +145,7 @@ def test_what_was_broken_is_named_and_repaired(fleet, site):
     for host, words, _rail, _check in BREAKS:
         fleet.ip(host, *words.split())
     fleet.lab("cable", fleet.name, "node2", "ens7np0", "pull")
-    # So is an edited inventory.
+    # The same audit compares an edited inventory with the plan.
     audit = fleet.play("audit", "-e", "fabric_mtu=9000", code=2)
     fleet.lab("cable", fleet.name, "node2", "ens7np0", "plug")
     verdict = fleet.verdict()

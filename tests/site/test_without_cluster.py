@@ -17,6 +17,8 @@ from pathlib import Path
 import env
 import pytest
 
+from ansible_collections.railops.rdma.tests.site.conftest import fabric_rails
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 LAB = CHECKOUT / "tests/lab/lab.py"
 INVENTORY = CHECKOUT / "inventory/hosts-only"
@@ -25,7 +27,7 @@ WORDS = re.compile(r"(?i)\bpods?\b|\bpools?\b|kubernetes|helm")
 OWN = {
     # Namespaces share the kernel of this machine: only their networks are their own.
     **{"site_host_roles": ["rail_network"], "verify_traffic": "ping", "verify_devices": False},
-    "fabric_rails": [{"name": f"rail{rail}", "interface": f"ens{rail}np0"} for rail in (1, 2, 3)],
+    "fabric_rails": fabric_rails(3),
 }
 
 
@@ -55,7 +57,7 @@ def lab(tmp_path):
         tool("down", NAME)
 
 
-def test_it_plans_previews_applies_and_verifies(controller, lab, tmp_path):
+def test_it_plans_previews_applies_verifies_and_audits(controller, lab, tmp_path):
     tool, hosts = lab
     tree = tmp_path / "tree/ansible_collections/railops"
     tree.mkdir(parents=True)
@@ -76,9 +78,10 @@ def test_it_plans_previews_applies_and_verifies(controller, lab, tmp_path):
     tool("gateways", NAME, "--plan", str(tmp_path / "plan/fabric"))
     assert "addresses" in play("hosts", "--check", "--diff")
     play("hosts")
-    said = play("verify")
-    assert "Verdict pass" in said
-    assert "kubeconfig" not in said
+    for name in ("verify", "audit"):
+        said = play(name)
+        assert "Verdict pass" in said
+        assert "kubeconfig" not in said
     assert not (tmp_path / "plan/fabric/cluster").exists()
     play("teardown")
 

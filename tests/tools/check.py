@@ -365,7 +365,7 @@ FIRST_COMMAND = ("README.md", "Makefile", "tests/tools", "tests/demo", "tests/ba
 
 # They begin in this order: what takes longest first, what waits beside what works.
 STEPS = (
-    # Emulated processors take all of both: nothing beside it.
+    # Emulated processors take both cores: nothing runs beside it.
     Step(
         "guests",
         "two QEMU guests: one fabric from bare image to RDMA",
