@@ -80,6 +80,8 @@ class QosRun:
             if unknown:
                 self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", FIND, missing=unknown)
             self.missing = [(self.rails.pop(name), name) for name in missing]
+            # A lost card keeps its record and its unit until it is back.
+            self.retained.update({name: self.recorded[name] for name in missing if name in self.recorded})
         for name, nic in self.nics.items():
             values = self.values[name] = nic.read()
             entry = self.recorded.get(name, {})

@@ -283,6 +283,23 @@ def test_a_rail_out_of_service_keeps_its_settings(run_module, dcb, root):
     assert dcb.port("ens8np0")["pfc"] == 0
 
 
+@pytest.mark.parametrize("change", [{}, {"priority": 4}, {"priority": None, "dscp": None}])
+def test_a_rail_whose_card_is_lost_keeps_its_settings(run_module, dcb, root, monkeypatch, change):
+    dcb.ports["ens8np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
+    run_module(replace=True)
+    monkeypatch.setattr(work, "ports_of", lambda: {"rail8": ("ens8np0", "02:00:00:00:00:08")})
+    card = root / "sys/class/net/ens8np0"
+    card.rename(root / "lost")
+    result = run_module(**change)
+    assert [line for line in result["changes"] if "ens8np0" in line] == []
+    assert [check["status"] for check in result["checks"] if check["rail"] == "rail8"] == ["deviation"]
+    (root / "lost").rename(card)
+    assert start(root, "ens8np0") == 0, "the card is back: its unit is there"
+    assert os.path.lexists(root / LINK.format("ens8np0"))
+    run_module(state="absent")
+    assert dcb.port("ens8np0") == {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
+
+
 def test_infiniband_needs_none_of_it(run_module, dcb):
     result = run_module(network="infiniband")
     assert (result["changed"], result["switch"], dcb.writes) == (False, [], [])
