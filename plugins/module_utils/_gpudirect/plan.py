@@ -56,6 +56,7 @@ class GpuDirectPlan:
     load_peermem: bool
     acs: dict[str, int]  # bridge: the bits to write
     bridges: tuple[str, ...]  # that a boot unit has to clear
+    original: dict[str, int]  # bridge: the bits before the first change, to record
     notes: tuple[str, ...]
 
 
@@ -111,6 +112,9 @@ def make_plan(
     for address, bits in recorded.items():
         if address not in bridges and address in host.acs and host.acs[address] != bits:
             acs[address] = bits
+    # A bridge that does not show its bits in this run keeps its record.
+    unread = {*recorded} & {*tree.functions} - {*host.acs}
+    original = {address: {**host.acs, **recorded}[address] for address in (*bridges, *unread)}
     if host.iommu and host.iommu.startswith("DMA") and tree.gpus and not host.virtual:
         notes.append(
             f"The IOMMU translates every access (domain type {host.iommu}): peer-to-peer traffic is slower. The kernel"
@@ -119,7 +123,7 @@ def make_plan(
     # A kernel without the interface cannot load it: the file for the next boot does, when a new driver brings it.
     keep = wanted == "peermem" and bool(tree.gpus) and (path == "peermem" or host.peermem_on_disk)
     load = keep and path != "peermem" and host.peer_memory
-    return GpuDirectPlan(path, keep, load, acs, bridges, tuple(notes))
+    return GpuDirectPlan(path, keep, load, acs, bridges, original, tuple(notes))
 
 
 def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:

@@ -76,17 +76,15 @@ def read_host(machine: Machine, tree: PciTree, recorded: t.Iterable[str]) -> Gpu
     )
 
 
-def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, recorded: dict[str, int]) -> dict[str, str | None]:
+def wanted_files(plan: GpuDirectPlan, host: GpuDirectHost, original: dict[str, int]) -> dict[str, str | None]:
     """Return the owned files with their contents, None where there must be none.
 
-    :param recorded: the access control bits of bridges before the first change.
+    :param original: the access control bits of bridges before the first change, to record.
     """
     files: dict[str, str | None] = {MODULES: f"# {NOTE}\nnvidia_peermem\n" if plan.keep_peermem else None}
-    files.update(dict.fromkeys((SETTINGS, UNIT)))
+    record = json.dumps({"note": NOTE, "original": original}, indent=1, sort_keys=True) + "\n"
+    files.update({SETTINGS: record if original else None, UNIT: None})
     if plan.bridges:
-        original = {address: recorded.get(address, host.acs[address]) for address in plan.bridges}
-        settings = {"note": NOTE, "original": original}
-        files[SETTINGS] = json.dumps(settings, indent=1, sort_keys=True) + "\n"
         # Clears the bits of each bridge; one that is not there stops nothing.
         start = "\n".join(f"ExecStart=-{host.setpci} -s {address} {ACS}=0:{P2P_BITS:x}" for address in plan.bridges)
         files[UNIT] = UNIT_TEXT.format(note=NOTE, start=start)
@@ -124,17 +122,19 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     if lacking and not check_mode:
         fix = "Install the package pciutils (role rdma_driver does). [pciutils_missing]"
         raise RdmaError(f"Access control of bridges cannot be changed: {NO_SETPCI}", fix)
-    writes = machine.changes(wanted_files(plan, host, recorded), {LINK: UNIT if plan.bridges else None})
+    links = {LINK: UNIT if plan.bridges else None}
+    writes = machine.changes(wanted_files(plan, host, plan.original), links)
     changes = [
         f"{address}: access control {host.acs[address]:#06x} to {bits:#06x}" for address, bits in plan.acs.items()
     ]
     changes += ["load nvidia_peermem"] if plan.load_peermem else []
     changes += [f"{'remove' if item.content is None else 'write'} {item.path}" for item in writes]
     if not check_mode:
-        # The record of the old bits must be there before they change.
-        machine.apply([item for item in writes if item.content is not None])
+        # The record of all old bits must be there while they change.
+        first = machine.changes(wanted_files(plan, host, {**plan.original, **recorded}), links)
+        machine.apply(item for item in first if item.content is not None)
         apply(machine, plan)
-        machine.apply(item for item in writes if item.content is None)
+        machine.apply(writes)
         if any(item.path in (UNIT, LINK) for item in writes):
             machine.run(["systemctl", "daemon-reload"])
     return {

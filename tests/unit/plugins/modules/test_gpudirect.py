@@ -108,6 +108,40 @@ def test_keep_puts_the_bits_back(run_module, machine):
     assert run_module(acs="keep")["changed"] is False
 
 
+def test_a_run_that_fails_forgets_no_bits(run_module, refused, machine):
+    """A GPU leaves, its bridges refuse their earlier bits, and another GPU's bridges stay relaxed."""
+    run_module(acs="relax")
+    (machine.root / f"sys/bus/pci/devices/0000:{BUSES[0] + 3:02x}:00.0").unlink()
+    machine.refuses = "sysfs_write: write failed: Operation not permitted"
+    refused("not permitted", acs="relax")
+    machine.refuses = None
+    assert run_module(acs="relax")["changed"] is True
+    assert {address for address, bits in machine.control.items() if bits != BLOCKED} < ABOVE_GPUS
+    run_module(acs="keep")
+    assert set(machine.control.values()) == {BLOCKED}
+
+
+def test_the_bits_of_a_bridge_that_cannot_be_read_are_not_forgotten(run_module, machine):
+    run_module(acs="relax")
+    bridge = min(ABOVE_GPUS)
+    bits = machine.control.pop(bridge)
+    for state in ("relax", "keep"):
+        run_module(acs=state)
+    machine.control[bridge] = bits
+    run_module(acs="keep")
+    assert machine.control[bridge] == BLOCKED
+    assert not (machine.root / "etc/railops-rdma/acs.json").exists()
+
+
+def test_a_bridge_that_was_removed_leaves_no_record(run_module, machine):
+    run_module(acs="relax")
+    bridge = min(ABOVE_GPUS)
+    (machine.root / f"sys/bus/pci/devices/{bridge}").unlink()
+    del machine.control[bridge]
+    run_module(acs="keep")
+    assert not (machine.root / "etc/railops-rdma/acs.json").exists()
+
+
 @pytest.mark.parametrize(
     ("said", "words", "fix"),
     [
