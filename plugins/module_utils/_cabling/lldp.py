@@ -103,7 +103,8 @@ def dcbx(tlvs: t.Iterable[tuple[int, bytes]]) -> dict[str, t.Any] | None:
             found["pfc"] = [priority for priority in range(8) if value[1] >> priority & 1]
         elif kind == ETS and len(value) >= 21:
             classes = [value[1 + number // 2] >> (0 if number % 2 else 4) & 15 for number in range(8)]
-            found["ets"] = {"priority_tc": classes, "bandwidth": list(value[5:13])}
+            if max(classes) < 8:  # IEEE 802.1Q reserves the others
+                found["ets"] = {"priority_tc": classes, "bandwidth": list(value[5:13])}
         elif kind == APPLICATION:
             rows = [value[place : place + 3] for place in range(1, len(value) - 2, 3)]
             found["dscp"] = {str(int.from_bytes(row[1:], "big")): row[0] >> 5 for row in rows if row[0] & 7 == DSCP}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import dcbx, parse_lldp
 
 # What lldpd 1.0.16 answered about frames with these TLVs.
 RECORDED = (Path(__file__).parents[3] / "data/lldpcli-1.0.16-json0.json").read_text(encoding="utf-8")
@@ -35,6 +35,13 @@ def recorded(**changes):
 
 def test_what_lldpd_answered_is_read_completely():
     assert parse_lldp(RECORDED) == {"ens1np0": LEAF1}
+
+
+@pytest.mark.parametrize("number", [8, 15])
+def test_a_reserved_traffic_class_is_no_class(number):
+    """Eight classes have a bandwidth: 802.1Q reserves the other numbers of its four bits."""
+    ets = bytes([7, number << 4, *[0] * 3, 100, *[0] * 7, 2, *[0] * 7])
+    assert dcbx([(9, ets), (11, bytes([8, 8]))]) == {"pfc": [3]}
 
 
 def test_a_neighbor_without_name_is_its_chassis():
