@@ -6,19 +6,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ansible.template
 import pytest
+import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from ansible_collections.railops.rdma.plugins.action import policy_route, rail_audit, rdma_probe, roce_qos
+from ansible_collections.railops.rdma.plugins.action import message, policy_route, rail_audit, rdma_probe, roce_qos
+from ansible_collections.railops.rdma.plugins.module_utils._qos.policy import QosPolicy, switch_values
 from ansible_collections.railops.rdma.plugins.plugin_utils import _module_action
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept import endpoints
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
 # Before 2.19 every text is a template.
 trust = getattr(ansible.template, "trust_as_template", str)
+CHECKOUT = Path(__file__).resolve().parents[4]
 HOST = {"inventory_hostname": "node1", "groups": {"gpu_nodes": ["node1"], "others": []}}
 
 
@@ -81,6 +86,18 @@ def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first
         result, _handed = run(roce_qos, args, lies, templar=Templar(loader=DataLoader()))
         assert {"DSCP 26 to priority 0", "DSCP 48 to priority 6"} < {*result["switch"]}
     assert run(roce_qos, {"rails": []}, lies, templar=Templar(loader=DataLoader()))[0]["switch"] == []
+
+
+def test_what_the_switches_need_is_printed_line_by_line(capsys):
+    """As the guide shows it for priority 5 and DSCP 40."""
+    (tasks,) = yaml.safe_load((CHECKOUT / "roles/lossless_roce/tasks/main.yml").read_text(encoding="utf-8"))
+    args = tasks["block"][-1]["railops.rdma.message"]
+    known = {"__lossless_roce_result": {"switch": switch_values(QosPolicy())}}
+    templar = Templar(loader=DataLoader(), variables=known)
+    args = {name: templar.template(trust(text)) for name, text in args.items()}
+    action_of(message, args, templar=templar).run(task_vars=dict(HOST))
+    guide = (CHECKOUT / "docs/guides/lossless-roce.md").read_text(encoding="utf-8")
+    assert f"```text{capsys.readouterr().out}```" in guide
 
 
 @pytest.mark.parametrize(("given", "mode"), [(None, "exclusive"), ("", "exclusive"), ("shared", "shared")])
