@@ -124,13 +124,12 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
     real = preview(fleet, "--diff", code=2)
     assert "job 4711 of Slurm: at work, and would be disturbed: card" in " ".join(real.output.split())
     assert not [task for task in real.tasks if "link type" in task["task"]]
-    preview(fleet, rdma_host_drain=False, rdma_host_busy="allow")
+    checked = ("--check", "--diff", "--tags", "plan,preflight")
+    preview(fleet, *checked, rdma_host_drain=False, rdma_host_busy="allow")
     with fleet.inside(ApiDouble) as double:
         double.add_node("gpu-1")
         kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
-        # The cluster's part then ends the preview: there is no helm.
-        more = {"fabric_kubeconfig": kubeconfig, "spiderpool_helm": "/nonexistent/helm"}
-        other = preview(fleet, rdma_host_busy="allow", code=2, **more)
+        other = preview(fleet, *checked, rdma_host_busy="allow", code=2, fabric_kubeconfig=kubeconfig)
     said = " ".join(other.output.split())
     assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in said, said[
         -3000:

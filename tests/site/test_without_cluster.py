@@ -52,7 +52,7 @@ def lab(tmp_path):
         return done.stdout
 
     try:
-        yield tool, tool("up", "--name", NAME, "--kind", "netns", "--nodes", "4", "--rails", "3").splitlines()[-1]
+        yield tool, tool("up", "--name", NAME, "--kind", "netns", "--nodes", "2", "--rails", "3").splitlines()[-1]
     finally:
         tool("down", NAME)
 
@@ -63,12 +63,14 @@ def test_it_plans_previews_applies_verifies_and_audits(controller, lab, tmp_path
     tree.mkdir(parents=True)
     (tree / "rdma").symlink_to(CHECKOUT)
     shutil.copy(CHECKOUT / "inventory/ansible.cfg", tmp_path)
+    inventory = shutil.copytree(INVENTORY, tmp_path / "inventory")
+    (inventory / "hosts").write_text("[gpu_nodes]\nnode[1:2]\n", encoding="utf-8")
     environ = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "PYTHONPATH")}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "tree"), "PATH": f"{controller}:{os.environ['PATH']}"}
 
     def play(name, *words):
         extra = ["-e", json.dumps(OWN)]
-        argv = [controller / "ansible-playbook", "-i", INVENTORY, "-i", hosts, f"railops.rdma.{name}", *extra, *words]
+        argv = [controller / "ansible-playbook", "-i", inventory, "-i", hosts, f"railops.rdma.{name}", *extra, *words]
         done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert WORDS.findall(done.stdout) == []
