@@ -20,7 +20,7 @@ address_duplicate address_renumbered
 cable_leaf cable_port
 card_present
 cluster_api
-driver_modules driver_packages driver_source driver_versions
+driver_modules driver_packages driver_role driver_source driver_versions
 fleet_driver fleet_firmware fleet_mac fleet_speed
 gpudirect_acs gpudirect_path gpudirect_role
 host_cni host_in_use host_kernel host_port host_result host_root
@@ -52,7 +52,7 @@ IDS = frozenset(NAMES.split())
 
 # The groups of rail_audit that compare what a role sets, and the check that represents a skipped role.
 ROLES: dict[str, tuple[tuple[str, ...], str]] = {
-    "rdma_driver": (("driver",), ""),
+    "rdma_driver": (("driver",), "driver_role"),
     "nic_link_type": (("link_type",), "nic_role"),
     "rdma_host": (("mode",), "rdma_role"),
     "rail_network": (("network", "paths", "persist", "duplicates", "cabling"), "network_role"),
@@ -83,7 +83,7 @@ def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool)
     left = {
         check: "the role is not in verify_roles of this host"
         for role, (_groups, check) in ROLES.items()
-        if check and role not in roles
+        if role not in roles
     }
     if not devices:
         left["rdma_devices"] = left["port_errors"] = "verify_devices is false for this host"

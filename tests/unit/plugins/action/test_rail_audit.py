@@ -23,7 +23,7 @@ from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.plugins.action.test_host_actions import HOST, run
 
 ROLES = Path(__file__).resolve().parents[4] / "roles"
-ROLES_SET = ("nic_link_type", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
+ROLES_SET = ("rdma_driver", "nic_link_type", "rdma_host", "rail_network", "lossless_roce", "gpudirect")
 FROZEN = {"mode": "shared"}
 SEATS = {"node1": ("su1", 0), "node2": ("su1", 1), "node3": ("su1", 4), "node4": ("su2", 0), "node5": ("su2", 1)}
 
@@ -191,7 +191,7 @@ def test_skipped_checks_are_reported(said, groups, left):
         ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said}
     )
     assert groups is None or found == groups
-    assert set(reported) == {"rdma_role", "roce_role", "gpudirect_role", *left}
+    assert set(reported) == {"driver_role", "rdma_role", "roce_role", "gpudirect_role", *left}
     assert set(reported) <= set(IDS)
     # A verdict lists what cannot be seen without RDMA traffic.
     assert ("filters for UDP" in reported.get("traffic_rdma", "")) == ("traffic_rdma" in left)
