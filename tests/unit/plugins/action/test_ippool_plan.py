@@ -162,13 +162,18 @@ def test_a_variable_that_cannot_be_resolved_is_not_taken_for_an_absent_one(fleet
     assert "fabric_mtu" not in output
 
 
-def test_site_plans_the_first_time_only(fleet):
+def test_site_plans_the_first_time_only(fleet, monkeypatch):
     """The parts behind the plan have tags of their own: no host is asked here."""
+    temporary = fleet / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
 
-    def site(*more):
-        done = playbook(fleet, "--tags", "plan", *more, book="site")
+    def site(*more, tags="plan"):
+        done = playbook(fleet, "--tags", tags, *more, book="site")
+        assert not list(temporary.glob("railops-preview-*"))
         return done.returncode, done.stdout + done.stderr
 
+    assert site("--check", tags="preview")[0] == 0
     assert site("--check")[0] == 0
     assert not (fleet / "plan").exists()
     assert site()[0] == 0
