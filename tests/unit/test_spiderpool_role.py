@@ -211,9 +211,8 @@ def programs_in(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def cni_play(folder: Path, **settings: t.Any) -> tuple[t.Any, Json]:
-    """Return the tasks of the playbook hosts that copy CNI plugins, and their variables."""
-    (play,) = (row for row in content("playbooks/hosts.yml") if row["name"] == "Apply the plan to the hosts")
-    (host,) = (row for row in play["tasks"] if "block" in row)
+    """Return the play of the playbook hosts that copies CNI plugins, and its variables."""
+    (play,) = (row for row in content("playbooks/hosts.yml") if row["name"].startswith("Keep the CNI plugins"))
     localhost = {
         "spiderpool_install_cni": "true",
         "spiderpool_values": {"global": {"cniBinHostPath": f"{folder}/bin"}},
@@ -221,7 +220,7 @@ def cni_play(folder: Path, **settings: t.Any) -> tuple[t.Any, Json]:
         **settings,
     }
     known = {**play["vars"], "__site_localhost": localhost, "__site_cni_kept": f"{folder}/state/cni"}
-    return host["block"][-1], known
+    return play, known
 
 
 def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path: Path) -> None:
@@ -232,7 +231,7 @@ def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path:
     machines.put(tmp_path, "lib/ptp", "ptp of the node")
     (bin_ / "ptp").symlink_to("../lib/ptp")
     before = programs_in(bin_)
-    _include, known = cni_play(tmp_path)
+    _play, known = cni_play(tmp_path)
     tasks = content("playbooks/tasks/keep_cni.yml")
     assert "changed=3" in play_cni(tmp_path, tasks, known, "--check", "--diff")
     assert not kept.exists()
@@ -271,9 +270,8 @@ def test_no_plugin_is_copied_where_this_run_replaces_none(tmp_path: Path, settin
     # The Helm value wins over the option.
     more = {"spiderpool_install_cni": "auto", "spiderpool_values": {"plugins": {"installCNI": True}}}
     for given, copied in (({}, True), (settings, False), (more, True)):
-        include, known = cni_play(tmp_path, **given)
-        applied = [value("{{ " + row + " }}", **{**known, **include["vars"]}) for row in include["when"]]
-        assert all(applied) is copied
+        play, known = cni_play(tmp_path, **given)
+        assert value(play["hosts"], **known) == ("gpu_nodes" if copied else "localhost:!localhost")
 
 
 def test_a_teardown_that_finds_no_release_restores_what_an_earlier_one_left() -> None:
