@@ -72,6 +72,9 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
 }
 """Variables of playbooks that a pattern says better, with its words."""
 
+IMPORTED = ("fabric", "verify")
+"""The roles that playbooks import: --tags finds their steps."""
+
 CHECKS = {"verify_gate_ignore": True, "verify_require": False}
 """Lists of check IDs, and whether each entry is a complete ID and not only the beginning of some."""
 
@@ -94,25 +97,31 @@ def specs() -> dict[str, Spec]:
 
 
 @cache
-def tags() -> frozenset[str]:
-    """Return the tags that tasks of this collection have."""
-    paths = [*ROLES.glob("*/tasks/*.yml"), *BOOKS.glob("*.yml")]
+def tags(*, select: bool) -> frozenset[str]:
+    """Return the tags that tasks of this collection have.
+
+    :param select: only those that --tags finds: the playbooks include other roles when they run.
+    """
+    roles = IMPORTED if select else ("*",)
+    paths = [*BOOKS.glob("*.yml"), *(path for role in roles for path in ROLES.glob(f"{role}/tasks/*.yml"))]
     rows = (re.findall(r"^ *tags: \[(.*)\]$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in paths)
     return frozenset(word for row in rows for words in row for word in words.split(", "))
 
 
-def tag_problems(requested: t.Iterable[str], own: bool = False) -> list[str]:
+def tag_problems(requested: t.Iterable[str], *, own: bool = False, select: bool = False) -> list[str]:
     """Return a line for each tag that no task has, with the nearest that one has.
 
-    :param requested: of --tags and --skip-tags; those of Ansible itself are known.
+    :param requested: of --tags or --skip-tags; those of Ansible itself are known.
     :param own: nothing where a playbook of the site imports ours: it may have tags of its own.
+    :param select: whether they are of --tags.
     """
     found: list[str] = []
     played = [str(one) for one in context.CLIARGS.get("args", ())]
     if own and not all(one.startswith("railops.rdma.") or Path(one).resolve().parent == BOOKS for one in played):
         return found
-    for tag in sorted({*requested} - tags() - {"all", "always", "never", "tagged", "untagged"}):
-        close = difflib.get_close_matches(tag, sorted(tags()), 1, 0)
+    known = tags(select=select)
+    for tag in sorted({*requested} - known - {"all", "always", "never", "tagged", "untagged"}):
+        close = difflib.get_close_matches(tag, sorted(known), 1, 0)
         found.append(f"{tag}: the nearest is {close[0]}. docs/reference/playbooks.md lists them. [tag_unknown]")
     return found
 

@@ -50,7 +50,7 @@ def test_nodes_get_their_labels_and_nothing_else(
     playbook: Playbook, double: ApiDouble, live: Live, site: list[str]
 ) -> None:
     before = {kind: live.objects(kind) for kind in WRITTEN}
-    playbook.shipped("cluster", *site)
+    playbook.shipped("cluster", *site, "--tags", "cluster")
 
     assert leaves(live) == {"node1": ["leaf1", "leaf2"], "node2": ["leaf1", "leaf2"]}
     assert {kind: live.objects(kind) for kind in WRITTEN} == before

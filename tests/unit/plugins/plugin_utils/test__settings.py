@@ -166,9 +166,11 @@ def test_the_playbooks_check_before_anything_is_touched(tmp_path):
 
 
 def test_a_tag_that_no_task_has_is_named_with_the_nearest():
-    assert tag_problems(["all", "rail_network", "plan", "preflight", "verify_gate"]) == []
-    (line,) = tag_problems(["hosts", "rail_netwrok"])
-    assert line.startswith("rail_netwrok: the nearest is rail_network.")
+    known = ["all", "rail_network", "plan", "preflight", "verify_gate", "fabric_plan"]
+    assert tag_problems(known, select=True) == tag_problems([*known, "rail_network_persist"]) == []
+    for wrong in ("rail_netwrok", "rail_network_persist"):
+        (line,) = tag_problems(["hosts", wrong], select=True)
+        assert line.startswith(f"{wrong}: the nearest is rail_network.")
 
 
 def _played(folder, *more):
