@@ -217,7 +217,7 @@ def started(name: str, folder: Path, nodes: int, rails: int = RAILS) -> t.Iterat
 
 @pytest.fixture(scope="module")
 def fleet(request, tmp_path_factory):
-    """Hosts, untouched; a file of tests says how many, and how many rails they have."""
-    hosts, rails = getattr(request.module, "FLEET_HOSTS", 3), getattr(request.module, "FLEET_RAILS", RAILS)
-    with started("site", tmp_path_factory.mktemp("site"), hosts, rails) as made:
+    """Three hosts, untouched; a file of tests says how many rails they have."""
+    rails = getattr(request.module, "FLEET_RAILS", RAILS)
+    with started("site", tmp_path_factory.mktemp("site"), 3, rails) as made:
         yield made

@@ -5,7 +5,7 @@
 """The playbook upgrade on namespace hosts: real apt and dpkg with a mirror in a folder, the API double as the cluster.
 
 Nothing boots here; on the guests of the matrix's case `upgrade` it does. The tests share one fleet and run in their
-order: node1 is made worse by its new package.
+order: node2 is made worse by its new package.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from api_double import ApiDouble
 
 from ansible_collections.railops.rdma.tests.lab.mirror import BREAKS, drivers
 
-HOSTS = ("node1", "node2")
-FLEET_HOSTS, FLEET_RAILS = len(HOSTS), 3
+HOSTS = ("node1", "node2", "node3")
+FLEET_RAILS = 3
 APT = (
     'Dir::Cache "/etc/lab-apt"; Dir::Cache::archives "archives/"; Dir::Log "/etc/lab-apt"; APT::Sandbox::User "root";\n'
     'DPkg::Options {"--log=/dev/null";};\n'
@@ -92,47 +92,47 @@ def site(fleet, tmp_path_factory):
 
 
 def test_check_mode_says_whose_turn_it_would_be_and_touches_nothing(site):
-    assert site.versions() == ["1.0-1"] * 2
+    assert site.versions() == ["1.0-1"] * 3
     run = site.upgrade("--check")
     for turn, host in enumerate(HOSTS, start=1):
         assert f"turn {turn}: {host}: lab-driver 1.0-1 -> 2.0-1; drain, verify, uncordon" in run.output
     assert sorted(row.partition(":")[0] for row in run.changed()) == list(HOSTS), "what the packages would be"
-    assert (site.versions(), site.unfinished(), site.nodes()[0]) == (["1.0-1"] * 2, [], [False] * 2)
+    assert (site.versions(), site.unfinished(), site.nodes()[0]) == (["1.0-1"] * 3, [], [False] * 3)
 
 
 def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
-    site.on("node1", f"touch {BREAKS}")
-    other = site.fleet.dump("node2")
+    site.on("node2", f"touch {BREAKS}")
+    others = {host: site.fleet.dump(host) for host in ("node1", "node3")}
     run = site.upgrade(code=2)
-    message = run.output[run.output.rindex("node1 is worse than before") :]
-    said = "node1 is worse than before its upgrade, stays cordoned, and no further node is touched: "
-    assert message.startswith(f"{said}rail3 network_link: ens3np0: down; ")
-    assert "it continues with node1. [upgrade_regression]" in message
-    assert "[upgrade_stopped]" not in message
-    assert site.versions() == ["2.0-1", "1.0-1"]
-    assert site.unfinished() == ["node1"]
-    assert site.nodes() == ([True, False], [{"railops.io/upgrade-drain": "schedulable"}, {}])
-    assert site.fleet.dump("node2") == other, "the fleet keeps its rails"
+    said = "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: "
+    assert f"{said}rail3 network_link: ens3np0: down; " in run.output
+    assert "it continues with node2. [upgrade_regression]" in run.output
+    assert "[upgrade_stopped]" not in run.output
+    assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]
+    assert site.unfinished() == ["node2"]
+    assert site.nodes() == ([False, True, False], [{}, {"railops.io/upgrade-drain": "schedulable"}, {}])
+    assert {host: site.fleet.dump(host) for host in others} == others, "the fleet keeps its rails"
 
 
 def test_no_other_node_is_changed_while_it_is_worse(site):
-    run = site.upgrade("--limit", "node2", code=2)
-    assert "The upgrade of node1 is unfinished" in run.output
-    assert site.versions() == ["2.0-1", "1.0-1"]
+    run = site.upgrade("--limit", "node3", code=2)
+    assert "The upgrade of node2 is unfinished" in run.output
+    assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]
 
 
 def test_the_next_run_goes_on_where_it_stopped(site):
-    site.fleet.ip("node1", "link", "set", "ens3np0", "up")
-    site.play("hosts", "1.0-1", "--limit", "node1", roles=["rail_network"])
+    site.fleet.ip("node2", "link", "set", "ens3np0", "up")
+    site.play("hosts", "1.0-1", "--limit", "node2", roles=["rail_network"])
     run = site.upgrade()
-    assert "turn 1: node1: goes on where an earlier run stopped; nothing new to install" in run.output
-    assert "turn 2: node2: lab-driver 1.0-1 -> 2.0-1" in run.output
-    assert site.versions() == ["2.0-1"] * 2
+    assert "turn 1: node2: goes on where an earlier run stopped; nothing new to install" in run.output
+    assert "turn 2: node3: lab-driver 1.0-1 -> 2.0-1" in run.output
+    assert "left alone: 1 hosts have the wanted versions and are sound" in run.output
+    assert site.versions() == ["2.0-1"] * 3
     assert site.unfinished() == []
-    assert site.nodes() == ([False] * 2, [{}] * 2)
+    assert site.nodes() == ([False] * 3, [{}] * 3)
 
 
 def test_a_run_over_an_upgraded_fleet_does_nothing(site):
     run = site.upgrade()
-    assert "left alone: 2 hosts have the wanted versions and are sound" in run.output
+    assert "left alone: 3 hosts have the wanted versions and are sound" in run.output
     assert run.changed() == []

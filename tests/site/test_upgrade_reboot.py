@@ -19,7 +19,6 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.site.test_upgrade import HOSTS, NEEDED, Site, installed
 
-FLEET_HOSTS = len(HOSTS)
 pytestmark = [
     pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}"),
     pytest.mark.long,
@@ -120,9 +119,9 @@ def test_killed_between_install_and_restart(site):
     site.order("node1", "before")
     run = site.upgrade(code=None)
     assert run.code not in (0, 2), run.output
-    assert site.versions() == ["2.0-1", "1.0-1"]
-    assert (site.restarts(), site.unfinished()) == ([0, 0], ["node1"])
-    assert site.nodes() == ([True, False], [{"railops.io/upgrade-drain": "schedulable"}, {}])
+    assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"]
+    assert (site.restarts(), site.unfinished()) == ([0, 0, 0], ["node1"])
+    assert site.nodes() == ([True, False, False], [{"railops.io/upgrade-drain": "schedulable"}, {}, {}])
 
 
 def test_the_next_run_restarts_it_and_is_killed_before_it_has_looked(site):
@@ -130,13 +129,13 @@ def test_the_next_run_restarts_it_and_is_killed_before_it_has_looked(site):
     run = site.upgrade(code=None)
     assert run.code not in (0, 2), run.output
     assert "turn 1: node1: goes on where an earlier run stopped; nothing new to install" in run.output
-    assert site.versions() == ["2.0-1", "1.0-1"], "no other host is changed"
-    assert (site.restarts(), site.unfinished()) == ([1, 0], ["node1"])
-    assert site.nodes()[0] == [True, False]
+    assert site.versions() == ["2.0-1", "1.0-1", "1.0-1"], "no other host is changed"
+    assert (site.restarts(), site.unfinished()) == ([1, 0, 0], ["node1"])
+    assert site.nodes()[0] == [True, False, False]
 
 
 def test_the_run_after_that_restarts_no_node_twice_and_ends(site):
     site.upgrade()
-    assert site.versions() == ["2.0-1"] * 2
-    assert (site.restarts(), site.unfinished()) == ([1, 1], [])
-    assert site.nodes() == ([False] * 2, [{}] * 2)
+    assert site.versions() == ["2.0-1"] * 3
+    assert (site.restarts(), site.unfinished()) == ([1, 1, 1], [])
+    assert site.nodes() == ([False] * 3, [{}] * 3)
