@@ -217,7 +217,7 @@ def reboot_plan(
     ]
     for role, result in rows:
         lines += [
-            f"leave alone ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
+            f"skip ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
             for card in result.get("left_alone", ())
         ]
         if result.get("power_cycle_required"):

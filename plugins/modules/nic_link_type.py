@@ -64,7 +64,7 @@ options:
     type: list
     elements: dict
   rdma_prefixes:
-    description: The networks of the fabric. Addresses inside of them are no reason to leave a card alone.
+    description: The networks of the fabric. Addresses in them are no reason to skip a card.
     type: list
     elements: str
   cards:
@@ -195,7 +195,7 @@ notes:
   type: list
   elements: str
   sample:
-    - "rail8: on no NVIDIA (Mellanox) card of this host: firmware left alone."
+    - "rail8: on no NVIDIA (Mellanox) card of this host: the firmware is not changed."
 reset_required:
   description: Whether a card needs a reset or a reboot. You reset a card manually (docs/guides/link-type.md).
   returned: success

@@ -12,7 +12,7 @@ version_added: 1.0.0
 description:
   - Returns the packages that RDMA needs and the host lacks, from the distribution (Debian, Ubuntu and the RHEL family)
     or for DOCA-OFED. The role P(railops.rdma.rdma_driver#role) installs them.
-  - Recognizes a containerised OFED driver, as the NVIDIA network operator runs it, and leaves the kernel half to it.
+  - Recognizes a containerized OFED driver, as the NVIDIA network operator runs it, and leaves the kernel modules to it.
   - Returns whether a reboot is due. Changes nothing.
 author:
   - railops.rdma contributors (@railops)

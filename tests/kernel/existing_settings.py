@@ -216,7 +216,7 @@ class Life:
             return BESIDE, word
         path, text = ALONE[self.draw.choice(["list", "section"])]
         self.files[path] = text
-        return f"by {path} NetworkManager leaves it alone", ""
+        return f"NetworkManager does not manage it ({path})", ""
 
 
 class Lived:

@@ -138,7 +138,7 @@ def test_a_device_unmanaged_by_networkmanager_is_no_rail_at_the_next_boot(life, 
         boot("networkmanager"),
     )
     assert verdict(before) == {"persist_precedence": "ok", "persist_existing": "ok"}
-    assert f"by {path} NetworkManager leaves it alone" in refused["failed"]
+    assert f"NetworkManager does not manage it ({path})" in refused["failed"]
     assert "192.0.2.2/27" not in booted["links"]["ens1np0"]
 
 

@@ -78,11 +78,11 @@ def test_a_dry_run_lists_skipped_parts(fleet, machine):
     kept = {name: (machine / name).read_bytes() for name in ("mlx.json",)}
     run = preview(fleet)
     said = " ".join(run.output.split())
-    assert f"leave alone (nic_link_type): card {SWITCHES}" in said
+    assert f"skip (nic_link_type): card {SWITCHES}" in said
     assert "serves the NVSwitches (VPD SMDL=SW_MNG)" in said
-    assert f"leave alone (nic_link_type): card {CARDS[7]}" in said
+    assert f"skip (nic_link_type): card {CARDS[7]}" in said
     assert "carries storage (nvme_rdma on mlx5_7)" in said
-    assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 24, 25, 26, 27" in said, run.output[-6000:]
+    assert "Unchanged: ens1np0 has flow control on priority 3 (DSCP 24, 25, 26, 27" in said, run.output[-6000:]
     assert f"write (nic_link_type): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in said
     for name in (SWITCHES, CARDS[7]):
         assert f"nic_link_type {name}" not in said

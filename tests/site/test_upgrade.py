@@ -126,7 +126,7 @@ def test_the_next_run_goes_on_where_it_stopped(site):
     run = site.upgrade()
     assert "turn 1: node2: goes on where an earlier run stopped; nothing new to install" in run.output
     assert "turn 2: node3: lab-driver 1.0-1 -> 2.0-1" in run.output
-    assert "left alone: 1 hosts have the wanted versions and are sound" in run.output
+    assert "skip: 1 hosts have the wanted versions and are healthy" in run.output
     assert site.versions() == ["2.0-1"] * 3
     assert site.unfinished() == []
     assert site.nodes() == ([False] * 3, [{}] * 3)
@@ -134,5 +134,5 @@ def test_the_next_run_goes_on_where_it_stopped(site):
 
 def test_a_run_over_an_upgraded_fleet_does_nothing(site):
     run = site.upgrade()
-    assert "left alone: 3 hosts have the wanted versions and are sound" in run.output
+    assert "skip: 3 hosts have the wanted versions and are healthy" in run.output
     assert run.changed() == []

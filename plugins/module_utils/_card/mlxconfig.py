@@ -43,7 +43,7 @@ class Configuration:
 
     @property
     def dpu(self) -> bool:
-        """Whether this is a BlueField whose ports belong to its own ARM cores (DPU mode): left alone.
+        """Whether this is a BlueField whose ports belong to its own ARM cores (DPU mode): it is skipped.
 
         In NIC mode INTERNAL_CPU_OFFLOAD_ENGINE is DISABLED(1); cards without cores have no such parameter.
         """

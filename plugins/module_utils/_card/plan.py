@@ -124,10 +124,10 @@ def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: 
     model = configuration.name or configuration.device_type
     plan = CardPlan(card, wish, CardStep.DONE, values_of(card, wish, configuration), model)
     if configuration.dpu:
-        note = "BlueField in DPU mode: its ports belong to its own cores, so it is left alone"
+        note = "BlueField in DPU mode: its ports belong to its own cores, so it is skipped"
         return replace(plan, step=CardStep.SKIPPED, note=note)
     if card.bluefield and not configuration.reports_port_owner:
-        note = "a BlueField that does not say whether its ports belong to its own cores: left alone"
+        note = "a BlueField that does not report whether its ports belong to its own cores: skipped"
         return replace(plan, step=CardStep.SKIPPED, note=note)
     for note, fix in _troubles(plan, configuration):
         return replace(plan, step=CardStep.FAILED, note=note, fix=fix)
@@ -193,7 +193,7 @@ def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[
     wrong_values = [value.name for value in plan.values if not (value.written and value.active)]
     turned = any(name.startswith(LINK_TYPE) for name in wrong_values)
     if wrong_values and (role := card.role or (card.standing if turned else None)):
-        note = f"{role}, so it is left alone, and it is not as wanted: {_differing(plan)}"
+        note = f"{role}, so it is not changed, but it is not as wanted: {_differing(plan)}"
         yield (
             note,
             "Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"

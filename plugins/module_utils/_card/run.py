@@ -114,7 +114,7 @@ def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[
     """Yield the rails that are on no card of NVIDIA's, and whether no card is selected."""
     nvidia = {address for card in cards for address in card.addresses}
     if other := [rail.name for rail in rails if rail.address and rail.address not in nvidia]:
-        yield f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: firmware left alone."
+        yield f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: the firmware is not changed."
     if not wishes:
         yield "No card is selected: nothing to do."
 

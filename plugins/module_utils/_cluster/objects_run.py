@@ -61,14 +61,14 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
 
 
 def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Return the result, or fail with it when something was refused or belongs to others."""
+    """Return the result, or fail with it when something was refused or belongs to another owner."""
     if outcome.refused:
         lines = _lines([exc.problem for _ref, exc in outcome.refused])
         text = f"{len(outcome.refused):,} object(s) were refused; {outcome.done:,} were done:\n{lines}"
         raise RdmaError(text, outcome.refused[0][1].fix, **facts)
     if rows := facts["conflicts"]:
         shown = [f"{row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})" for row in rows]
-        text = f"{len(rows):,} conflict(s) with others, left alone; the rest ({outcome.done:,}) was done:\n"
+        text = f"{len(rows):,} conflict(s) with other owners, skipped; the rest ({outcome.done:,}) was done:\n"
         fix = (
             "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
         )

@@ -34,7 +34,7 @@ class ApplyOptions:
     """Whose strays are removed."""
     prune: bool = False
     declared: t.Collection[Ref] = ()
-    """What is declared is no stray, though this run leaves it alone."""
+    """What is declared is no stray, though this run skips it."""
     absent: bool = False
     """What is wanted is to go."""
     force: bool = False

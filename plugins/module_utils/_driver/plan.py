@@ -21,7 +21,7 @@ INBOX = {
 }
 # What lies beside a DOCA-OFED, which brings the rest itself.
 BESIDE_DOCA = ("ethtool", "pciutils")
-# The kernel half that must be there; a module compiled into the kernel counts too.
+# The kernel modules that must be there; a module compiled into the kernel counts too.
 KERNEL_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 MELLANOX_MODULES = ("mlx5_core", "mlx5_ib")
 # What DKMS needs beside the headers of the kernel; no package of DOCA-OFED brings it when recommendations are off.
@@ -121,7 +121,7 @@ def wanted_packages(want: Options, host: DriverHost) -> tuple[str, ...]:
     if want["source"] == "doca":
         if host.container:
             raise RdmaError(
-                f"A containerised OFED driver serves this host ({host.container}); a second one would fight with it.",
+                f"A containerized OFED driver serves this host ({host.container}); a second one would fight with it.",
                 "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
                 " driver container's node selector first. [driver_container]",
             )
@@ -147,7 +147,7 @@ def make_plan(want: Options, host: DriverHost) -> DriverPlan:
     missing = tuple(name for name in wanted if name not in host.installed)
     other = differing(want, host) if want["upgrade"] else {}
     replaced = {name: host.installed[name] for name in wanted if name in other}
-    note = f"A containerised OFED driver serves this host ({host.container}): its kernel half is left alone."
+    note = f"A containerized OFED driver serves this host ({host.container}): its kernel modules are not changed."
     packages = (*missing, *replaced)
     if packages and host.family == "debian":
         packages = (*(name for name in APT_LIBRARY if name not in (*host.installed, *packages)), *packages)

@@ -129,19 +129,19 @@ def make_plan(
 def _keep_reason(tree: PciTree, host: GpuDirectHost) -> str | None:
     """Return why access control is left as it is."""
     if host.virtual:
-        return "Access control is left alone: this is a virtual machine, its host decides."
+        return "Access control is not changed: this is a virtual machine, its host decides."
     if passed := sorted(item.address for item in tree.functions.values() if item.driver == "vfio-pci"):
         return (
-            f"Access control is left alone: {', '.join(passed[:3])} is passed through to a virtual machine, which needs"
-            " it for isolation."
+            f"Access control is not changed: {', '.join(passed[:3])} is passed through to a virtual machine, which"
+            " needs it for isolation."
         )
     if any((item.vendor, item.device) == DIRECT_NIC for item in tree.functions.values()):
         return (
-            "Access control is left alone: on this Direct-NIC platform only rdma_topo knows which bits are right"
+            "Access control is not changed: on this Direct-NIC platform only rdma_topo knows which bits are right"
             " (docs/guides/gpudirect.md)."
         )
     if not tree.gpu_affine_nics():
-        return "Access control is left alone: no NIC shares a PCIe switch with a GPU."
+        return "Access control is not changed: no NIC shares a PCIe switch with a GPU."
     return None if host.setpci else f"Access control is not known: {NO_SETPCI}"
 
 

@@ -159,7 +159,7 @@ class PrecedenceCheck:
             fix += f". {TAKE.format(port=port)}"
         elif ignored:
             seen = [ignored]
-            text = f"{device.name}: by {ignored} NetworkManager leaves it alone, so the next boot does not bring it up."
+            text = f"{device.name}: NetworkManager does not manage it ({ignored}), so it stays down at the next boot."
             fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
         else:
             seen, text, fix = self.outranked(port, device, mine, own, planned)

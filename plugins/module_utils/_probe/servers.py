@@ -5,7 +5,7 @@
 """Starts, watches and ends perftest processes. Whatever happens to the caller, every process ends in its time.
 
 Servers run in the background under coreutils' `timeout`, so that nothing has to live to end them. Their process numbers
-and start times are noted in one folder a token; a number that was given to another process since is left alone.
+and start times are noted in one folder a token; a number that was given to another process since is not touched.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def undeclared_check(there: t.Mapping[str, State]) -> Check:
     return skipped(
         "roce_declared",
         "Nothing is set: the inventory does not say which priority and DSCP the switches have. "
-        + (f"Left alone: {paused}." if paused else "No interface of the fabric has flow control now."),
+        + (f"Unchanged: {paused}." if paused else "No interface of the fabric has flow control now."),
         f"{DECLARE}.",
     )
 

@@ -168,7 +168,7 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     findings += _port_findings(placed, rail_names, network)
     fix = "Nothing: it is no rail, and nothing of this collection touches it."
     findings += [
-        HostFinding(host, None, "left alone", f"{device['name']} ({device.get('pci')}) {device['serves']}.", fix)
+        HostFinding(host, None, "skipped", f"{device['name']} ({device.get('pci')}) {device['serves']}.", fix)
         for host in hosts
         for device in valid[host]["devices"]
         if device.get("serves")

@@ -34,7 +34,7 @@ ROLES = {
 DISTURBS = {"restart ": "rail_restart", "drain: ": "drain", "reboot: ": "reboot", "power cycle ": "physical"}
 """The impact of a run, by the beginning of the line that says so."""
 INVALID = "an invalid answer"
-NOTES = ("note ", "leave alone ")
+NOTES = ("note ", "skip ")
 _LISTED = 6
 _LINES = 24
 _BLOCKS = 12

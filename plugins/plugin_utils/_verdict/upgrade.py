@@ -69,7 +69,7 @@ def refuse_others(unfinished: t.Iterable[str], hosts: t.Collection[str], folder:
 def lines(
     hosts: t.Mapping[str, HostUpgrade], order: t.Sequence[t.Sequence[str]], *, drain: bool = True, reboot: bool = True
 ) -> list[str]:
-    """Return what a run does, for a person: a line a host that has a turn, and the hosts that are left alone and why.
+    """Return what a run does, for a person: a line a host that has a turn, and the hosts that are skipped and why.
 
     :param order: the turns, as `turns` returns them.
     :param drain: whether nodes are emptied, and `reboot` whether they are restarted.
@@ -84,9 +84,9 @@ def lines(
     rest = sorted({*hosts} - {host for turn in order for host in turn}, key=natural)
     bad = [host for host in rest if hosts[host].status != "pass"]
     if len(rest) > len(bad):
-        found.append(f"left alone: {len(rest) - len(bad)} hosts have the wanted versions and are sound")
+        found.append(f"skip: {len(rest) - len(bad)} hosts have the wanted versions and are healthy")
     text = "has the wanted versions and deviates from the plan: run the playbook audit"
-    return found + [f"left alone: {host} {text}" for host in bad]
+    return found + [f"skip: {host} {text}" for host in bad]
 
 
 def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
@@ -115,7 +115,7 @@ def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[d
     for key, check in was.items():
         if check["status"] == OK and check["id"] not in LIMITS and now.get(key, {}).get("status", SKIPPED) == SKIPPED:
             why = now[key].get("cause") or "" if key in now else "It was not checked."
-            lost.append(_row(check["id"], check.get("rail"), f"It was sound and cannot be seen any more: {why}", ""))
+            lost.append(_row(check["id"], check.get("rail"), f"It was healthy and can no longer be checked: {why}", ""))
     return _in_order(found) + _in_order(lost)
 
 

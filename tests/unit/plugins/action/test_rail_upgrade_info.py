@@ -58,7 +58,7 @@ def test_nodes_with_the_versions_are_skipped_and_the_others_listed(site):
     assert made["lines"] == [
         "turn 1: node2: demo 1.0 -> 2.0; drain, reboot, verify, uncordon",
         "turn 2: node3: demo 1.0 -> 2.0; drain, reboot, verify, uncordon",
-        "left alone: 1 hosts have the wanted versions and are sound",
+        "skip: 1 hosts have the wanted versions and are healthy",
     ]
 
 

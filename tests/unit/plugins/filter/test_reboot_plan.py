@@ -74,7 +74,7 @@ def test_a_power_cycle_is_no_reason_to_reboot():
 def test_skipped_cards_are_listed():
     alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
     lines = reboot_plan({"nic_link_type": {"left_alone": alone}})["lines"]
-    assert lines == ["leave alone (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
+    assert lines == ["skip (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
 
 
 def test_steps_that_may_need_the_reboot_are_checked_before_it():

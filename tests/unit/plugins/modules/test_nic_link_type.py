@@ -473,7 +473,7 @@ def test_a_card_that_carries_storage_by_tcp_is_never_touched(machine, refused, k
 def test_a_port_that_carries_a_vlan_keeps_its_link_type_and_gets_virtual_functions(machine, run_module, refused):
     over = next((function(machine, f"{RAIL1}.0") / "net").iterdir()).name
     install(machine.root / "bin", plain("eno1", {over: {}, "storage": {"link": over}}))
-    assert statuses(refused(f"carries storage ({over}), so it is left alone", cards=RAILS_ETH))[RAIL1] == "failed"
+    assert statuses(refused(f"carries storage ({over}), so it is not changed", cards=RAILS_ETH))[RAIL1] == "failed"
     assert not any(RAIL1 in call for call in machine.cards.calls("set"))
     assert statuses(run_module(cards=[{"select": "rails", "vfs": 4}]))[RAIL1] == "pending"
 

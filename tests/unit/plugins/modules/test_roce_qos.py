@@ -412,7 +412,7 @@ def test_nothing_is_set_until_the_site_says_what_its_switches_have(run_module, d
     assert not (root / SETTINGS).exists()
     (check,) = of(result, "roce_declared")
     assert check["status"] == "skipped"
-    assert "Left alone: ens1np0 has flow control on priority 3 (DSCP 26)" in check["cause"]
+    assert "Unchanged: ens1np0 has flow control on priority 3 (DSCP 26)" in check["cause"]
     assert "fabric_lossless" in check["fix"]
     assert result["notes"] == [f"{check['cause']} {check['fix']}"]
     assert result["switch"] == []

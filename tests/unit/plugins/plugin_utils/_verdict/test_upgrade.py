@@ -96,7 +96,7 @@ def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
     assert set(LIMITS) <= set(IDS)
     rows = worse(before, {"checks": [check("rdma_port_state", "skipped", "rail1", "no device")]})
     assert [(row["id"], row["cause"]) for row in rows] == [
-        ("rdma_port_state", "It was sound and cannot be seen any more: no device")
+        ("rdma_port_state", "It was healthy and can no longer be checked: no device")
     ]
     assert [row["id"] for row in worse(before, {"checks": []})] == ["rdma_port_state"]
 
