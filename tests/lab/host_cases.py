@@ -82,7 +82,7 @@ PLAY_FAILED = 2
 
 def _declare_driver(fleet: Fleet, version: str) -> None:
     wanted = {"rdma_driver_packages": [], "rdma_driver_versions": {"lab-driver": version}, "rdma_host_reboot": True}
-    fleet.declare("exclusive", **DUAL_STACK, **wanted, upgrade_looks=4, upgrade_pause=10)
+    fleet.declare("exclusive", **DUAL_STACK, **wanted, upgrade_retries=4, upgrade_delay=10)
 
 
 def _versions_and_boots(fleet: Fleet) -> dict[str, tuple[str, int]]:

@@ -74,7 +74,7 @@ BOOKS: dict[str, tuple[str, ...]] = {
     "verify": (),
     "audit": (),
     "accept": (),
-    "upgrade": ("-e", "upgrade_pause=0", "-e", "upgrade_looks=1"),
+    "upgrade": ("-e", "upgrade_delay=0", "-e", "upgrade_retries=1"),
     "teardown": (),
 }
 KEPT = ("plan", "verify", "discover", "hosts", "home/.ansible")

@@ -43,7 +43,7 @@ class Site:
                 f"rm -rf /etc/apt/sources.list* && mkdir -p /etc/lab-apt/archives/partial && echo '{APT}' >"
                 f" /etc/apt/apt.conf.d/99lab && echo 'deb [trusted=yes] file:{mirror} ./' > /etc/apt/sources.list",
             )
-        more = {"rdma_driver_packages": [], "rdma_host_reboot": False, "upgrade_looks": 2, "upgrade_pause": 1}
+        more = {"rdma_driver_packages": [], "rdma_host_reboot": False, "upgrade_retries": 2, "upgrade_delay": 1}
         hosts = json.loads(fleet.extra.read_text(encoding="utf-8"))
         hosts["all"]["vars"] = {**more, "fabric_kubeconfig": str(double.kubeconfig(fleet.folder / "kubeconfig"))}
         fleet.extra.write_text(json.dumps(hosts), encoding="utf-8")

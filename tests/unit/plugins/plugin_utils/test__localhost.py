@@ -220,7 +220,7 @@ CHOICES = {
     *("rdma_host_drain_timeout", "rdma_host_purpose", "rdma_host_reboot"),
     # Compared with the host plan by the action in front of cluster_nodes, which every drain begins with.
     "rdma_host_node_name",
-    *("upgrade_pause", "upgrade_max_unavailable"),
+    *("upgrade_delay", "upgrade_max_unavailable"),
     *("verify_fail", "verify_keep", "verify_require", "verify_show"),
 }
 MAGIC = {"groups", "hostvars", "inventory_hostname", "item", "omit", "role_path", "playbook_dir", "lookup", "dict"}
