@@ -69,7 +69,7 @@ options:
         type: dict
         default: {}
   take_ownership:
-    description: Whether a release of this name that others made is taken over.
+    description: Whether to take over a release of this name that another tool or user made.
     type: bool
     default: false
   crds:

@@ -13,8 +13,8 @@ short_description: Label a fabric's nodes in a Kubernetes cluster and compare th
 version_added: 1.0.0
 author: railops.rdma contributors (@railops)
 description:
-  - Puts the plan's node label on nodes, by which SR-IOV policies choose them, and takes it off others. Nodes are never
-    created.
+  - Puts the plan's node label on nodes, by which SR-IOV policies choose them, and removes it from other
+    nodes. Nodes are never created.
   - Puts the labels of zone and leaves on the plan's nodes, for schedulers. C(node_labels) in C(facts.json) has all
     labels.
   - Compares every node's allocatable resources and its SR-IOV node state with the plan, and can wait for them.
@@ -49,7 +49,7 @@ options:
     type: str
     choices: [begin, end]
   purpose:
-    description: What O(drain) is for; each has a note of its own, C(railops.io/PURPOSE-drain), and ends no other's.
+    description: Purpose of O(drain). Each has its own annotation, C(railops.io/PURPOSE-drain), and ends only its own.
     type: str
     choices: [sriov, reboot, upgrade]
     default: sriov

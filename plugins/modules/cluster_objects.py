@@ -63,7 +63,7 @@ options:
     type: str
     default: ""
   force:
-    description: Take over objects and fields that belong to others.
+    description: Whether to take over objects and fields of other owners.
     type: bool
     default: false
   application:
@@ -172,7 +172,7 @@ conflicts:
       owner: argocd
       reason: is declared by another field manager
 checks:
-  description: In check mode one entry for each object that differs, is in use or is another's, and one for all others.
+  description: In check mode one entry for each object that differs, is in use or has another owner; one for the rest.
   returned: always
   type: list
   elements: dict

@@ -91,7 +91,7 @@ options:
       resource:
         description: >-
           Resource name without its prefix; by default made of the names of fabric and rail. Without virtual functions
-          several rails can share one resource, of which a pod asks for 1.
+          several rails can share one resource, of which a pod requests 1.
         type: str
       pci:
         description: PCI address of the NIC on every node without its own value.
@@ -310,7 +310,7 @@ options:
     elements: str
     default: []
   release:
-    description: Names of retired nodes whose slots may be given to others.
+    description: Names of retired nodes whose slots may be given to other nodes.
     type: list
     elements: str
     default: []

@@ -16,7 +16,7 @@ description:
   - A value takes effect after a reset of the card or a reboot of the host. The module distinguishes the current value,
     the value of the next start and the default. It reports a pending change and does not repeat it.
   - A value that is still not in force after a reboot needs a power cycle. The module then fails and says so, instead of
-    asking for reboot after reboot.
+    requesting reboot after reboot.
   - Never changed is a card that carries the default route, Ansible's connection or storage of the host,
     one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
     mode or one that does not say. A card without a choice of link type is fine when its link layer is the one wanted.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rail_upgrade_info
-short_description: Decide whose turn an upgrade is, and whether a node is worse than before
+short_description: Order the hosts of an upgrade, and compare a host with its earlier state
 version_added: 1.0.0
 description:
   - Internal to the playbooks of this collection. It can change in any release.
@@ -61,7 +61,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Returns whose turn it is and keeps nothing.
+    details: Returns the order and keeps nothing.
   diff_mode:
     support: none
   idempotent:

@@ -69,7 +69,7 @@ def checks(fleet: Fleet) -> list[dict[str, t.Any]]:
 
 
 def green_with_pods(fleet: Fleet, output: str) -> dict[str, float]:
-    """Insist that a green run looked into pods and left out none of their checks; return the read latencies.
+    """Insist that a green run checked pods and left out none of their checks; return the read latencies.
 
     :param output: what the run printed with -v.
     :return: microseconds by node and rail.
@@ -77,9 +77,9 @@ def green_with_pods(fleet: Fleet, output: str) -> dict[str, float]:
     left_out = [row for row in checks(fleet) if row["id"].startswith("pod")]
     if left_out:
         raise CaseError(f"these checks of pods are not ok: {left_out}")
-    task = re.search(r"TASK \[[^\n]*Look into the pods of the test application\][^\n]*\n[^{]*(\{.*\})", output)
+    task = re.search(r"TASK \[[^\n]*Check the pods of the test application\][^\n]*\n[^{]*(\{.*\})", output)
     if not task:
-        raise CaseError("the run did not look into pods")
+        raise CaseError("the run did not check pods")
     rows = json.loads(task[1])["checks"]
     missing = PODS - {row["id"] for row in rows}
     if missing:

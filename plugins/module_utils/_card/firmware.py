@@ -80,7 +80,7 @@ class LinkTypeHost:
             )
         if after.step is CardStep.DONE:
             return after
-        why = "the tool asks for a power cycle" if power_cycle else "written, waits for a reset or a reboot"
+        why = "the tool requests a power cycle" if power_cycle else "written, waits for a reset or a reboot"
         return replace(after, step=CardStep.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
     def _ask(self, card: Card, wish: CardOptions, marker: Marker | None) -> CardPlan:

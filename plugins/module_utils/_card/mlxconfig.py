@@ -75,7 +75,7 @@ FAULTS = (
     (
         r"(?i)capability exceeds device limits|illegal value",
         "The card cannot do that much.",
-        "Ask for fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 a port, some fewer. "
+        "Set fewer virtual functions (fabric_vfs): ConnectX cards have at most 127 per port, some fewer. "
         "[card_too_many]",
     ),
     (

@@ -151,7 +151,7 @@ def without_tool(card: Card, wish: CardOptions, problem: RdmaError) -> CardPlan:
     vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
     if link_good and vfs_good:
         if problem.facts.get("kind") == "no_tool":
-            return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to ask for the next boot")
+            return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to query the next boot")
         note = f"as the kernel shows it, and what the next boot brings cannot be queried: {problem.problem}"
         return CardPlan(card, wish, CardStep.DONE, note=note, fix=problem.fix)
     return CardPlan(card, wish, CardStep.FAILED, note=problem.problem, fix=problem.fix)

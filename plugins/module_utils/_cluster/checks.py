@@ -67,7 +67,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
         rows = {row["nodeName"]: row["prefix"] for row in spec.get("staticAllocations") or () if "nodeName" in row}
         look = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
         if rows and not given:
-            cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not look into "
+            cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not watch "
             cause += "this namespace, or found the pool invalid"
             checks.append(deviation("pool_prefix", f"{len(rows)} prefixes", "nothing", cause, look, object=name))
             continue

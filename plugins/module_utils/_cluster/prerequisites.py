@@ -103,7 +103,7 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
         pairs = ", ".join(f"{name}: {path}" for name, path in wrong.items())
         yield Problem(
             "spiderpool_values",
-            f"This is {distribution.name}, whose CNI folders are others than the chart's.",
+            f"This is {distribution.name}, whose CNI folders differ from the chart's.",
             f"Set spiderpool_values: {{global: {{{pairs}}}}}. [cni_folders]",
         )
     if multus and distribution.own_multus:

@@ -137,7 +137,7 @@ class NetnsPlan:
         if self.after.current in (None, self.wanted) or self.after.persistent != self.wanted:
             return []
         why = "the kernel refuses the change while other network namespaces exist (EBUSY)"
-        why = why if self.want.live else "a live change was not asked for"
+        why = why if self.want.live else "a live change was not requested"
         return [
             f"RDMA namespace mode is {self.after.current}, wanted {self.wanted}: {why}; it is written for the next boot"
         ]

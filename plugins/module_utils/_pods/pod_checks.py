@@ -231,7 +231,7 @@ def _device_checks(
         shown = ", ".join(f"{row.get('ifname')} {row.get('netdev') or ''}".strip() for row in others) or "none"
         cause = f"the pod also sees {len(others)} RDMA devices that are not its own" if others else ""
         fix = "Set the node's RDMA namespace mode to exclusive (role rdma_host), then delete the pod."
-        checks.append(check("pod_rdma_isolation", node.name, None, "no RDMA device of others", shown, cause, fix))
+        checks.append(check("pod_rdma_isolation", node.name, None, "no other RDMA device", shown, cause, fix))
     return checks
 
 

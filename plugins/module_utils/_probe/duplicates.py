@@ -121,7 +121,7 @@ def query(
     """Send all questions, listen to all rails for WAIT seconds; return the answers by rail, and why what failed."""
     answers: dict[str, list[planning.AddressReply]] = {}
     failed: dict[planning.AddressQuery, str] = {}
-    with Sockets[planning.AddressQuery]("Asking for duplicate addresses needs a packet socket") as sockets:
+    with Sockets[planning.AddressQuery]("Checking for duplicate addresses needs a packet socket") as sockets:
         for question in (item for item in questions if not item.silent):
             if why := sockets.open(question, PACKETS, partial(_bind, question)):
                 failed[question] = f"the interface cannot be listened to: {why}."

@@ -23,7 +23,7 @@ LIMITS = {"port_errors": 0, "port_discards": 1000, "port_flaps": 1, "port_order"
 
 _CAUSES = {
     "port_errors": "packets were damaged or lost",
-    "port_discards": "packets were thrown away for want of room",
+    "port_discards": "packets were dropped for lack of buffer space",
     "port_flaps": "the link went down",
     "port_order": "packets came out of order, were sent again or found no buffer",
 }

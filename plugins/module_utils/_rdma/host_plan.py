@@ -204,8 +204,8 @@ def _obstacles(
     elif others and SECRET in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
         yield Problem(
             rail.name,
-            f"{others.path} sets {SECRET}=, and the rail's own file can be read by everybody",
-            f"Move that line to a [Link] in {LINK_FOLDER}/{name}.d/wol.conf, for root alone (0600). [link_file_secret]",
+            f"{others.path} sets {SECRET}=, and the rail's own file is readable by all users",
+            f"Move that line to a [Link] in {LINK_FOLDER}/{name}.d/wol.conf, for root only (0600). [link_file_secret]",
         )
     path, ruled = named_by_rule(have.rules, device) or ("", rail.interface)
     if ruled != rail.interface:

@@ -163,7 +163,7 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         elif finding.bad and own <= {UNBOUND, TCP}:
             side = " (a packet that is not bound to the interface)"
         elif finding.bad and own == {BOUND}:
-            side = f" (a packet bound to {target.interface}, as RDMA's own look-up asks)"
+            side = f" (a packet bound to {target.interface}, as in RDMA's own route lookup)"
         yield finding._replace(cause=finding.cause + side)
 
 

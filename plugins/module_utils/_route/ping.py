@@ -156,7 +156,7 @@ def not_sent(want: RouteOptions, params: t.Mapping[str, t.Any], targets: t.Seque
     }
     off = [skipped(name, reason, observed=NOT_CHECKED, rail=rail) for (name, rail), reason in sorted(lacking.items())]
     if not params["cross_rail_pairs"] and want.network != "infiniband":
-        off.append(skipped(CHECK, "no other rail is asked (verify_cross_rail_pairs)", observed=NOT_CHECKED))
+        off.append(skipped(CHECK, "no other rail is checked (verify_cross_rail_pairs)", observed=NOT_CHECKED))
     return off
 
 

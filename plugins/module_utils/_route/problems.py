@@ -148,7 +148,7 @@ def _mtu_problems(
         )
         yield Problem("mtu", lost, fix)
     if rail.mtu < link.min_mtu:
-        yield Problem("mtu", text, f"Its driver asks for at least {link.min_mtu}. [mtu_too_small]")
+        yield Problem("mtu", text, f"Its driver requires at least {link.min_mtu}. [mtu_too_small]")
 
 
 def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:

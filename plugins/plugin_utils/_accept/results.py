@@ -66,7 +66,7 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"A call to mkdir was unable to create|opal_os_dirpath_create|session_dir",
-        "Open MPI's folders of runs at the same time came into each other's way",
+        "Open MPI's folders of concurrent runs conflicted",
         "Give each run a folder of its own with --mca orte_tmpdir_base (docs/guides/acceptance.md).",
     ),
     (
@@ -163,7 +163,7 @@ def nccl(text: str) -> CollectiveResult:
         wrong = max(wrong or 0, int(bounds[1]), 1)
     problem = _failure(text)
     if len(_RANK_0.findall(table)) > 1:
-        fix = "Build nccl-tests with MPI=1: each process measured itself alone."
+        fix = "Build nccl-tests with MPI=1: each process measured only itself."
         problem = Failure("", "the tests were not built with MPI", fix)
     return CollectiveResult(
         by_size,
@@ -210,7 +210,7 @@ def failure_of(found: CollectiveResult, code: int | None, *, gpu_memory: bool = 
     if others := {name: count for name, count in found.nets.items() if not name.startswith("IB")}:
         fix = "Look for NCCL_NET, NCCL_IB_HCA or UCX_TLS in the job, and for RDMA devices in its pods."
         shown = ", ".join(f"{name} {count} times" for name, count in sorted(others.items()))
-        return Failure("", f"it did not go by RDMA alone: {shown} (fell back to sockets)", fix)
+        return Failure("", f"it did not use only RDMA: {shown} (fell back to sockets)", fix)
     if found.problem:
         return found.problem
     if code is None or not found.ended:

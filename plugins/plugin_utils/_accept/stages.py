@@ -128,7 +128,7 @@ def walk(
     ask = RunRequest(evaluator.passes)
     for stage in STAGES:
         if stage not in settings["stages"]:
-            report.skipped[stage] = "it was not asked for (accept_stages)"
+            report.skipped[stage] = "it was not selected (accept_stages)"
             continue
         runs, reason = _runs(stage, fleet, settings)
         report.done[stage] = runs

@@ -182,7 +182,7 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
         check.add("fabric_name", f"{fabric.name!r} would make two labels of nodes one: its own and the zone's.", fix)
     for key in ("rail_prefix", "node_prefix"):
         if fabric.families == (6,) and given[key] is not None and not isinstance(given[key], dict):
-            problem = f"{shown(given[key])} is a length of IPv4, and the fabric has IPv6 alone."
+            problem = f"{shown(given[key])} is an IPv4 prefix length, but the fabric has only IPv6."
             check.add(PLACE + key, problem, "Write it as {ipv6: 64}. [prefix_ipv6_only]")
     if fabric.families or check.problems:
         return
@@ -221,7 +221,7 @@ def _check_backend(check: Checker, fabric: Fabric) -> None:
             check.add(place, problem, fix)
     if backend.namespace and fabric.namespace == DEFAULTS["namespace"]:
         problem = f"{fabric.namespace!r} is not where {backend.name} looks for its pools."
-        fix = f"Give the namespace that its controller looks into, such as {backend.namespace}. [namespace_backend]"
+        fix = f"Set the namespace that its controller watches, such as {backend.namespace}. [namespace_backend]"
         check.add("fabric_namespace", problem, fix)
 
 

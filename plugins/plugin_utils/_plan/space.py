@@ -55,7 +55,7 @@ def _check_rails(check: Checker, fabric: Fabric) -> None:
         for zone in fabric.zones:
             for family in sorted(set(fabric.families) - explicit - {prefix.family for prefix in zone.supernets}):
                 fix = f"Give it an IPv{family} subnet, or the fabric an IPv{family} supernet. [rail_family]"
-                check.add(place, f"Rail {rail.name!r} has no IPv{family} network, but others of the fabric do.", fix)
+                check.add(place, f"Rail {rail.name!r} has no IPv{family} network, but other rails do.", fix)
 
 
 def _check_supernet(check: Checker, fabric: Fabric, index: int, zone: Zone, family: int) -> None:

@@ -219,7 +219,7 @@ def pod_templates(plan: FabricPlan) -> list[dict[str, t.Any]]:
             "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
         }
         if limits:
-            # Extended resources must be limits; a request alone is refused.
+            # Extended resources must be limits; a request without a limit is refused.
             container["resources"] = {"limits": limits}
         spec: dict[str, t.Any] = {"containers": [container]}
         if profile != DECLARED:

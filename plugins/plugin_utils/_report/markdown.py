@@ -57,7 +57,7 @@ def render_markdown(report: PlanReport) -> str:
     if report.plan.warnings:
         lines += ["## Warnings", "", *(f"- {md(text)}" for text in report.plan.warnings), ""]
     zones = [
-        [zone.name or "(the whole fabric)", zone.group, ", ".join(zone.supernets), str(slots), *map(str, counts)]
+        [zone.name or "(entire fabric)", zone.group, ", ".join(zone.supernets), str(slots), *map(str, counts)]
         for zone in report.zones
         for *counts, slots in [zone.slots]
     ]

@@ -166,7 +166,7 @@ def test_the_rules_before_ours_that_select_the_packet_are_listed(rule, listed):
 def test_what_is_wrong_on_one_side_says_on_which():
     for only, words in (
         ([UNBOUND, TCP], "(a packet that is not bound to the interface)"),
-        ([BOUND], "(a packet bound to ens1np0, as RDMA's own look-up asks)"),
+        ([BOUND], "(a packet bound to ens1np0, as in RDMA's own route lookup)"),
         ([TCP], "(not RoCE, but TCP to port 18515)"),
     ):
         assert words in check(state_of(away(), rules=(FOREIGN, MANAGED), only=only))["cause"]

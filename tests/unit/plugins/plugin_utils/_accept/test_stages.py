@@ -96,7 +96,7 @@ def test_a_group_is_narrowed_by_halves():
     assert report.failed == "fabric"
     assert {(one.what, one.hosts[0], one.rails[0]) for one in report.findings} == {(NODE, *one) for one in slow}
     assert len(results) < 24
-    assert "not asked for" in report.skipped["bandwidth"]
+    assert "not selected" in report.skipped["bandwidth"]
 
 
 @pytest.mark.parametrize("cut", range(0, 12))
