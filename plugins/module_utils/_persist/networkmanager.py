@@ -208,7 +208,7 @@ def _holds(have: t.Mapping[str, t.Mapping[str, str]]) -> tuple[frozenset[str], b
 
 
 def leaves_alone(texts: t.Mapping[str, str], port: Port) -> str:
-    """Return the file by which NetworkManager leaves a port alone, or nothing; NetworkManager.conf(5)."""
+    """Return the file by which NetworkManager does not manage a port, or nothing; NetworkManager.conf(5)."""
     files = [path for path in named(texts, CONF[::-1]).values() if path.endswith(".conf")]
     order = sorted(files, key=lambda path: CONF.index(os.path.dirname(path)))
     main = next((number for number, path in enumerate(order) if path.startswith("/etc/")), len(order))

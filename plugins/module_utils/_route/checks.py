@@ -110,7 +110,7 @@ def _sysctl_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
     observed = {key: now.get(key, "") for key in planned}
     wrong = {key: value for key, value in observed.items() if not as_good(key, value, planned[key])}
     causes = [f"{key} is {value}" for key, value in wrong.items()]
-    # The role sets the interfaces' own and leaves `all` alone.
+    # The role sets the interfaces' own and does not change `all`.
     fixes = dict.fromkeys([FIX] if wrong else [])
     for key, value in want.sysctls:
         wider, all_key = host.sysctls_all.get(key, ""), of_all(key)
