@@ -218,7 +218,7 @@ def reboot_plan(
     for role, result in rows:
         lines += [
             f"skip ({role}): card {card['card']} ({', '.join(card['devices']) or 'no driver'}): {card['why']}"
-            for card in result.get("left_alone", ())
+            for card in result.get("skipped_cards", ())
         ]
         if result.get("power_cycle_required"):
             power_cycle = True

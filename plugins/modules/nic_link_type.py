@@ -169,7 +169,7 @@ cards:
       parameters:
         LINK_TYPE_P1: {default: IB(1), current: IB(1), next: ETH(2), wanted: 2}
       note: "LINK_TYPE_P1 is IB(1), wanted 2: written, waits for a reset or a reboot"
-left_alone:
+skipped_cards:
   description: The cards that are not selected.
   returned: success, and with a failure
   type: list

@@ -56,7 +56,7 @@ FINE: Json = {
     "packages": [],
     "steps": [],
     "replaced": {},
-    "left_alone": [],
+    "skipped_cards": [],
     "reboot_required": False,
     "reboot_reasons": [],
 }

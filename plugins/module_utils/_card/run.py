@@ -75,7 +75,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     result = {
         "changed": any(plan.was_written for plan in after),
         "cards": [_card(plan) for plan in after],
-        "left_alone": left_alone(cards, wishes),
+        "skipped_cards": left_alone(cards, wishes),
         "notes": list(_notes(cards, rails, wishes)),
         "reset_required": any(plan.step in (CardStep.PENDING, CardStep.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),

@@ -72,8 +72,8 @@ def test_a_power_cycle_is_no_reason_to_reboot():
 
 
 def test_skipped_cards_are_listed():
-    alone = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
-    lines = reboot_plan({"nic_link_type": {"left_alone": alone}})["lines"]
+    skipped = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
+    lines = reboot_plan({"nic_link_type": {"skipped_cards": skipped}})["lines"]
     assert lines == ["skip (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
 
 

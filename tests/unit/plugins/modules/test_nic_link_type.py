@@ -347,7 +347,7 @@ def test_others_are_all_ports_of_cards_without_a_rail(machine, run_module):
     install(machine.root / "bin", plain("ens20f0np0"))
     again = run_module(cards=[{"select": "others", "link_type": "eth"}])
     assert statuses(again) == {}
-    assert any("default route" in row["why"] for row in again["left_alone"] if row["card"] == STORAGE)
+    assert any("default route" in row["why"] for row in again["skipped_cards"] if row["card"] == STORAGE)
 
 
 def test_the_more_exact_selection_counts(machine, run_module):
@@ -388,7 +388,7 @@ def test_nic_link_type_picks_cards_by_the_plans_rails_and_not_by_their_gpus(mach
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
     assert set(statuses(result)) == set(RAILS[:7])
     assert not any(RAILS[7] in call for call in machine.cards.calls())
-    alone = {item["card"]: item["why"] for item in result["left_alone"]}
+    alone = {item["card"]: item["why"] for item in result["skipped_cards"]}
     assert alone == {STORAGE: "no rail of the plan lies on it", RAILS[7]: "no rail of the plan lies on it"}
 
 
@@ -417,7 +417,7 @@ def recorded_vpd(machine, address):
 def test_a_card_that_serves_nvswitches_is_never_touched(machine, run_module, refused):
     recorded_vpd(machine, f"{STORAGE}.1")
     result = run_module(cards=RAILS_ETH)
-    assert [item["why"] for item in result["left_alone"]] == ["serves the NVSwitches (VPD SMDL=SW_MNG)"]
+    assert [item["why"] for item in result["skipped_cards"]] == ["serves the NVSwitches (VPD SMDL=SW_MNG)"]
     assert not any(STORAGE in call for call in machine.cards.calls())
     for wanted, rails in ((RAILS_ETH, [ON_STORAGE]), ([STORAGE_IB], [])):
         assert refused("serves the NVSwitches", cards=wanted, rails=rails)["problems"]
@@ -430,14 +430,14 @@ def test_all_functions_of_a_board_that_serves_nvswitches_are_kept(machine, run_m
     place = recorded_vpd(machine, f"{RAILS[7]}.0")
     place.write_bytes(place.read_bytes().replace(b"SMDL=SW_MNG", b"SMDX=SW_MNG"))
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:6])
-    assert {item["card"] for item in result["left_alone"] if "NVSwitches" in item["why"]} == set(RAILS[6:])
+    assert {item["card"] for item in result["skipped_cards"] if "NVSwitches" in item["why"]} == set(RAILS[6:])
 
 
 def test_a_board_of_a_known_psid_serves_nvswitches_also_when_its_vpd_cannot_be_read(machine, run_module):
     (device(machine, RAILS[7]) / "board_id").write_text("NVD0000000079\n")
     (function(machine, f"{RAILS[7]}.0") / "vpd").unlink()
     result = run_module(cards=RAILS_ETH, rails=PLANNED[:7])
-    assert "serves the NVSwitches (board NVD0000000079)" in [item["why"] for item in result["left_alone"]]
+    assert "serves the NVSwitches (board NVD0000000079)" in [item["why"] for item in result["skipped_cards"]]
 
 
 def test_a_card_that_carries_storage_by_rdma_is_never_touched(machine, refused):
