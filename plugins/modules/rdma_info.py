@@ -99,8 +99,8 @@ info:
       type: str
     default_interfaces:
       description:
-        - The interfaces that carry a default route or Ansible's connection, and what these stand on, such as the parent
-          of a VLAN and the members of a bond.
+        - The interfaces that carry a default route or Ansible's connection, and what these are stacked on, such as the
+          parent of a VLAN and the members of a bond.
       type: list
       elements: str
     devices:

@@ -24,7 +24,7 @@ options:
     type: path
     required: true
   results:
-    description: Results of modules; every C(checks) list in them is collected. Others are passed over.
+    description: Results of modules; every C(checks) list in them is collected. Results without it are skipped.
     type: raw
     default: []
   error:

@@ -22,7 +22,7 @@ VFS = 0
 
 @dataclass(frozen=True)
 class PlacedRail:
-    """A rail of the plan and the PCI function that it lies on; None when the host has no such interface."""
+    """A rail of the plan and the PCI function that it is on; None when the host has no such interface."""
 
     name: str
     interface: str
@@ -74,7 +74,7 @@ def port_of(address: str) -> int:
 def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
     """Return the cards that the plan does not select, each with the reason."""
     return [
-        {"card": card.name, "devices": list(card.devices), "why": card.role or "no rail of the plan lies on it"}
+        {"card": card.name, "devices": list(card.devices), "why": card.role or "carries no rail of the plan"}
         for card in cards
         if card.name not in wishes
     ]

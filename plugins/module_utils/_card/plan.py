@@ -196,7 +196,7 @@ def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[
         note = f"{role}, so it is not changed, but it is not as wanted: {_differing(plan)}"
         yield (
             note,
-            "Free it first (drain the node of pods and machines, unmount, take others' links and addresses away) or"
+            "Free it first (drain the node of pods and machines, unmount, remove other tools' links and addresses) or"
             " change it from the console.",
         )
 

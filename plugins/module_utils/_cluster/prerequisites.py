@@ -169,6 +169,6 @@ def nodes_on_rails(nodes: t.Sequence[Json], prefixes: t.Iterable[Aggregate]) -> 
             address = ipaddress.ip_address(entry["address"])
             rail = next((rail for net, rail in rails if net.version == address.version and address in net), None)
             if rail:
-                text = f"Its Kubernetes address {address} lies on {rail}: its kubelet uses the fabric."
+                text = f"Its Kubernetes address {address} is on {rail}: its kubelet uses the fabric."
                 fix = "Give the kubelet --node-ip with its management address and restart it. [kubelet_on_fabric]"
                 yield Problem(f"node {node['metadata']['name']}", text, fix)

@@ -107,7 +107,7 @@ def elsewhere(folder: str) -> str:
     other = os.path.join(os.path.dirname(os.path.dirname(plans)), *parts)
     if other == fabric or not os.path.isfile(os.path.join(other, LOCK)):
         return ""
-    return f" A plan of {parts[1]} lies at {os.path.join('..', *parts)!r}: is this the folder to run in?"
+    return f" A plan of {parts[1]} is in {os.path.join('..', *parts)!r}: is this the folder to run in?"
 
 
 def parsed_lock(text: str, place: str) -> PlanFile:

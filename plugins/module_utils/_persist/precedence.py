@@ -46,7 +46,7 @@ def precedence_checks(
     own = {file.path: file.text for file in files if file.mode != LINK and file.path.startswith(ruler.folders)}
     before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
     if before is None or after is None:
-        cause = f"what {manager} makes of the files is known on the running host alone"
+        cause = f"what {manager} makes of the files is known on the running host only"
         return [skipped("persist_precedence", cause, rail=rail.name) for rail in want.rails], {}
     for file in files:
         if file.mode == LINK:

@@ -84,7 +84,7 @@ def _measured(
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 _CAUSES = {
-    BETWEEN: ("each side passes without the other: it is what lies between them", "leaves' uplinks, routes and cables"),
+    BETWEEN: ("each side passes without the other: the cause is between them", "leaves' uplinks, routes and cables"),
     TOGETHER: ("it fails only with all of them at once", "uplinks' load, ECMP, PFC and ECN of the leaves"),
 }
 _NONE_PASSED = ("one or several of them: no host passed to compare with", "what all of them share, then each host")
@@ -164,7 +164,7 @@ def _stage_checks(
         worst = (max if runs[0].kind == LATENCY else min)(runs, key=lambda run: float(results[run.key]["value"]))
         yield ok(name, planned, f"{_shown(worst, results[worst.key]['value'])} at worst, in {len(runs)} runs")
     else:
-        yield skipped(name, "runs with this host failed by others' fault, and the stage was left")
+        yield skipped(name, "runs with this host failed because of other hosts, and the stage ended")
 
 
 def fabric_checks(report: AcceptReport, evaluator: AcceptEvaluator) -> t.Iterator[Check]:

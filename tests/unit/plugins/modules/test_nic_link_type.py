@@ -389,7 +389,7 @@ def test_nic_link_type_picks_cards_by_the_plans_rails_and_not_by_their_gpus(mach
     assert set(statuses(result)) == set(RAILS[:7])
     assert not any(RAILS[7] in call for call in machine.cards.calls())
     alone = {item["card"]: item["why"] for item in result["skipped_cards"]}
-    assert alone == {STORAGE: "no rail of the plan lies on it", RAILS[7]: "no rail of the plan lies on it"}
+    assert alone == {STORAGE: "carries no rail of the plan", RAILS[7]: "carries no rail of the plan"}
 
 
 def test_a_rail_whose_card_is_unknown_stops_the_run_before_anything(machine, run_module, refused):

@@ -71,7 +71,7 @@ def test_a_node_whose_kubernetes_address_is_a_rails_is_refused(address):
     nodes = [node("node1", "192.0.2.1", "2001:db8::1"), node("node2", address)]
     (problem,) = nodes_on_rails(nodes, RAILS)
     assert problem.place == "node node2"
-    assert f"Kubernetes address {address} lies on rail1" in problem.problem
+    assert f"Kubernetes address {address} is on rail1" in problem.problem
     assert "--node-ip" in problem.fix
 
 

@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 RAW = exclusive(name="fra1", max_nodes=4, rails=rails(1))
-BESIDE = "A plan of fra1 lies at '../plan/fra1'"
+BESIDE = "A plan of fra1 is in '../plan/fra1'"
 
 
 @pytest.fixture
