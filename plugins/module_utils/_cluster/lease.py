@@ -11,17 +11,17 @@ cluster, host locks exclude other runs (`_host_lock`).
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import select
 import time
 import typing as t
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .._detach import detach
 from .._errors import RdmaError
+from .._files import HostFiles
 from .._host_lock import SECONDS, lock_held
 from . import requirements
 from .api_errors import NotFound, VersionConflict
@@ -45,7 +45,7 @@ class Lease:
         self._holder = holder
 
     def acquire(self, report: t.Callable[[str], None]) -> bool:
-        """Acquire the lease; wait until another run's lease expires. Return whether this run did not hold it before.
+        """Acquire the lease; wait until another run's lease expires. Return whether this run must begin to renew it.
 
         :raises RdmaError: the other run renewed it meanwhile.
         """
@@ -55,9 +55,9 @@ class Lease:
         while True:
             found, spec = self._read()
             other = spec.get("holderIdentity")
-            if other == self._holder:
+            if other == self._holder and (taken_now or (spec.get("renewTime") or "") >= _stamp(-SECONDS)):
                 return taken_now
-            if found and other:
+            if found and other and other != self._holder:
                 mark = (other, spec.get("renewTime"), found["metadata"]["uid"])
                 if seen not in (None, mark):
                     raise lock_held(other)
@@ -92,7 +92,7 @@ class Lease:
         return found, (found or {}).get("spec") or {}
 
     def _write(self, found: Json | None) -> None:
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = _stamp()
         spec = {"holderIdentity": self._holder, "leaseDurationSeconds": int(SECONDS), "renewTime": now}
         place = {"name": self._ref.name, "namespace": self._ref.namespace}
         if found is None:
@@ -106,14 +106,21 @@ class Lease:
             self._cluster.patch(self._ref, patch)
 
 
+def _stamp(seconds: float = 0.0) -> str:
+    """Return the time in so many seconds, as a Lease has it."""
+    return (datetime.now(timezone.utc) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def run(module: AnsibleModule) -> dict[str, t.Any]:
     """Acquire the lease, and start a process that renews it as long as the run lives."""
     params = module.params
     result: dict[str, t.Any] = {"changed": False, "lease": False, "run": "", "warnings": []}
     if module.check_mode:
         return result
-    pid = params["run"]["pid"]
-    holder = f"{params['run']['user']}, process {pid}"
+    pid, host = params["run"]["pid"], HostFiles()
+    # Containers may share a name and PIDs. The list of live runs has the processes of this namespace only.
+    where = f"boot {host.boot_id[:8]}, {host.link('/proc/self/ns/pid')}"
+    holder = f"{params['run']['user']} ({where}), process {process_identity(host, pid)}"
     place = (params["namespace"], params["fabric"], holder)
     if params["cluster"]:
         try:
@@ -129,13 +136,17 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     return {**result, "run": "|".join([holder, *live_runs()])}
 
 
+def process_identity(host: HostFiles, pid: object) -> str:
+    """Return "PID:start". PIDs repeat; the start is in clock ticks since the boot, and empty without /proc."""
+    fields = (host.text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+    return f"{pid}:{fields[19] if fields else ''}"
+
+
 def live_runs() -> list[str]:
-    """Return the process IDs of Ansible on this controller, comma-separated; nothing where no /proc shows them."""
-    found = []
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
-        with contextlib.suppress(OSError), open(path, "rb") as stream:
-            if b"ansible" in stream.read():
-                found.append(path.split("/")[2])
+    """Return the processes of Ansible on this controller, comma-separated; nothing where no /proc shows them."""
+    host = HostFiles()
+    pids = [pid for pid in host.names("/proc") if pid.isdigit()]
+    found = [process_identity(host, pid) for pid in pids if "ansible" in (host.text(f"/proc/{pid}/cmdline") or "")]
     return [",".join(found)] if found else []
 
 

@@ -15,9 +15,9 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils import _host_lock
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 
-MANAGED = "ann@ctl1, process 7"
-EARLIER = "ann@ctl1, process 3"
-THEIRS = "bob@ctl2, process 7"
+MANAGED = "ann@ctl1, process 7:70"
+EARLIER = "ann@ctl1, process 3:30"
+THEIRS = "bob@ctl2, process 7:70"
 
 
 class Clock:
@@ -88,11 +88,11 @@ def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
 
 def test_a_run_of_the_own_controller_is_known_to_be_over(clock):
     held(clock, EARLIER)
-    _host_lock.acquire_host_lock(f"{MANAGED}|7,8", clock.path)
+    _host_lock.acquire_host_lock(f"{MANAGED}|7:70,8:80", clock.path)
     assert (holder(clock), clock.slept) == (MANAGED, 0)
 
 
-@pytest.mark.parametrize("run", [f"{MANAGED}|3,7", MANAGED], ids=["it lives", "unknown"])
+@pytest.mark.parametrize("run", [f"{MANAGED}|3:30,7:70", MANAGED], ids=["it lives", "unknown"])
 def test_a_run_of_the_own_controller_that_may_live_is_not(clock, run):
     held(clock, EARLIER)
     clock.comes_again = True

@@ -7,16 +7,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils import _host_lock
 from ansible_collections.railops.rdma.plugins.module_utils._cluster import lease as leases
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.api_errors import NotFound, VersionConflict
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.lease import Lease
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
+from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
+from ansible_collections.railops.rdma.tests.unit.machines import put, stand_for_the_host
 
 MANAGED, THEIRS = "ann@ctl1, process 7", "bob@ctl2, process 9"
 
@@ -185,13 +190,88 @@ def test_it_was_taken_also_where_it_cannot_be_renewed_at_once(dead, monkeypatch)
     assert leases.acquire({}, place, print) is False
 
 
+def test_an_expired_lease_of_the_same_run_is_acquired_again(api):
+    """The process that renews it was killed: the run needs another one."""
+    lease(api).acquire(print)
+    api.lease["spec"]["renewTime"] = "2020-01-01T00:00:00.000000Z"
+    assert lease(api).acquire(print) is True
+    assert api.lease["spec"]["renewTime"] > "2026"
+    assert (lease(api).acquire(print), api.now) == (False, 0)
+
+
+class Controllers:
+    """Controllers with one user and one name; each run is process 7, and each call is one of its modules."""
+
+    def __init__(self, root, monkeypatch):
+        self.root = root
+        self.monkeypatch = monkeypatch
+        self.lock = str(root / "lock")
+        self.params = {"namespace": "spiderpool", "fabric": "fabric", "cluster": False, "progress_file": None}
+        self.params["run"] = {"user": "ann@ctl1", "pid": 7}
+
+    def begin(self, start, namespace="pid:[1]", boot="6d0c1a52-3b84"):
+        """Begin a run on a controller and return what identifies it."""
+        root = self.root / f"{boot} {namespace} {start}"
+        put(root, "/proc/sys/kernel/random/boot_id", f"{boot}\n")
+        put(root, "/proc/7/stat", f"7 (a) b ( c) S {' '.join(map(str, range(4, 22)))} {start} 23 24\n")
+        put(root, "/proc/7/cmdline", "python3\0ansible-playbook\0")
+        (root / "proc/self/ns").mkdir(parents=True)
+        (root / "proc/self/ns/pid").symlink_to(namespace)
+        (root / "proc/self/cmdline").symlink_to("../7/cmdline")
+        stand_for_the_host(self.monkeypatch, root)
+        found = leases.run(SimpleNamespace(params=self.params, check_mode=False))["run"]
+        assert leases.run(SimpleNamespace(params=self.params, check_mode=False))["run"] == found
+        return found
+
+    def held_by(self, run):
+        """Let a run hold the lock of a host."""
+        with open(self.lock, "w", encoding="utf-8") as stream:
+            stream.write(run.partition("|")[0])
+
+
+@pytest.fixture
+def controllers(tmp_path, monkeypatch):
+    return Controllers(tmp_path, monkeypatch)
+
+
+def test_a_later_run_with_the_same_pid_is_another_holder(controllers, api):
+    first = controllers.begin(100).partition("|")[0]
+    later = controllers.begin(900)
+    holder_of_later = later.partition("|")[0]
+    assert first == "ann@ctl1 (boot 6d0c1a52, pid:[1]), process 7:100"
+    assert later == "ann@ctl1 (boot 6d0c1a52, pid:[1]), process 7:900|7:900"
+    lease(api, first).acquire(print)
+    assert lease(api, holder_of_later).acquire(print) is True
+    assert (holder(api), api.now) == (holder_of_later, 60)
+    # The earlier run has ended: its processes are not in the later run's list.
+    controllers.held_by(first)
+    _host_lock.acquire_host_lock(later, controllers.lock)
+
+
+@pytest.mark.parametrize("other", [{"namespace": "pid:[2]"}, {"boot": "0e11b2aa-9d01"}], ids=["container", "machine"])
+def test_a_controller_that_does_not_see_the_process_knows_nothing_of_its_end(controllers, monkeypatch, other):
+    controllers.held_by(controllers.begin(100))
+    run = controllers.begin(200, **other)
+    waits = []
+
+    def renewed(seconds):
+        waits.append(seconds)
+        os.utime(controllers.lock, (1, os.stat(controllers.lock).st_mtime + 1))
+
+    monkeypatch.setattr(_host_lock.time, "sleep", renewed)
+    with pytest.raises(RdmaError, match=r"under way: ann@ctl1 \(boot 6d0c1a52, pid:\[1\]\), process 7:100"):
+        _host_lock.acquire_host_lock(run, controllers.lock)
+    assert len(waits) == 1
+
+
 def test_the_live_processes_of_ansible_are_listed():
     argv = [sys.executable, "-c", "print(flush=True); input()", "ansible-playbook"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        assert str(other.pid) in leases.live_runs()[0].split(",")
+        live = leases.process_identity(HostFiles(), other.pid)
+        assert live in leases.live_runs()[0].split(",")
         other.kill()
-    assert str(other.pid) not in "".join(leases.live_runs()).split(",")
+    assert live not in "".join(leases.live_runs()).split(",")
 
 
 def test_a_process_that_ends_is_seen():
