@@ -19,6 +19,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from plays import use
+
+from ansible_collections.railops.rdma.tests.site.fake_host import ANSWER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NODE, PATH, POD = "node1", "card 0000:1b:00: waits for a reboot", "trainer"
@@ -257,3 +260,54 @@ def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     )
     assert (site.reboots, site.node) == (1, (False, False))
     assert (resumed.read_text(), mark.exists()) == ("reboot\n", False)
+
+
+class Hosts:
+    """The playbook `hosts` over hosts that only answer what the test wants; nothing there differs from the plan."""
+
+    def __init__(self, playbook, double, plan):
+        self.playbook, self.double = playbook, double
+        self.folder = playbook.folder / "hosts"
+        self.answers = {}
+        use(playbook, plan, "hosts-only")
+        self.folder.mkdir()
+        text = (CHECKOUT / "tests/site/fake_host.py").read_text(encoding="utf-8")
+        (self.folder / "fake_host.py").write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        (self.folder / "fake_host.py").chmod(0o755)
+
+    def answer(self, host, **facts):
+        """Add a host, with these facts of preflight."""
+        (self.folder / host).symlink_to("fake_host.py")
+        node = {"host": host, "node": host, "machine_id": "m", "boot_id": "b1", "kubelet": ""}
+        self.answers[host] = {"*": {**ANSWER, "facts": {"drift": [], "emptied": False, "node": node, **facts}}}
+
+    def play(self, **values):
+        """Run the playbook; return what it said, and the modules that each host ran."""
+        (self.folder / "answers.json").write_text(json.dumps(self.answers), encoding="utf-8")
+        plain = {"ansible_connection": "local", "ansible_pipelining": False}
+        rows = {host: {**plain, "ansible_python_interpreter": str(self.folder / host)} for host in self.answers}
+        inventory = self.playbook.folder / "hosts.yml"
+        inventory.write_text(json.dumps({"all": {"children": {"gpu_nodes": {"hosts": rows}}}}), encoding="utf-8")
+        said = self.playbook.shipped("hosts", "-i", str(inventory), **values).text
+        sent = self.folder / "sent"
+        return " ".join(said.split()), {host: [path.name[4:] for path in (sent / host).iterdir()] for host in rows}
+
+
+@pytest.fixture
+def hosts(playbook, double, plans):
+    return Hosts(playbook, double, plans("hosts-only"))
+
+
+def test_a_node_that_an_interrupted_run_left_cordoned_is_uncordoned_by_the_next_run_of_hosts(hosts):
+    node = hosts.double.objects("Node")[NODE]
+    node["metadata"]["annotations"] = {"railops.io/reboot-drain": "schedulable"}
+    node["spec"]["unschedulable"] = True
+    other = hosts.double.objects("Node")["node2"]
+    other["metadata"]["annotations"] = {"railops.io/sriov-drain": "schedulable"}
+    for host in (NODE, "node2"):
+        hosts.answer(host)
+    said, _sent = hosts.play()
+    node = hosts.double.objects("Node")[NODE]
+    assert not node["spec"].get("unschedulable"), said
+    assert not node["metadata"].get("annotations")
+    assert "Already as planned, and not changed: node2." in said

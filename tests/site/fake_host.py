@@ -16,6 +16,30 @@ import shutil
 import sys
 from pathlib import Path
 
+# All that an answer of a module may be asked for.
+ANSWER = {
+    "changed": False,
+    "checks": [],
+    "facts": {},
+    "tests": [],
+    "work": [],
+    "pods": [],
+    "machine_id": "",
+    "boot_id": "b1",
+    "kubelet": "",
+    "emptied": False,
+    "token": None,
+    "changes": [],
+    "notes": [],
+    "disruptions": [],
+    "switch": [],
+    "packages": [],
+    "steps": [],
+    "replaced": {},
+    "skipped_cards": [],
+    "reboot_required": False,
+    "reboot_reasons": [],
+}
 NONSENSE = {
     "deep": lambda: '{"changed": false, "checks": ' + "[" * 100_000 + "]" * 100_000 + "}",
     "large": lambda: json.dumps({"changed": False, "checks": [], "msg": "A" * 50_000_000}),

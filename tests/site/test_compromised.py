@@ -27,7 +27,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import ok
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import read_info
 from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import DECIDING, INJECTED
-from ansible_collections.railops.rdma.tests.site.fake_host import NONSENSE
+from ansible_collections.railops.rdma.tests.site.fake_host import ANSWER, NONSENSE
 from ansible_collections.railops.rdma.tests.unit import machines
 
 Json = dict[str, t.Any]
@@ -36,30 +36,7 @@ SECRET = "the-canary-that-nobody-may-read"
 EVIL, SOUND = "node1", ("node2", "node3")
 ESCAPES = "\x1b[2J\x1b]0;gone\x07\x9b31m\u202e"
 CHECK = ok("network_link", "up", "up", rail="rail1")
-# All that an answer of a module may be asked for.
-FINE: Json = {
-    "changed": False,
-    "checks": [CHECK],
-    "facts": {},
-    "tests": [],
-    "work": [],
-    "pods": [],
-    "machine_id": "",
-    "boot_id": "b1",
-    "kubelet": "",
-    "emptied": False,
-    "token": None,
-    "changes": [],
-    "notes": [],
-    "disruptions": [],
-    "switch": [],
-    "packages": [],
-    "steps": [],
-    "replaced": {},
-    "skipped_cards": [],
-    "reboot_required": False,
-    "reboot_reasons": [],
-}
+FINE: Json = {**ANSWER, "checks": [CHECK]}
 FABRIC = """\
 fabric_mode: exclusive
 fabric_supernets: [172.17.0.0/16]
