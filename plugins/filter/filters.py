@@ -161,7 +161,7 @@ def run_hosts(
 def _as_planned(result: t.Mapping[str, t.Any], unfinished: t.Collection[str]) -> bool:
     """Whether a host says that no role has anything to do there, and none was left in the middle."""
     facts = result.get("facts")
-    if not isinstance(facts, dict) or facts.get("drift") != [] or facts.get("emptied"):
+    if not isinstance(facts, dict) or facts.get("drift") != [] or facts.get("emptied") == "reboot":
         return False
     node = facts.get("node")
     return not isinstance(node, dict) or node.get("node") not in unfinished

@@ -64,10 +64,13 @@ boot_id:
   type: str
   sample: 6d0c1a52-3b84-4fb2-a4ea-9a31bb9b1c0e
 emptied:
-  description: Whether the role rdma_host emptied the host by a command and has not handed it back.
+  description:
+    - The purpose for which the role rdma_host emptied the host by a command, V(reboot) or V(upgrade). Only a run of
+      that purpose returns the host to its scheduler.
+    - Empty for all other hosts.
   returned: success
-  type: bool
-  sample: false
+  type: str
+  sample: ""
 """
 
 from ..module_utils._module import run_module

@@ -24,6 +24,7 @@ from plays import use
 from ansible_collections.railops.rdma.tests.site.fake_host import ANSWER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+MARK = "/var/lib/railops-rdma/emptied"
 NODE, PATH, POD = "node1", "card 0000:1b:00: waits for a reboot", "trainer"
 IDENTITY = (("/etc/machine-id", "/var/lib/dbus/machine-id"), ("/proc/sys/kernel/random/boot_id",))
 WAITS = {
@@ -93,6 +94,16 @@ PLAY = """
         name: railops.rdma.rdma_host
         tasks_from: reboot
 """
+# As the role upgrade does it.
+UPGRADE = """
+- hosts: node1
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role: {name: railops.rdma.rdma_host, tasks_from: drain}
+      vars: {rdma_host_purpose: upgrade}
+    - ansible.builtin.include_role: {name: railops.rdma.rdma_host, tasks_from: uncordon}
+      vars: {rdma_host_purpose: upgrade}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +143,11 @@ class Site:
         (root / "play.yml").write_text(PLAY)
         (root / "hosts").write_text(f"{NODE} ansible_connection=pretend ansible_python_interpreter={sys.executable}\n")
         if os.geteuid() == 0:
-            # The host sees no process of another test's.
-            (root / "workers").write_text('/bin/sh -c "$1"\n')
+            # The host sees no process and no record of another test's.
+            (root / "lib/railops-rdma").mkdir(parents=True)
+            if (dbus := Path("/var/lib/dbus")).is_dir():
+                shutil.copytree(dbus, root / "lib/dbus", symlinks=True)
+            (root / "workers").write_text(f'{self.own_records()}/bin/sh -c "$1"\n')
         double.kubeconfig(root / "kubeconfig")
         double.put("v1", "Pod", POD, "default", spec={"nodeName": NODE, "containers": []}, status={"phase": "Running"})
         self.environment = {**environment, "ANSIBLE_CONNECTION_PLUGINS": str(root / "plugins")}
@@ -171,8 +185,19 @@ class Site:
         there.touch()
         run = f"exec -a {shlex.quote(title or name)} {program} 600"
         text = f'[ -e {there} ] && bash -c {shlex.quote(run)} < /dev/null > /dev/null 2>&1 &\n/bin/sh -c "$1"\n'
-        (self.root / "workers").write_text(text)
+        (self.root / "workers").write_text(self.own_records() + text)
         return there
+
+    def own_records(self):
+        """Return the command that gives the host a /var/lib of its own."""
+        return f"mount --bind {self.root}/lib /var/lib\n"
+
+    @property
+    def mark(self):
+        """The record on the host that a command emptied it."""
+        if os.geteuid():
+            pytest.skip("a mount namespace needs root")
+        return self.root / "lib/railops-rdma/emptied"
 
     def writes(self):
         """Return what the cluster was asked for beside reading."""
@@ -247,7 +272,7 @@ def test_a_host_that_is_the_node_of_another_name_is_not_rebooted(site):
 
 def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     """A step of a job, as slurmd names it; another scheduler empties the host and gets it back."""
-    resumed, mark = site.root / "resumed", site.root / "notes/emptied"
+    resumed = site.root / "resumed"
     job = site.start("slurmstepd", "slurmstepd: [4711.batch]")
     assert "node1 has running work: job 4711 of Slurm" in " ".join(site.play(WAITS, DONE, code=2).split())
     assert (site.reboots, site.node) == (0, (False, False))
@@ -255,11 +280,23 @@ def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
         WAITS,
         DONE,
         rdma_host_drain_command=["rm", str(job)],
-        rdma_host_resume_command=["cp", str(mark), str(resumed)],
-        __rdma_host_mark=str(mark),
+        rdma_host_resume_command=["cp", MARK, str(resumed)],
     )
     assert (site.reboots, site.node) == (1, (False, False))
-    assert (resumed.read_text(), mark.exists()) == ("reboot\n", False)
+    assert (resumed.read_text(), site.mark.exists()) == ("reboot\n", False)
+
+
+def test_a_host_that_an_upgrade_emptied_is_returned_by_the_upgrade_only(site):
+    """A reboot in between empties the host again and does not return it."""
+    site.mark.write_text("upgrade\n")
+    resumed = site.root / "resumed"
+    commands = {"rdma_host_drain_command": ["true"], "rdma_host_resume_command": ["touch", str(resumed)]}
+    site.play(WAITS, DONE, **commands)
+    assert (site.reboots, site.node) == (1, (False, False))
+    assert (site.mark.read_text(), resumed.exists()) == ("upgrade\n", False)
+    (site.root / "play.yml").write_text(UPGRADE)
+    site.play(DONE, DONE, **commands)
+    assert (site.mark.exists(), resumed.exists()) == (False, True)
 
 
 class Hosts:
@@ -279,7 +316,7 @@ class Hosts:
         """Add a host, with these facts of preflight."""
         (self.folder / host).symlink_to("fake_host.py")
         node = {"host": host, "node": host, "machine_id": "m", "boot_id": "b1", "kubelet": ""}
-        self.answers[host] = {"*": {**ANSWER, "facts": {"drift": [], "emptied": False, "node": node, **facts}}}
+        self.answers[host] = {"*": {**ANSWER, "facts": {"drift": [], "emptied": "", "node": node, **facts}}}
 
     def play(self, **values):
         """Run the playbook; return what it said, and the modules that each host ran."""
@@ -298,16 +335,20 @@ def hosts(playbook, double, plans):
     return Hosts(playbook, double, plans("hosts-only"))
 
 
-def test_a_node_that_an_interrupted_run_left_cordoned_is_uncordoned_by_the_next_run_of_hosts(hosts):
+def test_hosts_ends_what_an_interrupted_reboot_left_and_no_upgrade(hosts):
+    """A node without drift is played where a reboot left it, and not where a drain of another purpose did."""
     node = hosts.double.objects("Node")[NODE]
     node["metadata"]["annotations"] = {"railops.io/reboot-drain": "schedulable"}
     node["spec"]["unschedulable"] = True
     other = hosts.double.objects("Node")["node2"]
     other["metadata"]["annotations"] = {"railops.io/sriov-drain": "schedulable"}
-    for host in (NODE, "node2"):
-        hosts.answer(host)
-    said, _sent = hosts.play()
+    hosts.answer(NODE)
+    hosts.answer("node2", emptied="upgrade")
+    hosts.answer("node3", emptied="reboot")
+    hosts.answer("node4", emptied="upgrade", drift=["rail_network"])
+    said, sent = hosts.play(rdma_host_resume_command=["resume"], site_serial=["100%"])
     node = hosts.double.objects("Node")[NODE]
     assert not node["spec"].get("unschedulable"), said
     assert not node["metadata"].get("annotations")
     assert "Already as planned, and not changed: node2." in said
+    assert [host for host, modules in sent.items() if "command" in modules] == ["node3"], said

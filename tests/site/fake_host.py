@@ -27,7 +27,7 @@ ANSWER = {
     "machine_id": "",
     "boot_id": "b1",
     "kubelet": "",
-    "emptied": False,
+    "emptied": "",
     "token": None,
     "changes": [],
     "notes": [],

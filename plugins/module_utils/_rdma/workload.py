@@ -15,8 +15,9 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 SPEC: dict[str, t.Any] = {}
-# Written while the host is emptied by a command of the site's.
+# Holds the purpose while the host is emptied by a command of the site's. Only a run of that purpose returns the host.
 MARK = "/var/lib/railops-rdma/emptied"
+PURPOSES = ("reboot", "upgrade")
 DEVICES = re.compile(r"/dev/(infiniband/.+|nvidia\d+|nvidia-uvm|nvidiactl|kfd)")
 # Services that hold devices and have no job: by the program's name.
 SERVICES = frozenset(
@@ -44,7 +45,7 @@ def read(files: HostFiles) -> dict[str, t.Any]:
         "machine_id": files.text("/etc/machine-id") or files.text("/var/lib/dbus/machine-id") or "",
         "boot_id": files.boot_id,
         "kubelet": "",
-        "emptied": files.exists(MARK),
+        "emptied": mark if (mark := files.text(MARK)) in PURPOSES else "",
     }
     jobs: set[str] = set()
     work: dict[bool, list[str]] = {False: [], True: []}

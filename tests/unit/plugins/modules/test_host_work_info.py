@@ -49,8 +49,16 @@ def host(tmp_path, monkeypatch):
 def test_an_idle_host_has_an_identity_and_no_work(host, run_module):
     host.process(7, "/usr/sbin/sshd -D")
     found = run_module()
-    assert (found["work"], found["pods"], found["kubelet"], found["emptied"]) == ([], [], "", False)
+    assert (found["work"], found["pods"], found["kubelet"], found["emptied"]) == ([], [], "", "")
     assert (found["machine_id"], found["boot_id"]) == ("3ffb", "6d0c")
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose"), [("reboot\n", "reboot"), ("upgrade\n", "upgrade"), ("", ""), ("{{ 1 }}\n", "")]
+)
+def test_the_purpose_for_which_a_command_emptied_the_host_is_known(host, run_module, text, purpose):
+    put(host.root, workload.MARK, text)
+    assert run_module()["emptied"] == purpose
 
 
 def test_jobs_and_processes_are_named_and_pods_apart(host, run_module):

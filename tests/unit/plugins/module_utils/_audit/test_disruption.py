@@ -39,6 +39,7 @@ class Door:
 def host(tmp_path, monkeypatch):
     stand_for_the_host(monkeypatch, tmp_path)
     put(tmp_path, "/sys/class/net/ens1np0/mtu", "4200\n")
+    put(tmp_path, disruption.workload.MARK, "upgrade\n")
     return tmp_path
 
 
@@ -62,7 +63,7 @@ def look(host, monkeypatch):
             groups.Request(SimpleNamespace(params=params, check_mode=False), params)
         )
         assert facts["node"].keys() == set(HOST_KEYS), "cluster_nodes takes it as it is"
-        assert facts["emptied"] is False
+        assert facts["emptied"] == "upgrade"
         return [(check["id"], check["cause"]) for check in checks], door.asked
 
     return run
