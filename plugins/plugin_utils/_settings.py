@@ -209,7 +209,8 @@ def repeated_hosts(group: str, sources: object) -> t.Iterator[Problem]:
             continue
         section, lines = "", dict[str, list[int]]()
         for number, line in enumerate(source.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            name = line.partition("#")[0].partition(" ")[0].strip()
+            # A comment begins with ";" at the start of a line, with "#" anywhere.
+            name = re.split(r"^;|[#\s]", line.strip(), maxsplit=1)[0]
             if name.startswith("["):
                 section = name.strip("[]")
             elif name and section == group:

@@ -19,6 +19,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     name_problems,
     near,
     problems,
+    repeated_hosts,
     tag_problems,
     value_problems,
 )
@@ -135,6 +136,16 @@ def test_a_variable_that_decides_is_compared_once_for_all_hosts_that_have_it_so(
     hosts["gpu-7"] = hosts["gpu-8"] = {**hosts["gpu-0"], "cluster": "b"}
     (said,) = decided({**hosts, "localhost": hosts["gpu-0"]})
     assert said.startswith("gpu-[7-8]: fabric_name is '{{ cluster }}', and localhost has 'a'. Set it in ")
+
+
+def test_comments_and_tabs_of_an_ini_inventory_repeat_no_host(tmp_path):
+    path = tmp_path / "hosts"
+    lines = ["[gpu_nodes]", "; rack 1", "node1\tslot=1", ";node2", "; rack 2", "# node1", "[gpu_nodes:vars]", "node1=1"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert [*repeated_hosts("gpu_nodes", [str(path)])] == []
+    path.write_text("\n".join([*lines, "[gpu_nodes]", "  node1  slot=2"]), encoding="utf-8")
+    (problem,) = repeated_hosts("gpu_nodes", [str(path)])
+    assert problem.problem.startswith("node1 is twice in [gpu_nodes], lines 3 and 10: ")
 
 
 def test_a_fact_of_a_host_does_not_stop_the_others(monkeypatch):
