@@ -79,8 +79,9 @@ def _stale(check: Checked) -> Phrase | None:
 
 
 def _path(check: Checked) -> Phrase | None:
-    text = str(check["cause"]).partition("): ")[2].partition("; to ")[0]
-    text = text.replace("it leaves", "traffic leaves", 1)
+    # "to ADDRESS (what), ... and 9 more: why; to ...": see module_utils/_route/path_checks.py.
+    found = re.match(r"to .*?(?:\)| more): (.*?)(?:; to |$)", str(check["cause"]))
+    text = found[1].replace("it leaves", "traffic leaves", 1) if found else ""
     return Phrase(text, f"{text} (and others like it)", ADDRESS.sub("@", text)) if text else None
 
 
@@ -131,5 +132,6 @@ def phrase_of(check: Checked) -> Phrase:
         return found
     planned, observed = differing(check["planned"], check["observed"])
     text = str(check["cause"] or "").rstrip(".") or f"{check['id']}: planned {planned}, observed {observed}"
+    same = re.sub(r"\d+", "#", ADDRESS.sub("@", text))
     text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-    return Phrase(text, f"{text} (and others like it)", re.sub(r"\d+", "#", ADDRESS.sub("@", text)))
+    return Phrase(text, f"{text} (and others like it)", same)

@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import by_role, deviation, warning
+from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, paths
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import MAIN_TABLE, Route
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import explains
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import picture
+from ansible_collections.railops.rdma.tests.unit.planted import Fleet, plant
 
 RAILS = ["rail1", "rail2"]
 ROLE = by_role("rail_network")
@@ -160,3 +163,32 @@ def test_a_cause_on_two_thirds_of_500_hosts_fits_a_terminal():
 def test_a_cause_of_a_rail_and_of_a_host_names_both_places():
     verdict = judged(node1=[bad("persist_file")], node2=[bad("persist_file", None)])
     assert verdict["causes"][0]["sentence"].startswith("node1 rail1, node2: ")
+
+
+@pytest.mark.parametrize("number", [1, 6, 7, 40])
+def test_a_path_of_any_number_of_targets_shows_why_it_is_wrong(number):
+    fleet = Fleet()
+    plant(fleet, "foreign_rule", "node1", "rail1")
+    machine = fleet.machines["node1"]
+    host = machine._host(machine.now)
+    addresses = [f"172.17.0.{place}" for place in range(66, 65 + number)]
+    targets = [*paths.targets_of(machine.want, host, [], {"rail1": addresses})]
+    lookups = tuple(machine.lookup(target, flow) for target in targets for flow in target.flows)
+    checks = path_checks.checks_of(machine.want, targets, paths.PathState(host, lookups))
+    (card,) = judged(node1=[check for check in checks if check["rail"] == "rail1"])["causes"]
+    assert card["sentence"] == (
+        "node1 rail1: traffic leaves by eth0 via 203.0.113.1 instead of ens1np0; rule `5000: from 172.17.0.2 lookup 77`"
+        " (made by static) selects it; route `default via 203.0.113.1 dev eth0 table 77` (made by static)."
+    )
+
+
+def test_a_long_cause_is_one_card_for_addresses_of_any_length():
+    def check(number):
+        machine = Fleet().machines["node1"]
+        routes = [Route(4, MAIN_TABLE, f"172.17.0.{number + place}", 0, "eth0") for place in range(6)]
+        return path_checks.existing_routes_check(machine.want, machine._host(machine.now), routes)
+
+    (card,) = judged(node1=[check(1)], node2=[check(50)], node3=[check(200)])["causes"]
+    assert card["hosts"] == ["node1", "node2", "node3"]
+    assert card["sentence"].endswith("... (and others like it).")
+    assert len(card["sentence"]) < 250
