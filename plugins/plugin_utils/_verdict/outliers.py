@@ -123,5 +123,5 @@ def with_holder(check: Check, fleet: FleetPorts, host: str) -> Check:
         return check
     macs = islice(MAC.finditer(str(check["observed"]).lower()), NAMED)
     known = [holder for mac in macs if (holder := fleet.holder(mac[0], host))]
-    holders = f" It is {' and '.join(known)}."
-    return {**check, "cause": f"{check['cause']}{holders}"} if known and holders not in check["cause"] else check
+    cause, holders = str(check["cause"] or ""), f"It is {' and '.join(known)}."
+    return {**check, "cause": f"{cause} {holders}".lstrip()} if known and holders not in cause else check

@@ -64,9 +64,9 @@ def _value(noun: str) -> t.Callable[[Checked], Phrase | None]:
 
 
 def _sysctls(check: Checked) -> Phrase | None:
-    if not isinstance(check["planned"], dict):
-        return None
     planned, observed = differing(check["planned"], check["observed"])
+    if not isinstance(planned, dict) or not isinstance(observed, dict):
+        return None
     rows = [f"{key.replace('/', '.')} is {observed.get(key) or 'unset'}, not {value}" for key, value in planned.items()]
     noun = "kernel setting" if len(rows) == 1 else "kernel settings"
     return Phrase(f"{noun} {shortened(rows, 2)}", "kernel settings differ") if rows else None

@@ -109,6 +109,13 @@ def test_a_host_without_a_result_is_a_cause():
     assert (card["check"], card["hosts"], card["affected"], card["follows"]) == ("host_result", ["node2"], ["node1"], 1)
 
 
+@pytest.mark.parametrize("observed", ["x", None, ["a"], 1])
+def test_an_odd_answer_about_sysctls_is_shown_as_it_is(observed):
+    check = deviation("network_sysctls", {"a": "1"}, observed, "It differs.", "", rail="rail1")
+    (card,) = judged(node1=[check])["causes"]
+    assert card["sentence"] == "node1 rail1: It differs."
+
+
 def test_a_host_chooses_no_command():
     """A fix counts only where the table allows its tags for the check."""
     for tags, (_impact, checks) in HOSTS.items():

@@ -94,6 +94,12 @@ def test_a_duplicates_holder_is_named():
     assert compare_fleet([result("node1", stranger)])[0]["checks"][0]["cause"] == "somebody answers."
 
 
+def test_a_duplicate_without_a_cause_names_its_holder():
+    own = {**deviation("address_duplicate", "none", "00:00:5e:00:53:21", "", "", rail="rail1"), "cause": None}
+    (made, _other) = compare_fleet([result("node1", own), result("node2")])
+    assert made["checks"][0]["cause"] == "It is rail1 of node2."
+
+
 def test_one_mac_address_at_two_hosts_is_named_on_both():
     fleet = [result("node1"), result("node2"), result("node3")]
     fleet[2]["facts"]["macs"]["rail2"] = fleet[0]["facts"]["macs"]["rail1"].upper()
