@@ -142,7 +142,7 @@ def _object_explains(cause: Check, check: Check) -> bool:
     planned = str(cause["planned"])
     if check["id"].startswith("node_"):
         return planned.startswith("Sriov")
-    return check["rail"] is None or check["rail"] in planned.replace("/", "-").split("-")
+    return check["rail"] is None or f"-{check['rail']}-" in f"{planned}-"
 
 
 def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:

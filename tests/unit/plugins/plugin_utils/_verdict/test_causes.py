@@ -93,6 +93,9 @@ def test_equal_causes_are_one_card_with_one_command():
 def test_a_missing_object_explains_pods_of_its_rail_and_what_its_policy_offers(missing, check, expected):
     cause = deviation("object_state", missing, "not there", "the object was deleted", "")
     assert explains(cause, bad(check)) is expected
+    # Names of rails may have a dash.
+    dashed = {**cause, "planned": missing.replace("-rail", "-gpu-rail")}
+    assert explains(dashed, bad(check, "gpu-rail1")) is expected
 
 
 def test_a_node_outside_the_cluster_explains_its_missing_prefix():
