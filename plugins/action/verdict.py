@@ -136,7 +136,7 @@ class ActionModule(FabricAction):
     ) -> dict[str, str | None]:
         """Return the hosts of the plan among these, each with its node, and remember where they stand.
 
-        :param folders: where the result of each would be.
+        :param folders: where the result of each would be; a host of no part has none.
         """
         expected: dict[str, str | None] = {}
         left_out: list[str] = []
@@ -148,7 +148,7 @@ class ActionModule(FabricAction):
             except AnsibleActionFail as exc:
                 left_out.append(f"{host} ({exc})")
                 # A retired or unplanned host has no part in the verdict, unless it wrote a result that says why.
-                if os.path.exists(files.result_path(folders[host], host)):
+                if host in folders and os.path.exists(files.result_path(folders[host], host)):
                     expected[host] = None
         if left_out and args["planned"]:
             fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play. [hosts_unplanned]"

@@ -97,6 +97,16 @@ def test_folders_of_another_plan_and_those_that_are_none_are_refused_at_once(sit
     assert not (site.folder / "verify").exists()
 
 
+def test_a_stale_host_plan_that_no_run_had_has_no_part_in_the_verdict(site):
+    """A merge in git can leave one behind."""
+    folder = site.folder / "plan/fabric/hosts"
+    stale = {**json.loads((folder / "node5.json").read_text(encoding="utf-8")), "node": "old"}
+    (folder / "old.json").write_text(json.dumps(stale), encoding="utf-8")
+    site.run("1", *(f"node{number}" for number in range(1, 6)))
+    verdict = site.merge("1")
+    assert (verdict["status"], sorted(verdict["hosts"])) == ("pass", [f"node{number}" for number in range(1, 6)])
+
+
 def test_for_a_host_of_two_runs_the_newer_counts_unless_it_did_not_answer(site):
     site.run("new", "node1", check=DOWN)
     site.run("newer", "node1")
