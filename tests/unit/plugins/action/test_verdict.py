@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
+from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.action import verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts
 from ansible_collections.railops.rdma.tests.unit.playbook_run import play
+from ansible_collections.railops.rdma.tests.unit.playbooks import LOADER, content
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 
@@ -88,6 +90,19 @@ def test_the_last_verdicts_are_kept(planned):
     (planned / "verify/history.json").write_text('{"verdicts": [{"time": "x"}]}')
     begin(planned, ["node1"], phase="finish", fail=False, show=False, history=2)
     assert len(json.loads((planned / "verify/history.json").read_text())["verdicts"]) == 1, "a broken file is replaced"
+
+
+@pytest.mark.parametrize(
+    "path", ["roles/verify/tasks/finish.yml", "roles/accept/tasks/main.yml", "playbooks/merge.yml"]
+)
+def test_every_run_keeps_as_many_verdicts_as_the_option_says(path):
+    def tasks(rows):
+        for row in rows:
+            yield from tasks([*row.get("tasks", ()), *row.get("block", ())])
+            yield row
+
+    (task,) = (row["railops.rdma.verdict"] for row in tasks(content(path)) if "railops.rdma.verdict" in row)
+    assert Templar(loader=LOADER, variables={"verify_keep": 3}).template(task["history"]) == 3
 
 
 def sentence(verdict):
