@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ansible.template import Templar
 
 from ansible_collections.railops.rdma.plugins.filter.filters import lock_copy
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError, RdmaError
@@ -21,6 +22,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock_cop
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
+from ansible_collections.railops.rdma.tests.unit.playbooks import LOADER, content
 
 LIMIT = 1 << 20
 """Bytes of a ConfigMap's data."""
@@ -89,6 +91,25 @@ def test_ten_thousand_nodes_with_long_names_fit_into_an_object(plan):
 def test_a_plan_that_follows_from_the_copy_is_fine(plan, more):
     found = copied(plan("then", hosts(3)))
     assert compared(found, plan("then", hosts(3 + more)))["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("release", "rename", "count"), [(None, None, 1), (["node3"], None, 0), (None, {"node3": "node9"}, 0)]
+)
+def test_tasks_compare_the_copy_with_options_that_are_null_too(plan, release, rename, count):
+    """The planner takes null as the default."""
+    found = {"resources": copied(plan("then", hosts(3)))}
+    folder = plan("now", hosts(2))
+    options = {"fabric_release": release, "fabric_rename": rename}
+    (sort,) = (task for task in content("playbooks/preflight.yml")[0]["tasks"] if task["name"].startswith("Sort the"))
+    role = content("roles/rail_objects/vars/main.yml")
+    known = {**role, **options, "hostvars": {"localhost": options}, "__site_sorted": {"stop": []}}
+    known |= {"rail_objects_plan_dir": folder, "rail_objects_namespace": "spiderpool", "__rail_objects_copy": found}
+    known |= {"__site_plan": folder, "__site_copy": found, "__site_cluster": {"missing": False}}
+    known |= {"__site_nodes": {}, "__site_networks": {}}
+    templar = Templar(loader=LOADER, variables=known)
+    assert len(templar.template(role["__rail_objects_lock"])["problems"]) == count
+    assert len(templar.template(sort["ansible.builtin.set_fact"]["__site_conflicts"])) == count
 
 
 def test_an_older_checkout_is_refused_by_the_nodes_that_it_does_not_know(plan):
