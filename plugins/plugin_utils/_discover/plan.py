@@ -114,7 +114,7 @@ def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tup
             )
             odd = f"calls itself {excerpt(no_name)}, which is no name" if no_name else ""
             if len(received) > 1:
-                odd = f"is one of several switches: {', '.join(sorted(excerpt(item['switch']) for item in received))}"
+                odd = f"is one of several switches: {', '.join(sorted(excerpt(one.get('switch')) for one in received))}"
             found.append(
                 Nic(
                     device=device["name"],

@@ -216,6 +216,13 @@ def test_a_cable_whose_leaf_is_not_certain_stays_out_of_the_inventory():
     assert finding.text == "The other end of ens1np0 is one of several switches: 'dpu-17', 'leaf1'."
 
 
+def test_a_second_neighbor_without_a_name_ends_no_proposal():
+    hosts = fleet(2)
+    hosts["node2"]["lldp"]["ens1np0"]["others"] = [{"port": "p0hpf", "is_switch": True}]
+    (finding,) = discover(hosts).findings
+    assert finding.text == "The other end of ens1np0 is one of several switches: 'leaf1', nothing."
+
+
 @pytest.mark.parametrize("lacking", ["netdev", "link_layer", "state", "pci"])
 def test_a_host_that_leaves_something_out_ends_no_other_proposal(lacking):
     """No module of this collection answers so."""
