@@ -122,7 +122,7 @@ def _lines(values: Values) -> list[str]:
         found += [f"write ({role}): {text}" for text in _written(result)]
         disruptions = result.get("disruptions")
         if isinstance(disruptions, dict):
-            texts = _texts(f"{rail}: {'; '.join(map(str, why))}" for rail, why in disruptions.items())
+            texts = _texts(f"{rail}: {'; '.join(_list(disruptions, rail)) or INVALID}" for rail in disruptions)
             found += [f"restart ({role}): {shortened(texts, _LISTED)}"] if texts else []
         found += [f"note ({role}): {text}" for text in _list(result, "notes")]
     if isinstance(reboot := values.get(REBOOT), dict):

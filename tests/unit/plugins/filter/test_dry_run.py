@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.railops.rdma.plugins.filter.filters import dry_run, reboot_plan
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 
@@ -110,6 +112,14 @@ def test_a_role_without_a_list_of_changes_shows_what_its_checks_found():
     ]
     assert lines({"node1": {"nic_link_type_result": {"changed": True}}})[3] == (
         "  write (nic_link_type): see its own task with --diff"
+    )
+
+
+@pytest.mark.parametrize("why", [5, None, "ab", {"a": 1}, []])
+def test_a_disruption_without_a_list_of_reasons_is_shown_as_invalid(why):
+    answer = {"disruptions": {"ens1np0": why, "ens2np0": ["its link goes down"], 3: ["x"]}}
+    assert lines({"node1": {"__lossless_roce_result": answer}})[3] == (
+        "  restart (lossless_roce): ens1np0: an invalid answer, ens2np0: its link goes down, 3: x"
     )
 
 
