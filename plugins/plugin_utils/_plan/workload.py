@@ -135,7 +135,10 @@ def nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
             "Ranks find each other over any interface but the rails (and those that lead nowhere); a host with further "
             "internal ones names its management interface here instead."
         )
-        yield Value("NCCL_SOCKET_IFNAME", f"^={','.join([*rails, *NO_MANAGEMENT])}", reason)
+        # NCCL reads 16 names at most: ports and VLAN interfaces of eight rails, each by its exact name, are too many.
+        sign = "^" if any(rail.vlan for rail in fabric.rails) else "^="
+        reason += " Names are prefixes: a rail's VLAN interface is excluded with its port." if sign == "^" else ""
+        yield Value("NCCL_SOCKET_IFNAME", f"{sign}{','.join([*rails, *NO_MANAGEMENT])}", reason)
     if fabric.network == "roce":
         yield from _nccl_gid(plan)
         yield _traffic_class(fabric, "NCCL_IB_TC")

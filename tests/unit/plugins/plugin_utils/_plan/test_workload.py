@@ -166,6 +166,26 @@ def test_cross_nic_follows_from_whether_rails_meet(more, cross):
     assert values(files["ucx-pods.env"]).get("UCX_IB_ROCE_LOCAL_SUBNET") == ("y" if cross else None)
 
 
+def refused(value, interface):
+    """Return whether NCCL excludes an interface, as its parseStringList and matchIf do."""
+    exact = value.startswith("^=")
+    names = value.removeprefix("^").removeprefix("=").split(",")[:16]
+    return interface in names if exact else interface.startswith(tuple(names))
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("more", [{}, {"vlan": 100}, {"vlan": 100, "attachment": "sriov"}])
+def test_ranks_on_hosts_find_each_other_over_no_rail(more, count):
+    """Nor over a rail's VLAN interface, which has the address. NCCL reads 16 names and no more."""
+    plan = plan_of(raw_of(**more), names(count))
+    found = values(render_workload(plan)["nccl-hosts.env"])["NCCL_SOCKET_IFNAME"]
+    for name in ("lo", "docker0", *(name for rail in plan.fabric.rails for name in (rail.interface, rail.parent))):
+        assert refused(found, name), name
+    assert not refused(found, "eno1")
+    # Without a VLAN nothing else is meant.
+    assert refused(found, "ens1np0v1") == bool(more)
+
+
 def test_devices_are_named_only_where_they_are_sure():
     one = known()
     del one[1]["device"]
