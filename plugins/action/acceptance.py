@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 
 from ..module_utils._errors import RdmaError
-from ..module_utils._validation import shown
+from ..module_utils._validation import line, shown
 from ..modules.acceptance import DOCUMENTATION
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
@@ -129,14 +129,13 @@ class ActionModule(FabricAction):
             raise Refusal(f"No pods ran the program: {why} {fix}")
         came = iter(jobs)
         for entry in step.entries:
-            made = [(unit, next(came, {"failed": True, "msg": "its Job was not run"})) for unit in entry.units]
+            made = [(unit, next(came, {"msg": "its Job was not run"})) for unit in entry.units]
             tests = [
                 {"rail": unit[0], "peer": "", "code": job.get("code"), "output": job.get("output", "")}
+                | ({} if "output" in job else {"cause": line(job.get("msg")) or "its Job has no output"})
                 for unit, job in made
             ]
-            bad: dict[str, t.Any] = next((job for _unit, job in made if "output" not in job), {})
-            result = {"failed": bool(bad), "msg": bad.get("msg", ""), "tests": tests}
-            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", result)
+            state.note(self._args["verify_dir"], entry.hosts[0], have.number, "send", {"tests": tests})
 
     def _finish(self) -> dict[str, t.Any]:
         """Add the checks to the hosts' results; the verdict merges these."""

@@ -68,6 +68,8 @@ def _measured(
 ) -> tuple[float | None, str, str]:
     """Return the value of one test, or why it has none and what to do."""
     if kind not in PERFTEST:
+        if test.get("cause"):  # Its Job has no output, and its message says what to do.
+            return None, test["cause"], ""
         measured = READERS[kind](test.get("output") or "")
         failure = failure_of(measured, test.get("code"), gpu_memory=gpu_memory)
         if failure is None:

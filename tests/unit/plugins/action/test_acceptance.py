@@ -193,6 +193,28 @@ def test_jobs_that_do_not_start_end_it_and_the_next_run_goes_on(played):
     assert played.act(acceptance, phase="begin", hosts=NAMES, **args)["more"]
 
 
+def test_a_job_that_fails_is_the_failure_of_its_rail(played):
+    why = "Kubernetes has ended the Job x: BackoffLimitExceeded. Fix what the pod says. [job_failed]"
+    args = {
+        "stages": ["collective"],
+        "collectives": {"all_reduce": ["mpirun", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]},
+        "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
+        "image": "registry.example/nccl",
+        "min_gbytes": 40,
+    }
+    slow, good = ({"code": 0, "output": (FIXTURES / name).read_text()} for name in ("slow-2.13.txt", "good-2.17.txt"))
+    step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
+    step = played.act(acceptance, phase="next", collective=[slow], **args)
+    came = [{"msg": why} if "mlx5_3:1" in group["words"][2] else good for group in step["groups"]]
+    while step["more"]:
+        step = played.act(acceptance, phase="next", collective=came, **args)
+        came = [good for _group in step.get("groups", ())]
+    found = played.finish(**args)
+    (check,) = [check for check in found["cluster"]["checks"] if check["status"] == "deviation"]
+    assert check["object"].endswith(", rail3")
+    assert why in check["cause"]
+
+
 def test_check_mode_sends_nothing(played, capsys):
     assert played.act(acceptance, phase="begin", hosts=NAMES, check=True)["more"] is False
     assert not (played.folder / "verify/accept.json").exists()
