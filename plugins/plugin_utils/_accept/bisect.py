@@ -8,10 +8,10 @@ A run passes or fails; the procedure uses nothing else of it. The procedure is l
 it where a run is missing, the caller makes the runs, and the procedure starts again with their results. The results
 are therefore its only state.
 
-It tests each rail separately, then halves of the nodes, until a few suspects are left. It accuses a suspect only if the
-suspect fails with a node that passed elsewhere, and with a second such node where there is one. A fault of a path is
-therefore no fault of a node. A group that fails while both its halves pass has its fault between them (the same rule as
-in NVIDIA's cluster-readiness-engine, its ADRs 029, 055 and 056).
+It tests each rail separately where the command selects rails, then halves of the nodes, until a few suspects are left.
+It accuses a suspect only if the suspect fails with a node that passed elsewhere, and with a second such node where
+there is one. A fault of a path is therefore no fault of a node. A group that fails while both its halves pass has its
+fault between them (the same rule as in NVIDIA's cluster-readiness-engine, its ADRs 029, 055 and 056).
 """
 
 from __future__ import annotations
@@ -119,9 +119,12 @@ class Narrow:
         # One order for all: what was run before is not run again.
         return Run(self._kind, tuple(sorted(hosts, key=self._place.__getitem__)), rails)
 
-    def groups(self, failed: t.Iterable[Run]) -> list[Finding]:
-        """Return what is behind groups that failed, hosts in the order of the topology."""
-        return self._halve(self._by_rail(list(failed)))
+    def groups(self, failed: list[Run], *, by_rail: bool = True) -> list[Finding]:
+        """Return what is behind groups that failed, hosts in the order of the topology.
+
+        :param by_rail: whether a run can be limited to one rail.
+        """
+        return self._halve(self._by_rail(failed) if by_rail else failed)
 
     def _by_rail(self, failed: list[Run]) -> list[Run]:
         single = [(bad, [self._run(bad.hosts, (rail,)) for rail in bad.rails]) for bad in failed]

@@ -96,6 +96,11 @@ class AcceptEvaluator:
         expected = float(outcome.get("expected") or 0) if pair and run.kind == BANDWIDTH else 0.0
         return threshold_failure(BANDWIDTH, {"gbits": value}, {"min_gbits": limit, "expected_gbits": expected})
 
+    def by_rail(self, kind: str) -> bool:
+        """Return whether a run can be limited to one rail: a command without these words is the same for each."""
+        words = str(self._settings["collectives"][kind]) if kind not in PERFTEST else "{rails}"
+        return "{devices}" in words or "{rails}" in words
+
     def passes(self, run: Run) -> bool | None:
         """Return whether a run passes; None when it was not made."""
         return self.why(run) is None if run.key in self.results else None
@@ -156,7 +161,8 @@ def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: Acce
     bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
-        found += Narrow(ask, kind, fleet.places).groups(run for run in bad if run.kind == kind)
+        same = [run for run in bad if run.kind == kind]
+        found += Narrow(ask, kind, fleet.places).groups(same, by_rail=evaluator.by_rail(kind))
     return found
 
 

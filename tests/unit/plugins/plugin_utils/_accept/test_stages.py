@@ -99,6 +99,16 @@ def test_a_group_is_narrowed_by_halves():
     assert "not selected" in report.skipped["bandwidth"]
 
 
+@pytest.mark.parametrize(
+    ("word", "found"), [("NCCL_IB_HCA=={devices}", RAILS[1:]), ("/tmp/mpi-{rails}", RAILS[1:]), ("x", RAILS)]
+)
+def test_a_command_that_selects_no_rail_is_not_run_rail_by_rail(word, found):
+    settings = options(stages=["collective"], collectives={"all_reduce": ["mpirun", word]}, min_gbytes=50)
+    report, _steps, results, _judged = play(fleet_of(), settings, {("z0l1n1", "rail2")})
+    assert [(one.what, one.hosts, one.rails) for one in report.findings] == [(NODE, ("z0l1n1",), found)]
+    assert any(key.startswith("all_reduce rail1 ") for key in results) == (found != RAILS)
+
+
 @pytest.mark.parametrize("cut", range(0, 12))
 def test_a_run_that_was_cut_off_goes_on(cut):
     settings, fleet = options(min_relative_percent=80), fleet_of()
