@@ -242,6 +242,16 @@ def test_a_failed_reboot_leaves_the_node_cordoned_until_a_run_finds_nothing_pend
     assert (site.reboots, site.writes()) == (1, [])
 
 
+def test_a_node_stays_cordoned_until_its_driver_container_is_ready(site):
+    """It builds the driver again after the boot; an inventory may declare it and play other roles only."""
+    container = {"rdma_driver_source": "container", "rdma_driver_container_timeout": 0}
+    assert "[driver_not_ready]" in " ".join(site.play(WAITS, DONE, code=2, **container).split())
+    assert (site.reboots, site.node) == (1, (True, True))
+    site.boots.write_text("boot\n")
+    site.play(WAITS, DONE, **container, __site_roles=["rdma_host"])
+    assert (site.reboots, site.node) == (1, (False, False))
+
+
 def test_a_node_that_another_user_cordoned_stays_so(site):
     node = site.double.objects("Node")[NODE]
     node["spec"]["unschedulable"] = True
