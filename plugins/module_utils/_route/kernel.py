@@ -65,8 +65,8 @@ class Kernel(Reader):
             for _netns, there in sorted(messages.items()):
                 try:
                     plain = self.transact(there) and plain
-                except OSError as exc:  # its network namespace is removed
-                    raise self.refusal(there[0][0], exc.errno or errno.ENODEV, "") from exc
+                except OSError as exc:  # its network namespace is removed, or an answer is missing
+                    raise self.refusal(there[0][0], exc.errno or errno.ETIMEDOUT, "") from exc
         return plain
 
     def transact(self, messages: list[tuple[Op, bytes]]) -> bool:

@@ -5,8 +5,8 @@
 """A socket for rtnetlink.
 
 It asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other routes, and
-sends a complete phase of messages at once. pyroute2's own sockets do neither in the same way in all releases (they are
-asynchronous since 0.9). pyroute2 encodes and decodes the messages: `decode`.
+sends many messages at once. pyroute2's own sockets do neither in the same way in all releases (they are asynchronous
+since 0.9). pyroute2 encodes and decodes the messages: `decode`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_CAPPED, NLM_F_ACK_TLVS, NLMSGERR_ATTR_MSG = 0x100, 0x200, 1
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLMSG_ERROR, NLMSG_DONE = 2, 3
+# Answers wait in the socket's buffer (212,992 bytes by default) until the last message of a batch is sent.
+BATCH = 32
 
 
 class Socket:
@@ -43,12 +45,15 @@ class Socket:
         self._socket.close()
 
     def ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
-        """Send messages in one go and return, for each, its error number (0 is success), answers and explanation.
+        """Send messages and return, for each, its error number (0 is success), answers and explanation.
 
-        Answers come without their header.
+        An error stops no later message. All answers of a batch are read before the next batch is sent. Answers come
+        without their header.
         """
-        if not messages:
-            return []
+        batches = (messages[first : first + BATCH] for first in range(0, len(messages), BATCH))
+        return [answer for batch in batches for answer in self._ask(batch)]
+
+    def _ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
         first = self._sequence + 1
         self._sequence += len(messages)
         numbered = (message[:8] + u32(number) + message[12:] for number, message in enumerate(messages, first))

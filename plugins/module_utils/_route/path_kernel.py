@@ -29,8 +29,6 @@ if t.TYPE_CHECKING:
 UDP, TCP = (17, 4791), (6, TEST_PORT)
 SOURCE_PORT = 49152
 RTA_DST = 1
-# Answers wait in the socket's buffer (212,992 bytes by default) until the last query of a batch is sent.
-BATCH = 32
 
 
 class PathLookup(Reader):
@@ -50,11 +48,9 @@ class PathLookup(Reader):
     def lookups(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
         pairs = [(target, flow) for target in targets for flow in target.flows]
-        for first in range(0, len(pairs), BATCH):
-            some = pairs[first : first + BATCH]
-            for pair, (error, answers, _why) in zip(some, self._ask([self._query(*pair, tos) for pair in some])):
-                route = self._route(answers[0]) if answers and not error else None
-                yield paths.LookupResult(*pair, route, error)
+        for pair, (error, answers, _why) in zip(pairs, self._ask([self._query(*pair, tos) for pair in pairs])):
+            route = self._route(answers[0]) if answers and not error else None
+            yield paths.LookupResult(*pair, route, error)
 
     def _query(self, target: paths.PathTarget, flow: str, tos: int) -> bytes:
         """Return the query; only RoCE has a traffic class."""

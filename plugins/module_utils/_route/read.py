@@ -113,7 +113,13 @@ class Reader(Decoder):
         return model.Snapshot(links, managed, routes, frozenset(rules), sysctls), addresses, tables
 
     def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
-        return self._open(netns).ask(messages)
+        connection = self._open(netns)
+        try:
+            return connection.ask(messages)
+        except OSError:
+            # Late answers must not reach the next message.
+            self._sockets.pop(netns).close()
+            raise
 
     def _dump(self, kind: str, attrs: t.Mapping[str, t.Any], netns: int = 0, /, **fields: t.Any) -> list[bytes]:
         return self._ask([packed(kind, nl.NLM_F_DUMP, attrs, **fields)], netns)[0][1]

@@ -108,13 +108,16 @@ def take_back(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot
 
 
 def undone(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[Op]:
-    """Return what is still to do until a change is undone.
+    """Return what is still to do until a change is undone; all of the change where the host cannot be read.
 
     :param before: what was there before the change, and `after` what it led to.
     """
     # An address that was not usable yet is restored as usable; one with a lifetime is restored with its lifetime.
     addresses = frozenset(replace(item, usable=item.usable or not item.ends) for item in before.addresses)
-    now = kernel.again(host)
+    try:
+        now = kernel.again(host)
+    except OSError:
+        now = after
     return [op for phase in steps(now, toward(now, after, replace(before, addresses=addresses))) for op in phase]
 
 

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 railops.rdma contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
+from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as kernel_of_host
+from ansible_collections.railops.rdma.plugins.module_utils._route.change import Op
+from ansible_collections.railops.rdma.plugins.module_utils._route.model import Rule
+from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.transaction import change
+from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel
+from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
+
+
+class SilentKernel(FakeKernel):
+    """A kernel that refuses rules, and gives no answer to the first reads after that."""
+
+    def __init__(self, silent):
+        super().__init__("ens1np0")
+        self.refuse = "rule add"
+        self.silent = silent
+
+    def again(self, host):
+        self.silent -= 1
+        if self.silent >= 0:
+            raise TimeoutError("timed out")
+        return super().again(host)
+
+
+@pytest.mark.parametrize("silent", [0, 1, 4])
+def test_a_rollback_goes_on_while_the_host_cannot_be_read(silent):
+    kernel = SilentKernel(silent)
+    before = kernel.snapshot
+    plan = decide(parse_want(WANT), kernel.read(None, ManagementNetwork()))
+    with pytest.raises(kernel_of_host.KernelRejected) as caught:
+        change(kernel, plan.host, plan.target, lambda: True)
+    assert caught.value.facts["taken_back"] is True
+    assert kernel.snapshot == before
+
+
+def test_all_of_a_change_is_left_where_the_host_can_never_be_read():
+    kernel = SilentKernel(99)
+    before = kernel.snapshot
+    plan = decide(parse_want(WANT), kernel.read(None, ManagementNetwork()))
+    with pytest.raises(kernel_of_host.KernelRejected) as caught:
+        change(kernel, plan.host, plan.target, lambda: True)
+    assert caught.value.facts["taken_back"] is False
+    left = caught.value.facts["left"]
+    assert "ip address delete 192.0.2.2/27 dev ens1np0" in left
+    assert "ip link set ens1np0 mtu 1500 down" in left
+    assert kernel.snapshot == before, "it is undone nevertheless"
+
+
+def test_a_message_without_an_answer_is_refused_and_its_socket_is_closed():
+    class Silent:
+        closed = False
+
+        def ask(self, _messages):
+            raise TimeoutError("timed out")
+
+        def close(self):
+            self.closed = True
+
+    kernel, silent = kernel_of_host.Kernel(), Silent()
+    kernel._sockets[0] = silent
+    rule = Op("add", Rule(4, 10001, 1001, source="192.0.2.2/32"))
+    with pytest.raises(kernel_of_host.KernelRejected, match=r"rule add .*timed out"):
+        kernel.apply(((rule,),))
+    assert (silent.closed, kernel._sockets) == (True, {})
