@@ -64,10 +64,10 @@ def converge(
         if plan.changed and not check_mode:
             try:
                 change(kernel, plan.host, plan.target, lambda: armed(token))
-            except RdmaError:
-                # One that has fired is no more than that.
+            except RdmaError as exc:
+                # A rollback timer that has fired needs no confirmation. One with work left stays armed.
                 with contextlib.suppress(RdmaError):
-                    if token and not waiting:
+                    if token and not waiting and not exc.facts.get("left"):
                         confirm(token)
                 raise
     made = {"problems": [asdict(row) for row in plan.unknown]} if plan.unknown else {}

@@ -91,6 +91,27 @@ def test_what_cannot_be_taken_back_is_named(kernel, run_module):
     assert any("route" in line for line in result["left"])
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_rollback_timer_stays_armed_while_something_is_left_to_undo(kernel, run_module, monkeypatch, complete):
+    confirmed = []
+    monkeypatch.setattr(work, "arm", lambda *_change: "token")
+    monkeypatch.setattr(work, "armed", lambda _token: True)
+    monkeypatch.setattr(work, "confirm", confirmed.append)
+    original = kernel.apply
+
+    def apply(phases):
+        phases = list(phases)
+        kernel.refuse = "route delete" if "route delete" in str(phases[0][0]) and not complete else "rule add"
+        return original(phases)
+
+    kernel.apply = apply
+    result = run_module(confirm_timeout=60)
+    assert result["failed"]
+    assert result["taken_back"] is complete
+    assert bool(result.get("left")) is not complete
+    assert confirmed == (["token"] if complete else [])
+
+
 def test_the_diff_is_opt_in(kernel, run_module):
     assert "diff" not in run_module(_ansible_check_mode=True)
 
