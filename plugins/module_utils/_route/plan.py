@@ -89,7 +89,8 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
     )
     checks = tuple(checks_of(want, host, aim, stale))
     original = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    original |= {row for row in host.noted if row[0] in host.out_of_service}
+    # An interface that is missing or out of service may return with its address.
+    original |= {row for row in host.noted if row[0] not in now.links}
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
     return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, original, ports, unknown)

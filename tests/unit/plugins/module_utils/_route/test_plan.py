@@ -146,6 +146,27 @@ def test_an_address_that_is_held_back_is_made_again_with_its_rule_and_routes():
     ]
 
 
+@pytest.mark.parametrize("out_of_service", [False, True])
+def test_an_address_from_before_the_first_run_stays_known_while_its_interface_is_missing(out_of_service):
+    rails = [{**RAIL1, "name": "rail1"}, {**RAIL1, "name": "rail2", "interface": "ens2np0", "addresses": []}]
+    noted = frozenset({("ens1np0", "192.0.2.2")})
+    ports = {"rail1": ("ens1np0", "02:00:00:00:00:01"), "rail2": ("ens2np0", "02:00:00:00:00:02")}
+    host = host_of("ens2np0", noted=noted, ports=ports)
+    if out_of_service:
+        host = dataclasses.replace(host, out_of_service=frozenset({"ens1np0"}))
+    without = plan(host, rails=rails)
+    assert without.original == noted
+    returned = host_of(
+        "ens1np0", "ens2np0", addresses=[Address("ens1np0", 4, "192.0.2.2", 27)], noted=without.original, ports=ports
+    )
+    present = plan(returned, rails=rails)
+    assert present.original == noted
+    absent = plan(dataclasses.replace(after(returned, present), noted=present.original), rails=rails, state="absent")
+    removed = [str(op) for phase in absent.phases for op in phase if op.verb == "delete"]
+    assert "ip rule delete priority 10001 from 192.0.2.2 lookup 1001" in removed
+    assert "ip address delete 192.0.2.2/27 dev ens1np0" not in removed
+
+
 # --- conflicts -------------------------------------------------------------------------------------------
 
 OTHER = Address("docker0", 4, "192.0.2.129", 25)
