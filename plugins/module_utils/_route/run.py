@@ -127,7 +127,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     """Apply the parameters. Check mode may report conflicts instead of failing, for verification."""
     try:
         if params["rollback_token"] and not params["confirm"]:
-            token = undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
+            token = "" if check_mode else undo(params["rollback_token"], params["confirm_timeout"] or UNDO_SECONDS)
             made = {**reported([]), "changed": True, "token": token}
         elif params["confirm"]:
             made = confirm_change(params, check_mode=check_mode)

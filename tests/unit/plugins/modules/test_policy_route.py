@@ -112,6 +112,15 @@ def test_a_rollback_timer_stays_armed_while_something_is_left_to_undo(kernel, ru
     assert confirmed == (["token"] if complete else [])
 
 
+def test_check_mode_with_a_rollback_token_changes_nothing(kernel, run_module, monkeypatch):
+    restored = []
+    monkeypatch.setattr(work, "undo", lambda token, seconds: restored.append((token, seconds)) or "new")
+    predicted = run_module(rollback_token="token", _ansible_check_mode=True)
+    assert (predicted["changed"], predicted["token"], restored) == (True, "", [])
+    done = run_module(rollback_token="token")
+    assert (done["changed"], done["token"], restored) == (True, "new", [("token", work.UNDO_SECONDS)])
+
+
 def test_the_diff_is_opt_in(kernel, run_module):
     assert "diff" not in run_module(_ansible_check_mode=True)
 
