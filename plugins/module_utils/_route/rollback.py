@@ -236,6 +236,8 @@ def undo(token: str, seconds: int) -> str:
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)
         if left := take_back(kernel, host, before, after):
+            # The caller never gets this token. Its timer would restore what the user now removes.
+            confirm(new)
             text = "The change could not be rolled back completely."
             raise RdmaError(text, f"Do the rest: {'; '.join(left)} [rollback_partial]", left=left)
     return new
