@@ -111,9 +111,11 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
         at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []
     if plays(request, "rail_network"):
+        files = HostFiles()
         at_once += [
-            f"the MTU of {rail['interface']} changes from {have} to {rail['mtu']}"
+            f"the MTU of {name} changes from {have} to {rail['mtu']}"
             for rail in request.params.get("rails") or ()
-            if (have := HostFiles().number(f"/sys/class/net/{rail['interface']}/mtu")) not in (None, rail.get("mtu"))
+            if (name := files.rail_interface(rail))
+            if (have := files.number(f"/sys/class/net/{name}/mtu")) not in (None, rail.get("mtu") or have)
         ]
     return reboots if boolean(run.get("reboot", True)) else [], at_once

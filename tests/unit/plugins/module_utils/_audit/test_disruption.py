@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils import _files
 from ansible_collections.railops.rdma.plugins.module_utils._audit import disruption, groups
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.node_identity import HOST_KEYS
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
@@ -98,6 +99,30 @@ def test_work_is_named_where_the_run_would_disturb_it(look, host, result, said, 
     found, _asked = look(result=result, **said)
     assert [name for name, _cause in found] == ids
     assert all("python3 (pid 33) holds /dev/nvidia0" in cause for _name, cause in found)
+
+
+@pytest.mark.parametrize(
+    ("rail", "disturbed"),
+    [
+        pytest.param({"interface": "rail-a", "mtu": 9000}, True, id="an-alternative-name"),
+        pytest.param({"interface": "rail-a", "mtu": 4200}, False, id="an-alternative-name-and-the-same-mtu"),
+        pytest.param({"interface": "old0", "pci": "0000:1b:00.0", "mtu": 9000}, True, id="another-name-at-its-pci"),
+        pytest.param({"pci": "0000:1b:00.0", "mtu": 9000}, True, id="a-pci-address"),
+        pytest.param({"interface": None, "pci": "0000:1b:00.0", "mtu": None}, False, id="no-mtu"),
+    ],
+)
+def test_the_mtu_is_that_of_the_interface_that_the_rail_has(look, host, monkeypatch, rail, disturbed):
+    """sysfs has only kernel names."""
+    monkeypatch.setattr(_files.socket, "if_nametoindex", lambda name: {"rail-a": 7}.get(name) or missing())
+    monkeypatch.setattr(_files.socket, "if_indextoname", {7: "ens1np0"}.get)
+    put(host, "/sys/bus/pci/devices/0000:1b:00.0/net/ens1np0/mtu", "4200\n")
+    process(host, 33, "python3", "/dev/nvidia0")
+    found, _asked = look(rails=[rail])
+    assert ["the MTU of ens1np0 changes from 4200 to 9000" in cause for _name, cause in found] == [True] * disturbed
+
+
+def missing():
+    raise OSError("no interface with this name")
 
 
 @pytest.mark.parametrize(
