@@ -44,7 +44,7 @@ from ..plugin_utils._verdict.parts import (
     write_part,
 )
 from ..plugin_utils._verdict.preflight import HostPlace
-from ..plugin_utils._verdict.require import unknown
+from ..plugin_utils._verdict.require import unknown_checks
 
 ARGUMENT_SPEC = documented(DOCUMENTATION)
 display = Display()
@@ -61,7 +61,7 @@ class ActionModule(FabricAction):
         plan = read_plan(args["plan_dir"])
         self._places: dict[str, HostPlace] = {}
         self._rails: list[str] = []
-        if wrong := "; ".join(unknown(args["require"], whole=False)):
+        if wrong := "; ".join(unknown_checks(args["require"], ids_only=False)):
             raise Refusal(f"require has {wrong}")
         merging = args["folders"] is not None
         parts = _read(args["folders"], plan.get("digest")) if merging else [self._part(args, plan)]

@@ -26,7 +26,7 @@ from ..module_utils._errors import InputError, Problem, grouped
 from ..module_utils._formatting import shortened
 from ._localhost import DECIDED, DECIDING, ROLES, answered, differing
 from ._report.equal import folded
-from ._verdict.require import unknown
+from ._verdict.require import unknown_checks
 
 Spec = dict[str, t.Any]
 Groups = t.Mapping[str, t.Sequence[str]]
@@ -309,7 +309,8 @@ def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
         result = ArgumentSpecValidator({name: spec}).validate({name: values[name]})
         found += [f"{name}: {text[:300].rstrip('.')}. [variable_value]" for text in result.error_messages]
         if name in CHECKS and not result.error_messages:
-            found += [f"{name} has {text}" for text in unknown(result.validated_parameters[name], whole=CHECKS[name])]
+            names = result.validated_parameters[name]
+            found += [f"{name} has {text}" for text in unknown_checks(names, ids_only=CHECKS[name])]
     return found
 
 

@@ -23,7 +23,7 @@ from .._report.equal import entries, unseen_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
-from .require import Required
+from .require import RequiredChecks
 
 SCHEMA = 1
 # A rail's status is the worst that was found on it.
@@ -129,7 +129,7 @@ def merge(
     :param out: the rails that are out of service.
     """
     of_nodes: dict[t.Any, list[Check]] = group_by((check.get("node"), check) for check in nodes)
-    required = Required(require)
+    required = RequiredChecks(require)
     names = short_names((*expected, *expected.values()))
     silent: dict[str, str] = {}
     hosts: dict[str, dict[str, t.Any]] = {}
@@ -149,7 +149,7 @@ def merge(
         entry = host_entry("error" if error else "pass", node, error, rails)
         hosts[name] = added(entry, [*checks, *required.host(name, checks)])
         fleet.add(name, result["facts"])
-    for name, check in (*required.forgotten(), *fleet.outliers()):
+    for name, check in (*required.hosts_without_check(), *fleet.outliers()):
         hosts[name] = added(hosts[name], [check])
     for name, entry in hosts.items():
         entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
@@ -172,7 +172,7 @@ def merge(
     }
     for name, section in sections.items():
         sections[name] = added(section, required.section(name, section["checks"], section.get("made", ())))
-    sections["cluster"] = added(sections["cluster"], required.nowhere())
+    sections["cluster"] = added(sections["cluster"], required.groups_without_check())
     statuses = [one["status"] for one in (*hosts.values(), *sections.values()) if one["status"] != SKIPPED]
     made = {
         "schema": SCHEMA,

@@ -10,7 +10,11 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import Required, has, unknown
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import (
+    RequiredChecks,
+    in_group,
+    unknown_checks,
+)
 
 LINK = ok("network_link", "up", "up", rail="rail1")
 PING = skipped("ping_rails", "verify_traffic is none for this host")
@@ -57,10 +61,10 @@ def test_a_host_that_was_passed_over_without_a_word():
     rows, status = found(["traffic"], [LATENCY], [LINK])
     assert rows == [("node2", None, "traffic", "no such check was made on this host, and on others it was")]
     assert status == "deviation"
-    required = Required(["traffic"])
+    required = RequiredChecks(["traffic"])
     required.host("node1", [LATENCY])
     required.host("node2", [])
-    assert [check["unconfirmed"] for _host, check in required.forgotten()] == [True]
+    assert [check["unconfirmed"] for _host, check in required.hosts_without_check()] == [True]
 
 
 def test_an_unchecked_part_belongs_to_the_cluster():
@@ -78,20 +82,20 @@ def test_the_cluster_counts():
 
 
 def test_groups_are_beginnings_in_complete_words():
-    assert has("pod", "pod_read_lat")
-    assert has("pod_read_lat", "pod_read_lat")
-    assert not has("po", "pod_read_lat")
+    assert in_group("pod", "pod_read_lat")
+    assert in_group("pod_read_lat", "pod_read_lat")
+    assert not in_group("po", "pod_read_lat")
 
 
 @pytest.mark.parametrize(
-    ("words", "whole", "said"),
+    ("words", "ids_only", "said"),
     [
         (["pods_read_lat"], False, "pods_read_lat: no check is called so. Write pod_read_lat. [check_unknown]"),
         (["po"], False, "po: no check is called so. Write pod. [check_unknown]"),
     ],
 )
-def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, whole, said):
-    assert list(unknown(words, whole=whole)) == [said]
+def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, ids_only, said):
+    assert list(unknown_checks(words, ids_only=ids_only)) == [said]
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
