@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
-from ..module_utils._check import STRANGE, WARNING
+from ..module_utils._check import UNPLANNED_ADDRESSES, WARNING
 from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
@@ -137,7 +137,7 @@ def run_hosts(
     places, owners = _planned(plan_dir)
     found = {host: troubles_of(result, answers[host]) for host, result in results.items()}
     for host, answer in answers.items():
-        strange = [(text, owners[text]) for text in answer.facts.get(STRANGE) or [] if text in owners]
+        strange = [(text, owners[text]) for text in answer.facts.get(UNPLANNED_ADDRESSES) or [] if text in owners]
         found[host] += [
             Trouble("address_renumbered", None, f"{text} is here, and this plan gives it to {owner}.", RESTORE)
             for text, owner in strange

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
+from ansible_collections.railops.rdma.plugins.module_utils._cabling import host as cabling_host
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.host import check_cables
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import inside, own_sysfs, run
 from ansible_collections.railops.rdma.tests.lab.leaves import end, lldpd
@@ -70,10 +70,10 @@ class Wiring:
     def look(self):
         def ask():
             # It is a process of its own.
-            cabling_look.ask = lambda argv: self.client("host", argv)
+            cabling_host.ask = lambda argv: self.client("host", argv)
             own_sysfs()
-            checks, _facts = look(RAILS, {"cables": CABLES, "leaves": LEAVES, "zone": "su1"})
-            return {f"{check['rail']} {check['id']}": check for check in checks}, cabling_look.ask_lldpd()[0]
+            checks, _facts = check_cables(RAILS, {"cables": CABLES, "leaves": LEAVES, "zone": "su1"})
+            return {f"{check['rail']} {check['id']}": check for check in checks}, cabling_host.ask_lldpd()[0]
 
         return inside(self.host, ask)
 

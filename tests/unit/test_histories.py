@@ -144,7 +144,7 @@ class History:
                 raise RdmaError(f"There is no plan of {name}.", "Run railops.rdma.plan. [host_plan_missing]")
             plan = json.loads(text.read_text(encoding="utf-8"))
             live = set(self.live[name].items())
-            checks, _facts = renumbered.decide(parse_want(plan), {}, live, live)
+            checks, _facts = renumbered.checks_of(parse_want(plan), {}, live, live)
             if checks and not allow:
                 raise RdmaError(checks[0]["cause"], checks[0]["fix"])
             made[name] = {rail["interface"]: rail["addresses"][0]["address"] for rail in plan["rails"]}

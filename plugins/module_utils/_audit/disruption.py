@@ -25,7 +25,7 @@ from .._qos import run as qos_run
 from .._rdma import host_run, workload
 from .._route import rollback
 from .._route import run as route_run
-from .groups import OWN, Checks, Facts, Request, compare, plays
+from .groups import RUN_KEY, Checks, Facts, Request, compare, runs_role
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
@@ -36,7 +36,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
     ("rdma_host", "rdma_host", host_run),
     ("gpudirect", "gpudirect", gpudirect_run),
 )
-WORK = ("changed", "packages", "reboot_required", "problems", "warnings", "power_cycle_required")
+PENDING_KEYS = ("changed", "packages", "reboot_required", "problems", "warnings", "power_cycle_required")
 """The keys of a result by which a role has something to do or to say."""
 NETWORK: tuple[tuple[str, str, t.Any], ...] = (
     ("rail_network", "policy_route", route_run),
@@ -45,28 +45,28 @@ NETWORK: tuple[tuple[str, str, t.Any], ...] = (
 )
 
 
-def look_at_drift(request: Request) -> tuple[Checks, Facts]:
+def check_drift(request: Request) -> tuple[Checks, Facts]:
     """Return as fact `drift` the roles that have something to do or to say here; none where the host is as planned."""
-    persist = boolean(request.settings.get(OWN, {}).get("persist", True))
+    persist = boolean(request.settings.get(RUN_KEY, {}).get("persist", True))
     found = ["rail_network"] if rollback.pending() else []
     for role, name, room in (*CHANGES, *NETWORK):
-        if not plays(request, role) or (name == "rail_persist" and not persist):
+        if not runs_role(request, role) or (name == "rail_persist" and not persist):
             continue
         try:
             result = compare(name, room, request)
         except RdmaError:
             found.append(role)
             continue
-        due = any(result.get(key) for key in WORK)
+        due = any(result.get(key) for key in PENDING_KEYS)
         # A cable is no role's work; what another module's check names, its role may refuse.
         bad = name != "policy_route" and any(check["status"] == DEVIATION for check in result.get("checks") or ())
         found += [role] if due or bad else []
     return [], {"drift": [*dict.fromkeys(found)]}
 
 
-def look_at_work(request: Request) -> tuple[Checks, Facts]:
+def check_workloads(request: Request) -> tuple[Checks, Facts]:
     """Return what would be disturbed, and as fact `node` the host's identity."""
-    run = request.settings.get(OWN, {})
+    run = request.settings.get(RUN_KEY, {})
     found = workload.read(HostFiles())
     facts = {
         "node": {**{key: run.get(key) for key in ("host", "node")}, **{key: found[key] for key in IDENTITY}},
@@ -101,7 +101,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
     reboots: list[str] = []
     at_once: list[str] = []
     for role, name, room in CHANGES:
-        if not plays(request, role):
+        if not runs_role(request, role):
             continue
         try:
             result = compare(name, room, request)
@@ -110,7 +110,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
         reboots += result.get("reboot_reasons") or ()
         at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
         at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []
-    if plays(request, "rail_network"):
+    if runs_role(request, "rail_network"):
         files = HostFiles()
         at_once += [
             f"the MTU of {name} changes from {have} to {rail['mtu']}"

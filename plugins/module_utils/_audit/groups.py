@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an audit looks at on a host, by group: the roles' modules in check mode, and what no role sets.
+"""What an audit checks on a host, by group: the roles' modules in check mode, and what no role sets.
 
-A group is a list of looks; a look takes the audit's request and returns checks and facts. To add one: a function here,
+A group is a list of functions that take the audit's request and return checks and facts. To add one: a function here,
 its row in GROUPS and in the module's options, its IDs and its role in plugin_utils/_verdict/ids.py.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from .._cabling import look as cabling
+from .._cabling import host as cabling
 from .._card import run as card_run
 from .._check import Check, ok, warning
 from .._driver import run as driver_run
@@ -40,16 +40,16 @@ if t.TYPE_CHECKING:
 
 Checks = list[Check]
 Facts = dict[str, t.Any]
-Look = t.Callable[["Request"], tuple[Checks, Facts]]
+CheckFunction = t.Callable[["Request"], tuple[Checks, Facts]]
 # The keys of a host plan that modules take from it.
 HOST_PLAN = ("rails", "out_of_service", "rdma_prefixes", "policy", "network", "sysctls", "rdma_mode")
-OWN = "preflight"
+RUN_KEY = "preflight"
 """The key of the run's own settings."""
 
 
 @dataclass
 class Request:
-    """What to look at: the module with its parameters, and what one look leaves for another."""
+    """What to check: the module with its parameters, and what one function leaves for another."""
 
     module: AnsibleModule
     params: dict[str, t.Any]
@@ -91,9 +91,9 @@ def _given(value: t.Any) -> t.Any:
     return [_given(item) for item in value] if isinstance(value, list) else value
 
 
-def plays(request: Request, role: str) -> bool:
+def runs_role(request: Request, role: str) -> bool:
     """Whether the run plays a role; the empty name means any role."""
-    roles = request.settings.get(OWN, {}).get("roles")
+    roles = request.settings.get(RUN_KEY, {}).get("roles")
     return not role or roles is None or role in roles
 
 
@@ -107,21 +107,21 @@ def compare(name: str, room: t.Any, request: Request) -> dict[str, t.Any]:
     return found
 
 
-def of_module(name: str, room: t.Any) -> Look:
-    """Return the look that a role's module takes in check mode.
+def role_check(name: str, room: t.Any) -> CheckFunction:
+    """Return the function that runs a role's module in check mode.
 
     :param room: the module's: `run` and `SPEC`.
     """
 
-    def look(request: Request) -> tuple[Checks, Facts]:
+    def check(request: Request) -> tuple[Checks, Facts]:
         result = compare(name, room, request)
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {}
 
-    return look
+    return check
 
 
-def look_at_paths(request: Request) -> tuple[Checks, Facts]:
+def check_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
     want = parse_want(request.params)
     neighbors = neighbors_of(request.params.get("neighbors") or [])
@@ -133,7 +133,7 @@ def look_at_paths(request: Request) -> tuple[Checks, Facts]:
     return [*path_checks.checks_of(want, targets, state), path_checks.existing_routes_check(want, host, existing)], {}
 
 
-def look_at_neighbors(request: Request) -> tuple[Checks, Facts]:
+def check_neighbors(request: Request) -> tuple[Checks, Facts]:
     """Compare the kernel's neighbor tables with the other hosts on all rails."""
     count, sysfs = request.settings.get("neighbors", {}).get("count", 0), Sysfs()
     rails = request.params.get("rails") or []
@@ -165,39 +165,39 @@ def tos_of(request: Request) -> int:
     return policy.dscp << 2 if source == DECLARED else 0
 
 
-def look_at_pings(request: Request) -> tuple[Checks, Facts]:
+def check_pings(request: Request) -> tuple[Checks, Facts]:
     """Ask the gateways and the neighbors of the same zone for an echo."""
     neighbors = [host for host in request.params.get("neighbors") or [] if not host.get("zone")]
     options = options_of("ping", ping.SPEC, request, "rail_audit")
     return ping.checks_of_rails(options, neighbors, duplicates.answers_at, tos_of(request)), {}
 
 
-def of_rails(name: str, work: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> Look:
-    """Return the look that something takes at all rails; its options are the settings of that name.
+def rail_check(name: str, function: t.Callable[[t.Any, t.Any], tuple[list[Check], Facts]]) -> CheckFunction:
+    """Return the function that checks all rails with another one; its options are the settings of that name.
 
     `since` is among them: what the last audit found.
     """
 
-    def look(request: Request) -> tuple[Checks, Facts]:
+    def check(request: Request) -> tuple[Checks, Facts]:
         options = {**(request.settings.get(name) or {}), "since": request.params.get("since")}
-        return work(request.params.get("rails") or [], options)
+        return function(request.params.get("rails") or [], options)
 
-    return look
+    return check
 
 
-GROUPS: dict[str, tuple[Look, ...]] = {
-    "driver": (of_module("rdma_driver_info", driver_run),),
-    "link_type": (of_module("nic_link_type", card_run),),
-    "mode": (of_module("rdma_netns", netns_run), of_module("rdma_host", host_run)),
-    "network": (of_module("policy_route", route_run), look_at_neighbors),
-    "persist": (of_module("rail_persist", persist_run),),
-    "paths": (look_at_paths,),
-    "duplicates": (of_rails("duplicates", duplicates.look),),
-    "cabling": (of_rails("cabling", cabling.look),),
-    "qos": (of_module("roce_qos", qos_run),),
-    "gpudirect": (of_module("gpudirect", gpudirect_run),),
-    "devices": (of_module("rdma_info", info_run),),
+GROUPS: dict[str, tuple[CheckFunction, ...]] = {
+    "driver": (role_check("rdma_driver_info", driver_run),),
+    "link_type": (role_check("nic_link_type", card_run),),
+    "mode": (role_check("rdma_netns", netns_run), role_check("rdma_host", host_run)),
+    "network": (role_check("policy_route", route_run), check_neighbors),
+    "persist": (role_check("rail_persist", persist_run),),
+    "paths": (check_paths,),
+    "duplicates": (rail_check("duplicates", duplicates.check_duplicates),),
+    "cabling": (rail_check("cabling", cabling.check_cables),),
+    "qos": (role_check("roce_qos", qos_run),),
+    "gpudirect": (role_check("gpudirect", gpudirect_run),),
+    "devices": (role_check("rdma_info", info_run),),
     # Early signs of failures: counters since the last audit, links, PCIe.
-    "counters": (of_rails("counters", health.look),),
-    "pings": (look_at_pings,),
+    "counters": (rail_check("counters", health.check_health),),
+    "pings": (check_pings,),
 }

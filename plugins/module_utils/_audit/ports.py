@@ -12,7 +12,7 @@ from .._check import Check, deviation, warning
 from .._files import HostFiles
 
 AGENT = "spiderpoolAgent."
-OWN = "spiderpool-"
+PROCESS_PREFIX = "spiderpool-"
 """How the names of Spiderpool's processes begin."""
 
 
@@ -42,7 +42,7 @@ def port_checks(ports: t.Mapping[str, t.Any], files: HostFiles) -> list[Check]:
     checks = []
     for option, port in taken.items():
         names = sorted({by.get(inode, "a process that /proc does not show") for inode in open_ports[port]})
-        if all(name.startswith(OWN) for name in names):
+        if all(name.startswith(PROCESS_PREFIX) for name in names):
             continue
         cause = f"Spiderpool needs TCP port {port}, and {', '.join(names)} listens there"
         fix = f"Stop that program, or change this Helm value in spiderpool_values: {option}."

@@ -4,9 +4,9 @@
 
 """Checks a host before the first change: conflicts that would stop a run there, and what the host would lose.
 
-A look takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the complete
-run before any change, so a look reports only problems that a run cannot repair. It needs no RDMA tools, which a new
-host does not have yet. To add one: its row in LOOKS, its ids in
+A function takes the rails of the host plan and its settings, and returns checks and facts. A deviation stops the
+complete run before any change, so it reports only problems that a run cannot repair. It needs no RDMA tools, which a
+new host does not have yet. To add one: its row in PREFLIGHT_CHECKS, its ids in
 plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight.yml.
 """
 
@@ -34,50 +34,51 @@ from .._route.path_kernel import PathLookup
 from .._route.problems import problems_of
 from .._route.route_options import RailOptions, named, parse_want, without
 from . import renumbered
-from .disruption import look_at_drift, look_at_work
-from .groups import OWN, Checks, Facts, Look, Request, look_at_neighbors, of_module, options_of, plays
+from .disruption import check_drift, check_workloads
+from .groups import RUN_KEY, CheckFunction, Checks, Facts, Request, check_neighbors, options_of, role_check, runs_role
 from .ports import port_checks
 
 # The kernel's module for VLANs.
 VLANS = "8021q"
 CNI_PLUGINS = "/opt/cni/bin"
+PERSIST_CHECKS = ("persist_preflight", "persist_precedence", "persist_existing")
 
 
-def only(look: Look, *ids: str) -> Look:
-    """Return the look with only the given checks; a run repairs the others automatically.
+def with_ids(function: CheckFunction, *ids: str) -> CheckFunction:
+    """Return the function with only the given checks; a run repairs the others automatically.
 
     :param ids: of the checks to keep.
     """
 
-    def some(request: Request) -> tuple[Checks, Facts]:
-        checks, facts = look(request)
+    def filtered(request: Request) -> tuple[Checks, Facts]:
+        checks, facts = function(request)
         return [check for check in checks if check["id"] in ids], facts
 
-    return some
+    return filtered
 
 
-def before(role: str, name: str, look: Look) -> Look:
-    """Return a look that is taken when the run plays a role, and does not only take its things away.
+def for_role(role: str, name: str, function: CheckFunction) -> CheckFunction:
+    """Return a function that checks only when the run plays a role and the role does not only remove.
 
-    :param role: the role that would change what the look is about; empty for any.
+    :param role: the role that would change what the function checks; empty for any.
     :param name: the module whose settings say what the role shall do.
     """
 
-    def some(request: Request) -> tuple[Checks, Facts]:
-        run = request.settings.get(OWN, {})
-        if os.geteuid() and look is not look_at_user:
+    def filtered(request: Request) -> tuple[Checks, Facts]:
+        run = request.settings.get(RUN_KEY, {})
+        if os.geteuid() and function is not check_user:
             return [], {}  # What it lacks would be said of each file.
         absent = request.settings.get(name, {}).get("state") == "absent"
-        unkept = name == "rail_persist" and not boolean(run.get("persist", True))
-        if absent or unkept or not plays(request, role):
+        not_persistent = name == "rail_persist" and not boolean(run.get("persist", True))
+        if absent or not_persistent or not runs_role(request, role):
             return [], {}
-        checks, facts = look(request)
+        checks, facts = function(request)
         return [check for check in checks if check["status"] != "ok"], facts
 
-    return some
+    return filtered
 
 
-def look_at_user(_request: Request) -> tuple[Checks, Facts]:
+def check_user(_request: Request) -> tuple[Checks, Facts]:
     """Find that this user may change nothing: without it a preview is green, and the run fails halfway."""
     if not os.geteuid():
         return [], {}
@@ -86,7 +87,7 @@ def look_at_user(_request: Request) -> tuple[Checks, Facts]:
     return [deviation("host_root", "root", f"user {os.geteuid()}", cause, fix)], {}
 
 
-def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
+def check_kernel(request: Request) -> tuple[Checks, Facts]:
     """Find that the kernel has no VLANs where the plan wants them."""
     sysfs = Sysfs()
     tagged = [rail["name"] for rail in request.params.get("rails") or () if rail.get("vlan")]
@@ -97,7 +98,7 @@ def look_at_kernel(request: Request) -> tuple[Checks, Facts]:
     return [deviation("host_kernel", VLANS, "no such module", cause, fix)], {}
 
 
-def look_at_cni(request: Request) -> tuple[Checks, Facts]:
+def check_cni(request: Request) -> tuple[Checks, Facts]:
     """Find that a node lacks CNI plugins that the plan needs, where nothing of this run installs them."""
     settings = request.settings.get("cni", {})
     folder = settings.get("programs") or CNI_PLUGINS
@@ -116,12 +117,12 @@ def look_at_cni(request: Request) -> tuple[Checks, Facts]:
     return [deviation("host_cni", lacks, "not there", cause, fix)], {}
 
 
-def look_at_ports(request: Request) -> tuple[Checks, Facts]:
+def check_ports(request: Request) -> tuple[Checks, Facts]:
     """Find host ports of Spiderpool that another program holds, on a node that Spiderpool is brought to."""
     return port_checks(request.settings.get("cni", {}).get("ports") or {}, HostFiles()), {}
 
 
-def look_at_network(request: Request) -> tuple[Checks, Facts]:
+def check_network(request: Request) -> tuple[Checks, Facts]:
     """Find conflicts between a host and the plan: links, addresses, unmanaged rules and routes."""
     sysfs = Sysfs()
     options = options_of("policy_route", SPEC, request)
@@ -129,7 +130,7 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     network = read_management_network(sysfs)
     called = {name for link in network.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
     ports = {rail.identifier: rail.interface for rail in want.rails}
-    if plays(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":
+    if runs_role(request, "rdma_host") and request.settings.get("rdma_host", {}).get("naming") != "none":
         # By its address a rail with a name is found only where it gets that name.
         for rail in want.rails:
             at = sysfs.pci_interfaces(rail.pci) if rail.pci and rail.interface not in called else []
@@ -140,22 +141,22 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
         routes = kernel.existing_routes(want)
     names = {**host.names, **{text: host.names[name] for text, name in ports.items() if name in host.names}}
     host = replace(host, names=names)
-    if plays(request, "nic_link_type"):
+    if runs_role(request, "nic_link_type"):
         # The role sets the link type before the network role runs.
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
         links = {name: link if link.managed else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
         host = replace(host, snapshot=replace(host.snapshot, links=links))
     mine = Ownership(want, host)
     missing = [rail for rail in want.rails if rail.identifier not in names]
-    coming = [rail for rail in missing if _comes(rail, request, sysfs)]
+    coming = [rail for rail in missing if _driver_may_create(rail, request, sysfs)]
     lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
     checks: Checks = []
     facts: Facts = {}
-    if not boolean(request.settings.get(renumbered.NAME, {}).get("allow") or False):
+    if not boolean(request.settings.get(renumbered.CHECK, {}).get("allow") or False):
         parts = (host.addresses, mine.addresses | host.retained.addresses)
         apart = host.out_of_service
         live, managed = ({(row.interface, row.address) for row in part if row.interface not in apart} for part in parts)
-        checks, facts = renumbered.decide(want, names, live, managed)
+        checks, facts = renumbered.checks_of(want, names, live, managed)
     want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in coming)), missing)
     want = named(replace(want, lost=frozenset(rail.name for rail in lost)), names)
     problems = problems_of(want, host, mine)
@@ -169,12 +170,12 @@ def look_at_network(request: Request) -> tuple[Checks, Facts]:
     return [*checks, *leaving_checks(want, host), existing], facts
 
 
-def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
+def _driver_may_create(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
     """Whether a driver or link type that this run sets may bring an interface that is not there."""
     cards = [item for item in read_pci(sysfs).functions.values() if item.class_code >> 8 == CLASS_NETWORK]
     if rail.pci:
         cards = [item for item in cards if item.address == normal_address(rail.pci)]
-    driver, types = plays(request, "rdma_driver"), plays(request, "nic_link_type")
+    driver, types = runs_role(request, "rdma_driver"), runs_role(request, "nic_link_type")
     other = request.settings.get("rdma_driver_info", {}).get("source", "inbox") != "inbox"
     waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
     wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET
@@ -182,34 +183,30 @@ def _comes(rail: RailOptions, request: Request, sysfs: Sysfs) -> bool:
         (driver and not card.netdevs and card.driver != "vfio-pci")
         or (card.vendor == VENDOR_MELLANOX and driver and waits)
         # A port's name changes with its link type.
-        or (card.vendor == VENDOR_MELLANOX and types and _types(sysfs, card.netdevs) != {wanted})
+        or (card.vendor == VENDOR_MELLANOX and types and _link_types(sysfs, card.netdevs) != {wanted})
         for card in cards
         if not card.is_vf
     )
 
 
-def _types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[int | None]:
+def _link_types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[int | None]:
     return {sysfs.number(f"/sys/class/net/{name}/type") for name in interfaces}
 
 
-# The role that would do harm, the module whose settings the look reads, and the look. One of the form
-# (rails, settings) -> (checks, facts) is `of_rails(NAME, look)`.
-LOOKS: tuple[Look, ...] = tuple(
-    before(*row)
+# The role that would do harm, the module whose settings the function reads, and the function. One of the form
+# (rails, settings) -> (checks, facts) is `rail_check(NAME, function)`.
+PREFLIGHT_CHECKS: tuple[CheckFunction, ...] = tuple(
+    for_role(*row)
     for row in (
-        ("", "", look_at_user),
-        ("", "", look_at_work),
-        ("rail_network", "cni", look_at_cni),
-        ("rail_network", "cni", look_at_ports),
-        ("rail_network", "policy_route", look_at_kernel),
-        ("rail_network", "policy_route", look_at_network),
-        ("rail_network", "policy_route", look_at_neighbors),
-        ("rdma_host", "rdma_host", only(of_module("rdma_host", host_run), "rdma_rename")),
-        (
-            "rail_network",
-            "rail_persist",
-            only(of_module("rail_persist", persist_run), "persist_preflight", "persist_precedence", "persist_existing"),
-        ),
-        ("", "", look_at_drift),
+        ("", "", check_user),
+        ("", "", check_workloads),
+        ("rail_network", "cni", check_cni),
+        ("rail_network", "cni", check_ports),
+        ("rail_network", "policy_route", check_kernel),
+        ("rail_network", "policy_route", check_network),
+        ("rail_network", "policy_route", check_neighbors),
+        ("rdma_host", "rdma_host", with_ids(role_check("rdma_host", host_run), "rdma_rename")),
+        ("rail_network", "rail_persist", with_ids(role_check("rail_persist", persist_run), *PERSIST_CHECKS)),
+        ("", "", check_drift),
     )
 )

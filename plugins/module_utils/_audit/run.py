@@ -13,14 +13,14 @@ from .._errors import RdmaError
 from .._route.options import host_plan_spec
 from . import groups
 from .groups import Request
-from .preflight import LOOKS
+from .preflight import PREFLIGHT_CHECKS
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
     from .._check import Check
 
-GROUPS = {**groups.GROUPS, "preflight": LOOKS}
+GROUPS = {**groups.GROUPS, "preflight": PREFLIGHT_CHECKS}
 SPEC = {
     **host_plan_spec(),
     "rdma_mode": {"type": "str", "choices": ["shared", "exclusive"]},
@@ -50,13 +50,13 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     facts: dict[str, t.Any] = {}
     errors: list[str] = []
     for name in dict.fromkeys(module.params["checks"]):
-        for look in GROUPS[name]:
+        for check in GROUPS[name]:
             try:
-                found, more = look(request)
+                found, more = check(request)
             except RdmaError as exc:
                 errors.append(f"{name}: {exc}")
                 request.library_missing |= "library_missing" in exc.facts
-            # A defect in one look must not take the others' answers along; it is reported like any other failure.
+            # A defect in one check must not take the others' answers along; it is reported like any other failure.
             except Exception as exc:
                 where = traceback.extract_tb(exc.__traceback__)[-1]
                 errors.append(

@@ -41,7 +41,7 @@ ADVERTISEMENTS = (
 )
 
 
-def look(
+def check_duplicates(
     rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
 ) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `address_duplicate` of a host, and the MAC address of each rail.

@@ -24,7 +24,7 @@ NET = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
 
 
-def look(
+def check_health(
     rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
 ) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `port_errors`, `port_discards`, `port_flaps`, `port_order`, `pcie_link` and `port_speed`.

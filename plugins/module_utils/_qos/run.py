@@ -11,7 +11,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._cabling.look import ask_lldpd
+from .._cabling.host import ask_lldpd
 from .._check import by_role, compared, deviation
 from .._errors import RdmaError
 from .._files import Sysfs

@@ -10,8 +10,8 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from .._cabling.host import ask_lldpd
 from .._cabling.lldp import INSTALL
-from .._cabling.look import ask_lldpd
 from .._errors import RdmaError
 from .._files import Sysfs
 from .._management_network import read_management_network

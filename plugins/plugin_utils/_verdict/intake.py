@@ -14,7 +14,7 @@ import typing as t
 from numbers import Real
 from operator import itemgetter
 
-from ...module_utils._check import DEVIATION, OK, SKIPPED, STRANGE, WARNING, Check
+from ...module_utils._check import DEVIATION, OK, SKIPPED, UNPLANNED_ADDRESSES, WARNING, Check
 from ...module_utils._validation import (
     DEPTH,
     INTERFACE,
@@ -47,7 +47,7 @@ _WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
 # Every unlike port repeats what its peers have.
 _SHORT = re.compile(r"[ -~]{0,100}")
 _PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
-_FACTS: Json = {STRANGE: (None, [str])}
+_FACTS: Json = {UNPLANNED_ADDRESSES: (None, [str])}
 _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
 _BRIEF = 1000
 _texts = itemgetter(*TEXTS)

@@ -60,7 +60,7 @@ def look(host, monkeypatch):
         door = Door(**(result or {}))
         monkeypatch.setattr(disruption, "CHANGES", ((role, "some_module", door),))
         params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
-        checks, facts = disruption.look_at_work(
+        checks, facts = disruption.check_workloads(
             groups.Request(SimpleNamespace(params=params, check_mode=False), params)
         )
         assert facts["node"].keys() == set(HOST_KEYS), "cluster_nodes takes it as it is"
@@ -160,6 +160,6 @@ def test_a_role_with_something_to_do_or_to_say_is_drift(host, monkeypatch, resul
     monkeypatch.setattr(disruption.rollback, "pending", lambda: None)
     params = {"rails": [RAIL], "settings": {"preflight": {"roles": ["nic_link_type"]}}}
     request = groups.Request(SimpleNamespace(params=params), params)
-    assert disruption.look_at_drift(request) == ([], {"drift": ["nic_link_type"] if due else []})
+    assert disruption.check_drift(request) == ([], {"drift": ["nic_link_type"] if due else []})
     monkeypatch.setattr(disruption.rollback, "pending", lambda: "a timer")
-    assert "rail_network" in disruption.look_at_drift(request)[1]["drift"]
+    assert "rail_network" in disruption.check_drift(request)[1]["drift"]

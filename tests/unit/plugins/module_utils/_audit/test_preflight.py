@@ -51,17 +51,17 @@ def look(_request):
     ],
 )
 def test_a_look_belongs_to_a_role_of_this_run(settings, asked):
-    found = preflight.before("rail_network", "rail_persist", look)(request_of(**settings))
+    found = preflight.for_role("rail_network", "rail_persist", look)(request_of(**settings))
     assert found == ((CHECKS[1:], {"seen": True}) if asked else ([], {}))
 
 
 def test_a_module_keeps_only_what_no_run_repairs():
-    assert preflight.only(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
+    assert preflight.with_ids(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
 
 
 def test_a_user_without_root_gets_one_message(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    said = [check for row in preflight.LOOKS for check in row(request_of())[0]]
+    said = [check for row in preflight.PREFLIGHT_CHECKS for check in row(request_of())[0]]
     assert [check["id"] for check in said] == ["host_root"]
     assert "ansible_become: true in group_vars of the fabric's group" in said[0]["fix"]
 
@@ -80,9 +80,9 @@ def test_a_kernel_without_vlans_is_named_before_anything_is_changed(monkeypatch,
         machines.put(tmp_path, place.format(os.uname().release), text)
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
     request = request_of()
-    assert preflight.look_at_kernel(request) == ([], {}), "untagged rails ask for no VLANs"
+    assert preflight.check_kernel(request) == ([], {}), "untagged rails ask for no VLANs"
     request.params["rails"] = [{"name": "rail1", "vlan": 7}, {"name": "rail2", "vlan": 0}]
-    checks, _facts = preflight.look_at_kernel(request)
+    checks, _facts = preflight.check_kernel(request)
     assert [check["id"] for check in checks] == ([] if place else ["host_kernel"])
     if checks:
         assert "has no module 8021q, and the plan has a VLAN for rail1." in checks[0]["cause"]
@@ -105,7 +105,7 @@ def test_a_node_that_lacks_a_plugin_is_named_before_anything_is_changed(
     for name in programs:
         machines.put(tmp_path, f"opt/cni/bin/{name}", "")
     monkeypatch.setattr(preflight, "Sysfs", lambda: Sysfs(str(tmp_path)))
-    checks, _facts = preflight.look_at_cni(request_of(cni={"install": install, "needs": ["macvlan"]}))
+    checks, _facts = preflight.check_cni(request_of(cni={"install": install, "needs": ["macvlan"]}))
     assert [check["id"] for check in checks] == (["host_cni"] if lacks else [])
     if checks:
         assert checks[0]["cause"] == "The node lacks CNI plugins that the plan needs, below /opt/cni/bin: macvlan"
@@ -135,14 +135,14 @@ def test_who_listens_on_a_host_port_of_spiderpool_is_named_with_the_option(monke
         (tmp_path / f"proc/{pid}/fd").mkdir()
         (tmp_path / f"proc/{pid}/fd/3").symlink_to(f"socket:[{inode}]")
     monkeypatch.setattr(preflight, "HostFiles", lambda: HostFiles(str(tmp_path)))
-    checks, _facts = preflight.look_at_ports(request_of(cni={"ports": PORTS}))
+    checks, _facts = preflight.check_ports(request_of(cni={"ports": PORTS}))
     assert [(check["status"], check["planned"], check["observed"]) for check in checks] == [
         ("deviation", 5710, ["beehive (pid 77)"]),
         ("warning", 5722, ["a process that /proc does not show"]),
     ]
     fix = "Stop that program, or change this Helm value in spiderpool_values: spiderpoolAgent.httpPort."
     assert checks[0]["fix"] == fix
-    assert preflight.look_at_ports(request_of()) == ([], {}), "without a cluster there is no Spiderpool"
+    assert preflight.check_ports(request_of()) == ([], {}), "without a cluster there is no Spiderpool"
 
 
 PCI = "0000:19:00.0"
@@ -186,7 +186,7 @@ def missing(interface, roles, pci=None, **settings):
     rail = {"name": "rail1", "interface": interface, "pci": pci, "mtu": None, "addresses": []}
     params = {"rails": [rail], "network": "roce", "settings": {"preflight": {"roles": roles}, **settings}}
     request = groups.Request(SimpleNamespace(params=params, check_mode=False), params)
-    checks, _facts = preflight.look_at_network(request)
+    checks, _facts = preflight.check_network(request)
     return ["no interface" in check["cause"] for check in checks if check["status"] != "ok"]
 
 

@@ -22,8 +22,8 @@ OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
 
 
 def decide(live=(), ours=()):
-    checks, facts = renumbered.decide(WANT, {}, set(live), set(ours))
-    return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.STRANGE]
+    checks, facts = renumbered.checks_of(WANT, {}, set(live), set(ours))
+    return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.UNPLANNED_ADDRESSES]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_controller_compares_addresses_beside_the_planned_one():
 
 
 def test_the_remedy_is_part_of_it():
-    checks, _facts = renumbered.decide(WANT, {}, {("ens1", "172.17.0.34")}, {("ens1", "172.17.0.34")})
+    checks, _facts = renumbered.checks_of(WANT, {}, {("ens1", "172.17.0.34")}, {("ens1", "172.17.0.34")})
     assert "172.17.0.34" in checks[0]["cause"]
     assert "172.17.0.2" in checks[0]["cause"]
     assert "fabric_allow_renumber=true" in checks[0]["fix"]

@@ -60,7 +60,7 @@ def test_a_part_runs_in_check_mode_whatever_the_task_does():
         return {"changed": True, "checks": [{"id": "x_y"}], "warnings": ["careful"]}
 
     request, door = request_of(), SimpleNamespace(run=work, SPEC=SPEC)
-    assert groups.of_module("other", door)(request) == ([{"id": "x_y"}], {})
+    assert groups.role_check("other", door)(request) == ([{"id": "x_y"}], {})
     assert seen == {"check": True, "depth": 1}
     assert request.warnings == ["careful"]
 
@@ -72,8 +72,8 @@ def test_a_part_that_fails_leaves_the_others_their_answers(monkeypatch):
     def broken(_request):
         raise KeyError("gone")
 
-    looks = {"one": (refuse,), "two": (broken,), "three": (lambda _request: ([{"id": "x_y"}], {"macs": {}}),)}
-    monkeypatch.setattr(run, "GROUPS", looks)
+    groups = {"one": (refuse,), "two": (broken,), "three": (lambda _request: ([{"id": "x_y"}], {"macs": {}}),)}
+    monkeypatch.setattr(run, "GROUPS", groups)
     result = run.run(request_of(checks=["one", "two", "three", "three"]).module)
     assert (result["checks"], result["facts"]) == ([{"id": "x_y"}], {"macs": {}})
     assert result["errors"][0] == "one: No. Repair it."
@@ -102,7 +102,7 @@ def test_neighbor_tables_are_compared_with_the_hosts_on_all_rails(monkeypatch, t
     monkeypatch.setattr(groups, "Sysfs", lambda: Sysfs(str(tmp_path)))
     rails = [{"name": "rail1", "addresses": [{"address": "192.0.2.2"}]}]
 
-    checks, _facts = groups.look_at_neighbors(request_of(rails=rails, settings={"neighbors": {"count": count}}))
+    checks, _facts = groups.check_neighbors(request_of(rails=rails, settings={"neighbors": {"count": count}}))
 
     assert [(check["id"], check["family"], check["status"]) for check in checks] == (
         [("network_neighbors", 4, status)] if status else []

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cabling import look as cabling_look
+from ansible_collections.railops.rdma.plugins.module_utils._cabling import host as cabling_host
+from ansible_collections.railops.rdma.plugins.module_utils._cabling.host import check_cables
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.lldp import parse_lldp
-from ansible_collections.railops.rdma.plugins.module_utils._cabling.look import look
 from ansible_collections.railops.rdma.plugins.module_utils._cabling.plan import Cable, cable_checks, named
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.tests.unit.machines import put
@@ -181,8 +181,8 @@ def looked(sysfs, *interfaces, run=lambda _argv: (0, RECORDED, "")):
     rails = [{"name": f"rail{number}", "interface": name} for number, name in enumerate(interfaces, 1)]
     cables = {rail["name"]: {"leaf": "leaf1", "port": None} for rail in rails}
     with pytest.MonkeyPatch.context() as host:
-        host.setattr(cabling_look, "ask", run)
-        checks, _facts = look(rails, {"sysfs": sysfs, "cables": cables})
+        host.setattr(cabling_host, "ask", run)
+        checks, _facts = check_cables(rails, {"sysfs": sysfs, "cables": cables})
     return [check for check in checks if check["id"] == "cable_leaf"]
 
 

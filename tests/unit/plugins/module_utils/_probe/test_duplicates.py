@@ -8,7 +8,7 @@ import socket
 import struct
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import look
+from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates import check_duplicates
 from ansible_collections.railops.rdma.plugins.module_utils._probe.duplicates_plan import (
     AddressQuery,
     AddressReply,
@@ -117,9 +117,9 @@ def test_a_pods_gid_with_the_address_is_found_without_a_socket(tmp_path):
         put(tmp_path, f"{port}/gid_attrs/types/{index}", "RoCE v2\n")
         put(tmp_path, f"{port}/gid_attrs/ndevs/{index}", f"{owner}\n")
     rail = {"name": "rail1", "interface": "ens1np0", "addresses": [{"address": "192.0.2.2", "gateway": None}]}
-    (check,), facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
+    (check,), facts = check_duplicates([rail], {"sysfs": Sysfs(str(tmp_path))})
     assert (check["status"], check["observed"]) == ("deviation", "an RDMA GID on net1")
     assert facts == {"macs": {"rail1": OWN}}
     (tmp_path / port / "gids/1").unlink()
-    (check,), _facts = look([rail], {"sysfs": Sysfs(str(tmp_path))})
+    (check,), _facts = check_duplicates([rail], {"sysfs": Sysfs(str(tmp_path))})
     assert (check["status"], check["cause"]) == ("skipped", "Not queried: the interface has no carrier.")

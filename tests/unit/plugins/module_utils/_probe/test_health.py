@@ -12,7 +12,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaEr
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
 from ansible_collections.railops.rdma.plugins.module_utils._probe.checks import counter_checks
 from ansible_collections.railops.rdma.plugins.module_utils._probe.counters import kind_of
-from ansible_collections.railops.rdma.plugins.module_utils._probe.health import look, read_rail
+from ansible_collections.railops.rdma.plugins.module_utils._probe.health import check_health, read_rail
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import health_checks
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
@@ -165,7 +165,7 @@ def test_counters_of_traffic_say_nothing_of_health():
 
 def test_a_limit_with_a_wrong_name_is_refused():
     with pytest.raises(RdmaError, match="no limits for errors"):
-        look([], {"limits": {"errors": 0}})
+        check_health([], {"limits": {"errors": 0}})
 
 
 def lay(root, files):
@@ -204,14 +204,14 @@ def test_a_host_is_read_from_its_files(tmp_path):
     (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
     (tmp_path / "sys/bus/pci/devices/0000:1a:00.0").symlink_to(tmp_path / card.lstrip("/"))
     rails = [{"name": "rail1", "interface": "railops-t1"}, {"name": "rail2", "interface": "railops-t2"}]
-    checks, facts = look(rails, {"sysfs": Sysfs(str(tmp_path))})
+    checks, facts = check_health(rails, {"sysfs": Sysfs(str(tmp_path))})
     found = facts["health"]["rails"]["rail1"]
     assert found["counters"] == {"carrier_down_count": 1, "out_of_sequence": 5, "rx_crc_errors": 0, "symbol_error": 2}
     assert (found["pci_id"], found["firmware"], found["speed"]) == ("15b3:1021:15b3:0041", "28.40.1000", 400000)
     by_rail = {(check["rail"], check["id"]): check for check in checks}
     assert by_rail[("rail1", "pcie_link")]["observed"] == "x8 32 GT/s"
     assert {check["status"] for (rail, _id), check in by_rail.items() if rail == "rail2"} == {"skipped"}
-    again, _facts = look(rails, {"sysfs": Sysfs(str(tmp_path)), "since": facts["health"]})
+    again, _facts = check_health(rails, {"sysfs": Sysfs(str(tmp_path)), "since": facts["health"]})
     assert [check["status"] for check in again if check["rail"] == "rail1"][:4] == ["ok", "skipped", "ok", "ok"]
 
 

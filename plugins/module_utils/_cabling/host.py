@@ -22,7 +22,7 @@ FIRMWARE = (
 )
 
 
-def look(
+def check_cables(
     rails: t.Sequence[t.Mapping[str, t.Any]], options: t.Mapping[str, t.Any]
 ) -> tuple[list[Check], dict[str, t.Any]]:
     """Return the checks `cable_leaf` and `cable_port` of a host.
