@@ -19,7 +19,7 @@ from ..plugin_utils._plan.input import BOOLEANS
 from ..plugin_utils._plan.lock_copy import LockCopy, name_of
 from ..plugin_utils._plan.run import read_problems, run
 from ..plugin_utils._refusal import refuse
-from ..plugin_utils._settings import broken, collect, name_problems, name_warnings
+from ..plugin_utils._settings import collect, name_problems, name_warnings, template_problem
 
 
 class ActionModule(FabricAction):
@@ -99,7 +99,7 @@ class ActionModule(FabricAction):
             try:
                 value = without_omitted(self._templar.template(variables[f"fabric_{key}"]), variables.get("omit"))
             except AnsibleUndefinedVariable as exc:
-                problems.append(broken(f"fabric_{key}", exc))
+                problems.append(template_problem(f"fabric_{key}", exc))
             except AnsibleError:
                 continue  # resolved to omit, which is as good as absent
             else:

@@ -36,7 +36,7 @@ from ansible import constants
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback import default
 
-from ..plugin_utils._report.equal import alike, folded
+from ..plugin_utils._report.equal import folded, group_diffs
 
 Default: t.Any = default.CallbackModule
 
@@ -166,7 +166,7 @@ class CallbackModule(Default):  # type: ignore[misc]
         if diffs and self._last_task_banner != self._task._uuid:
             self._print_task_banner(self._task)
         color = t.cast("t.Any", constants).COLOR_CHANGED
-        for place, group in enumerate(alike(diffs)):
+        for place, group in enumerate(group_diffs(diffs)):
             text = diffs[group.hosts[0]]
             if text and place < DIFFS:
                 self._display.display(text.rstrip("\n"))

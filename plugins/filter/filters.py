@@ -30,8 +30,8 @@ from ..plugin_utils._verdict.preflight import (
     Trouble,
     batches,
     kind_troubles,
+    select_hosts,
     sentences_by_hosts,
-    sort,
     trouble_of,
     troubles_of,
 )
@@ -144,7 +144,7 @@ def run_hosts(
         ]
         facts = results[host].get("facts")
         found[host] += kind_troubles(facts.get("gathered") if isinstance(facts, dict) else None, attachment, network)
-    made = sort(found, lost, places, groups, most)
+    made = select_hosts(found, lost, places, groups, most)
     same = [] if all_hosts else [host for host, result in results.items() if _as_planned(result, unfinished)]
     out = {*made.excluded, *made.deferred, *same}
     hosts, sizes = batches([host for host in results if host not in out], made.rails, places, serial)

@@ -31,7 +31,7 @@ from ._verdict.require import unknown_checks
 Spec = dict[str, t.Any]
 Groups = t.Mapping[str, t.Sequence[str]]
 
-BOOKS = ROLES.with_name("playbooks")
+PLAYBOOK_DIR = ROLES.with_name("playbooks")
 # The planner checks these, with their meaning.
 PLANNED = "fabric"
 OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
@@ -103,7 +103,7 @@ def tags(*, select: bool) -> frozenset[str]:
     :param select: only those that --tags finds: the playbooks include other roles when they run.
     """
     roles = IMPORTED if select else ("*",)
-    paths = [*BOOKS.glob("*.yml"), *(path for role in roles for path in ROLES.glob(f"{role}/tasks/*.yml"))]
+    paths = [*PLAYBOOK_DIR.glob("*.yml"), *(path for role in roles for path in ROLES.glob(f"{role}/tasks/*.yml"))]
     rows = (re.findall(r"^ *tags: \[(.*)\]$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in paths)
     return frozenset(word for row in rows for words in row for word in words.split(", "))
 
@@ -117,7 +117,7 @@ def tag_problems(requested: t.Iterable[str], *, own: bool = False, select: bool 
     """
     found: list[str] = []
     played = [str(one) for one in context.CLIARGS.get("args", ())]
-    if own and not all(one.startswith("railops.rdma.") or Path(one).resolve().parent == BOOKS for one in played):
+    if own and not all(one.startswith("railops.rdma.") or Path(one).resolve().parent == PLAYBOOK_DIR for one in played):
         return found
     known = tags(select=select)
     for tag in sorted({*requested} - known - {"all", "always", "never", "tagged", "untagged"}):
@@ -126,11 +126,11 @@ def tag_problems(requested: t.Iterable[str], *, own: bool = False, select: bool 
     return found
 
 
-def near(name: str, known: t.Iterable[str]) -> str:
+def closest_name(name: str, known: t.Iterable[str]) -> str:
     """Return the known name that this one is a slip of: one letter, two changed about, case or dashes; else nothing."""
     plain = name.lower().replace("-", "_")
-    alike = [other for other in known if abs(len(other) - len(plain)) <= 1 and other != name]
-    return next(iter(difflib.get_close_matches(plain, alike, 1, max(0.0, 1 - 1.01 / len(plain)))), "")
+    candidates = [other for other in known if abs(len(other) - len(plain)) <= 1 and other != name]
+    return next(iter(difflib.get_close_matches(plain, candidates, 1, max(0.0, 1 - 1.01 / len(plain)))), "")
 
 
 @cache
@@ -156,7 +156,7 @@ def name_problems(places: t.Mapping[str, str]) -> list[Problem]:
             places[name], "No variable has this name, so it would do nothing.", f"Write {meant}. [variable_unknown]"
         )
         for name in sorted(places.keys() - known)
-        if not name.startswith(("ansible_", "_")) and (meant := near(name, known))
+        if not name.startswith(("ansible_", "_")) and (meant := closest_name(name, known))
     ]
 
 
@@ -170,13 +170,13 @@ def name_warnings(places: t.Mapping[str, str]) -> list[str]:
     for name in sorted(places.keys() - known):
         if prefix := next(filter(name.startswith, prefixes), ""):
             options = [other.removeprefix(prefix) for other in known if other.startswith(prefix)]
-            alike = difflib.get_close_matches(name.removeprefix(prefix), options, 1, 0.65)
-            hint = f"; did you mean {prefix}{alike[0]}?" if alike else "."
+            matches = difflib.get_close_matches(name.removeprefix(prefix), options, 1, 0.65)
+            hint = f"; did you mean {prefix}{matches[0]}?" if matches else "."
             found.append(f"{places[name]} is not a variable of this collection{hint}")
     return found
 
 
-def broken(place: str, exc: Exception) -> Problem:
+def template_problem(place: str, exc: Exception) -> Problem:
     """Return the problem of a variable whose template fails."""
     problem = f"It cannot be resolved: {str(exc).rstrip('.')}."
     return Problem(place, problem, "Correct the template. [template_broken]")
@@ -261,7 +261,7 @@ def collect(
             try:
                 node[key] = mine[variable]
             except AnsibleError as exc:
-                problems.append(broken(place, exc))
+                problems.append(template_problem(place, exc))
             # ansible-core before 2.19 returns the text of a template that it could not resolve.
             problems += still_templates(place, node.get(key))
         nodes.append(node)
@@ -338,13 +338,13 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
             return hosts[host][name]
 
     known = [*specs(), *PATTERNS]
-    alike: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for host, own in hosts.items():
         key = repr([[(name, own[name]) for name in known if name in own], _deciding(own)])
-        alike.setdefault(key, []).append(host)
+        groups.setdefault(key, []).append(host)
     theirs = {name: value("localhost", name) for name in DECIDING if name in hosts["localhost"]}
     hosts_of: dict[str, list[str]] = {}
-    for first, *others in alike.values():
+    for first, *others in groups.values():
         values = {name: value(first, name) for name in known if name in hosts[first]}
         # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
         found = value_problems({name: item for name, item in values.items() if _is_plain(item)})

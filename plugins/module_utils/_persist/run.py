@@ -154,14 +154,14 @@ def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, 
 
 def _lines(paths: list[str], files: t.Mapping[str, File], old: dict[str, File]) -> str:
     """Return a line for each file, one for those of a folder that are the same."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for path in (path for path in paths if path in files):
         lines = files[path].text.splitlines()
         new = f", {len(set(lines) - set(old[path].text.splitlines()))} of them new" if path in old else ""
         what = f"mode {files[path].mode:04o}, {len(lines)} lines{new}"
-        alike.setdefault((os.path.dirname(path), what), []).append(path)
+        groups.setdefault((os.path.dirname(path), what), []).append(path)
     text = ""
-    for (_folder, what), same in alike.items():
+    for (_folder, what), same in groups.items():
         more = f" (the same for {', '.join(map(os.path.basename, same[1:]))})" if same[1:] else ""
         text += f"{same[0]}: {what}{more}\n"
     return text

@@ -10,7 +10,7 @@ import typing as t
 
 from .._check import Check, compared, deviation, ok, skipped, warning
 from .._formatting import group_by
-from .counters import SOUND
+from .counters import BENIGN
 from .perftest import SLOW, TOOLS
 
 _LOSS_FIX = "Look at the cable and the optics, and at PFC and ECN on the leaf and on the host (role lossless_roce)."
@@ -50,7 +50,7 @@ def counter_checks(
 ) -> t.Iterator[Check]:
     """Yield one check for each rail: how far its port's error counters grew while its tests ran.
 
-    :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.SOUND`
+    :param limit: the growth of one counter that still passes; negative: every growth does. Those of `counters.BENIGN`
         grow on sound fabrics as well, and warn.
     """
     for rail, values in after.items():
@@ -62,7 +62,7 @@ def counter_checks(
         planned = "error counters stay" if limit == 0 else f"error counters grow by at most {limit}"
         if not values:
             yield skipped("traffic_errors", "the port has no such counters", planned=planned, rail=rail)
-        elif over - SOUND:
+        elif over - BENIGN:
             cause = "packets were lost or damaged during the test"
             yield deviation("traffic_errors", planned, shown, cause, _LOSS_FIX, rail=rail)
         elif over:

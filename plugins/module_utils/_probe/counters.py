@@ -49,7 +49,7 @@ DISCARDS = re.compile(
 )
 """Packets dropped for lack of buffer space: none in a lossless class, a few in others."""
 
-SOUND = frozenset(
+BENIGN = frozenset(
     (
         "duplicate_request",
         "implied_nak_seq_err",
@@ -73,6 +73,6 @@ FLAPS = frozenset(("carrier_down_count", "link_down_events_phy", "link_downed"))
 
 def kind_of(counter: str) -> str | None:
     """Return the check that a counter belongs to; None for one that says nothing of health."""
-    known = {"port_errors": ERRORS, "port_order": SOUND, "port_flaps": FLAPS}
+    known = {"port_errors": ERRORS, "port_order": BENIGN, "port_flaps": FLAPS}
     found = next((check for check, names in known.items() if counter in names), None)
     return found or ("port_discards" if DISCARDS.fullmatch(counter) else None)

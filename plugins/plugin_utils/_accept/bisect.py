@@ -4,9 +4,9 @@
 
 """Narrows a failure to node and rail, by runs with fewer nodes and rails. Pure.
 
-A run passes or fails; the procedure uses nothing else of it. The procedure is linear and requests runs: `Need` leaves
-it where a run is missing, the caller makes the runs, and the procedure starts again with their results. The results
-are therefore its only state.
+A run passes or fails; the procedure uses nothing else of it. The procedure is linear and requests runs: `RunsMissing`
+leaves it where a run is missing, the caller makes the runs, and the procedure starts again with their results. The
+results are therefore its only state.
 
 It tests each rail separately where the command selects rails, then halves of the nodes, until a few suspects are left.
 It accuses a suspect only if the suspect fails with a node that passed elsewhere, and with a second such node where
@@ -61,7 +61,7 @@ class Finding:
     others: Names = ()
 
 
-class Need(Exception):
+class RunsMissing(Exception):
     """The runs that have to be made before it can go on."""
 
     def __init__(self, runs: t.Sequence[Run]) -> None:
@@ -82,16 +82,16 @@ class RunRequest:
     def __call__(self, runs: t.Iterable[Run]) -> list[bool]:
         """Return whether each passed.
 
-        :raises Need: with those that were not made yet.
+        :raises RunsMissing: with those that were not made yet.
         """
         wanted = list(runs)
         answers = [(run, self.passes(run)) for run in wanted]
         if missing := [run for run, answer in answers if answer is None]:
-            raise Need(list(dict.fromkeys(missing)))
+            raise RunsMissing(list(dict.fromkeys(missing)))
         self.passed |= {run: None for run, answer in answers if answer}
         return [bool(answer) for _run, answer in answers]
 
-    def sound(self, kind: str, rails: Names) -> dict[str, None]:
+    def healthy_hosts(self, kind: str, rails: Names) -> dict[str, None]:
         """Return the hosts that passed with these rails, or with these and others at once."""
         runs = [run for run in self.passed if run.kind == kind and set(rails) <= set(run.rails)]
         return dict.fromkeys(host for run in runs for host in run.hosts)
@@ -102,7 +102,7 @@ def _halves(hosts: Names) -> tuple[Names, Names]:
     return hosts[:middle], hosts[middle:]
 
 
-class Narrow:
+class Bisection:
     """The narrowing of one kind of run.
 
     :param leaves: the hosts in the order of the topology, each with its leaves: partners of a suspect are sought on the
@@ -156,75 +156,75 @@ class Narrow:
     def pairs(self, failed: t.Iterable[Run]) -> list[Finding]:
         """Return what is behind small groups that failed: pairs, mostly.
 
-        Everything that passed before counts: who was in it is sound.
+        Everything that passed before counts: its hosts are healthy.
         """
         left = list(failed)
-        self._look_for_sound(left)
-        sound = {bad.rails: self._ask.sound(self._kind, bad.rails) for bad in left}
+        self._find_healthy(left)
+        healthy = {bad.rails: self._ask.healthy_hosts(self._kind, bad.rails) for bad in left}
         suspects = dict.fromkeys(
-            (host, bad.rails) for bad in left for host in bad.hosts if host not in sound[bad.rails]
+            (host, bad.rails) for bad in left for host in bad.hosts if host not in healthy[bad.rails]
         )
-        accused, paths = self._confirm([one for one in suspects if sound[one[1]]])
+        accused, paths = self._confirm([one for one in suspects if healthy[one[1]]])
         findings = list(accused.values())
-        for rails, known in sound.items():
+        for rails, known in healthy.items():
             if not known:
                 mine = [bad for bad in left if bad.rails == rails]
                 hosts = dict.fromkeys(host for bad in mine for host in bad.hosts)
                 findings.append(Finding(UNCLEAR, tuple(hosts), rails, self._run(mine[0].hosts, rails)))
         for bad in left:
-            if sound[bad.rails] and not any((host, bad.rails) in accused for host in bad.hosts):
+            if healthy[bad.rails] and not any((host, bad.rails) in accused for host in bad.hosts):
                 first, rest = bad.hosts[:1], bad.hosts[1:]
                 what = BETWEEN if len(bad.hosts) == 2 else TOGETHER
                 findings.append(Finding(what, first, bad.rails, self._run(bad.hosts, bad.rails), rest))
         return list({finding.run: finding for finding in [*findings, *paths]}.values())
 
-    def _look_for_sound(self, failed: list[Run]) -> None:
+    def _find_healthy(self, failed: list[Run]) -> None:
         """Pair suspects with each other where no node is known to be healthy."""
         for rails in dict.fromkeys(bad.rails for bad in failed):
             hosts = tuple(dict.fromkeys(host for bad in failed if bad.rails == rails for host in bad.hosts))
             for shift in range(1, min(SHIFTS, len(hosts) // 2) + 1):
-                if self._ask.sound(self._kind, rails):
+                if self._ask.healthy_hosts(self._kind, rails):
                     break
                 self._ask(self._run(pair, rails) for pair in ring(hosts, shift))
 
     def _confirm(self, suspects: list[tuple[str, Names]]) -> tuple[dict[tuple[str, Names], Finding], list[Finding]]:
-        """Let each suspect run with up to two sound partners, of its own leaf first."""
+        """Let each suspect run with up to two healthy partners, of its own leaf first."""
         paths: list[Finding] = []
         failed: dict[tuple[str, Names], list[str]] = {one: [] for one in suspects}
         for _turn in (0, 1):
-            # Of two suspects one may be sound by now.
-            sound = {rails: self._ask.sound(self._kind, rails) for _host, rails in failed}
-            tried = {one: self._partner(one, number, failed[one], sound[one[1]]) for number, one in enumerate(failed)}
+            # Of two suspects one may be healthy by now.
+            healthy = {rails: self._ask.healthy_hosts(self._kind, rails) for _host, rails in failed}
+            tried = {one: self._partner(one, number, failed[one], healthy[one[1]]) for number, one in enumerate(failed)}
             pairs = {one: self._run((one[0], partner), one[1]) for one, partner in tried.items() if partner}
             for one, good in zip(pairs, self._ask(pairs.values()), strict=True):
                 if not good:
                     failed[one].append(str(tried[one]))
                 elif before := failed.pop(one):
-                    # It fails with one sound partner and passes with another.
-                    paths.append(self._apart(one, before[0]))
+                    # It fails with one healthy partner and passes with another.
+                    paths.append(self._path_finding(one, before[0]))
         accused = {}
         for one, partners in failed.items():
-            beside = [other for other in partners if self._leaves[other] == self._leaves[one[0]]]
-            if beside or len({self._leaves[other] for other in partners}) > 1:
+            same_leaf = [other for other in partners if self._leaves[other] == self._leaves[one[0]]]
+            if same_leaf or len({self._leaves[other] for other in partners}) > 1:
                 accused[one] = Finding(NODE, one[:1], one[1], self._run((one[0], partners[0]), one[1]))
             else:
                 # No partner on its own leaf was available: the fault may be the path between two leaves.
-                paths.append(self._apart(one, partners[0]))
+                paths.append(self._path_finding(one, partners[0]))
         return accused, paths
 
-    def _apart(self, suspect: tuple[str, Names], partner: str) -> Finding:
+    def _path_finding(self, suspect: tuple[str, Names], partner: str) -> Finding:
         host, rails = suspect
         return Finding(BETWEEN, (host,), rails, self._run((host, partner), rails), (partner,))
 
     def _partner(
-        self, suspect: tuple[str, Names], number: int, before: t.Sequence[str], sound: t.Mapping[str, None]
+        self, suspect: tuple[str, Names], number: int, before: t.Sequence[str], healthy: t.Mapping[str, None]
     ) -> str | None:
         """Return a partner: of the same leaf, else of a leaf that was not asked yet."""
         host = suspect[0]
-        left = [other for other in sound if other not in before]
-        near = [other for other in left if self._leaves[other] == self._leaves[host]]
+        left = [other for other in healthy if other not in before]
+        same_leaf = [other for other in left if self._leaves[other] == self._leaves[host]]
         tried = {self._leaves[other] for other in before}
-        choice = near or [other for other in left if self._leaves[other] not in tried]
+        choice = same_leaf or [other for other in left if self._leaves[other] not in tried]
         # Suspects take different partners, so that their runs can be made at once.
         return choice[number % len(choice)] if choice else None
 

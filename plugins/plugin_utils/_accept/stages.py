@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ...module_utils._formatting import group_by
 from ...module_utils._probe.perftest import Failure, threshold_failure
-from .bisect import Finding, Names, Narrow, Need, Run, RunRequest, ring
+from .bisect import Bisection, Finding, Names, Run, RunRequest, RunsMissing, ring
 
 LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
 PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
@@ -146,7 +146,7 @@ def walk(
         else:
             try:
                 report.findings = _stage(runs, fleet, ask, evaluator)
-            except Need as need:
+            except RunsMissing as need:
                 report.waiting, report.runs = stage, need.runs
                 return report, evaluator
             if report.findings:
@@ -162,7 +162,7 @@ def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: Acce
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
         same = [run for run in bad if run.kind == kind]
-        found += Narrow(ask, kind, fleet.places).groups(same, by_rail=evaluator.by_rail(kind))
+        found += Bisection(ask, kind, fleet.places).groups(same, by_rail=evaluator.by_rail(kind))
     return found
 
 
@@ -179,9 +179,9 @@ def _runs(stage: str, fleet: AcceptFleet, settings: Options) -> tuple[list[Run],
             hosts = tuple(host for host in hosts if host in fleet.gpus)
             if len(hosts) < 2:
                 return [], "the verdict knows no two hosts whose GPU memory the network can reach (gpudirect_path)"
-        alike = group_by((tuple(host for host in hosts if rail not in fleet.out.get(host, ())), rail) for rail in rails)
+        rings = group_by((tuple(host for host in hosts if rail not in fleet.out.get(host, ())), rail) for rail in rails)
         return [
-            Run(kind, pair, (rail,)) for having, some in alike.items() for pair in ring(having) for rail in some
+            Run(kind, pair, (rail,)) for having, some in rings.items() for pair in ring(having) for rail in some
         ], ""
     # All rails at once: a host without one of them has been tested rail by rail.
     hosts = tuple(host for host in hosts if host not in fleet.out)

@@ -37,11 +37,11 @@ def folded(names: t.Iterable[str], limit: int = 8) -> str:
     return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
 
 
-class Alike(t.NamedTuple):
+class DiffGroup(t.NamedTuple):
     """Hosts whose diffs are equal, apart from their names and addresses."""
 
     hosts: tuple[str, ...]
-    equal: bool
+    identical: bool
     """Whether these are equal, too."""
     changes: int
     """Lines of the first host's diff that come or go."""
@@ -57,16 +57,16 @@ class Alike(t.NamedTuple):
         many = count(self.changes, "change")
         if not shown:
             return [f"[{folded(self.hosts)}]: {many} more (shown with -v)"]
-        own = "" if self.equal else ", each with its own addresses"
+        own = "" if self.identical else ", each with its own addresses"
         return [f"[{first}]", *([f"[{folded(others)}]: the same {many} as {first}{own}"] if others else [])]
 
 
-def alike(diffs: t.Mapping[str, str]) -> list[Alike]:
+def group_diffs(diffs: t.Mapping[str, str]) -> list[DiffGroup]:
     """Return the hosts whose diffs are equal apart from their names and addresses, large groups first."""
     texts = {host: re.sub(rf"\b{re.escape(host)}\b", "@", diffs[host]) for host in sorted(diffs, key=natural)}
     groups = group_by((ADDRESS.sub("@", text), host) for host, text in texts.items())
     found = [
-        Alike(tuple(hosts), len({diffs[host] for host in hosts}) == 1, len(CHANGE.findall(text)))
+        DiffGroup(tuple(hosts), len({diffs[host] for host in hosts}) == 1, len(CHANGE.findall(text)))
         for text, hosts in groups.items()
     ]
     return sorted(found, key=lambda group: -len(group.hosts))
@@ -99,7 +99,7 @@ def differing(planned: t.Any, observed: t.Any) -> tuple[t.Any, t.Any]:
     return planned, observed
 
 
-def unseen_section(reason: str) -> dict[str, t.Any]:
+def skipped_section(reason: str) -> dict[str, t.Any]:
     """Return the verdict's section of checks that did not run."""
     return {"status": SKIPPED, "checks": [], "reason": reason}
 

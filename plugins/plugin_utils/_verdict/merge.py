@@ -19,7 +19,7 @@ from ...module_utils._fabric.facts import OutRow
 from ...module_utils._fabric.shapes import Verdict, out_text
 from ...module_utils._formatting import count, group_by, natural
 from ...module_utils._validation import line
-from .._report.equal import entries, unseen_section
+from .._report.equal import entries, skipped_section
 from .causes import short_names, without_host_as_leaf
 from .intake import KINDS, NOT_VERIFIED, STATUSES, UNREACHABLE, result_in
 from .outliers import FleetPorts, with_holder
@@ -164,9 +164,9 @@ def merge(
         if row["host"] in hosts:
             hosts[row["host"]] = added(hosts[row["host"]], out_checks(row))
     sections = {
-        "plan": dict(plan or unseen_section("the inventory was not compared with the plan")),
+        "plan": dict(plan or skipped_section("the inventory was not compared with the plan")),
         "cluster": added(
-            cluster or unseen_section("the cluster was not checked"),
+            cluster or skipped_section("the cluster was not checked"),
             [_with_node(check) for checks in of_nodes.values() for check in checks],
         ),
     }
@@ -202,7 +202,7 @@ def seen_section(checks: t.Iterable[Check], error: str | None = None) -> dict[st
     made = list(checks)
     reasons = [str(check["cause"]) for check in made if check["status"] == SKIPPED]
     if not error and len(reasons) == len(made) > 0:
-        return {**unseen_section(reasons[0]), "counts": counts_of(made), "checks": made}
+        return {**skipped_section(reasons[0]), "counts": counts_of(made), "checks": made}
     section: dict[str, t.Any] = {
         "status": "error" if error else "pass",
         "counts": counts_of(()),

@@ -28,7 +28,7 @@ node_drain node_name_differs plan_missing rail_duplicate retired role_options ss
 """
 KINDS = {"host_in_use": BUSY, "interface_lost": RAIL, **dict.fromkeys(DECLARED.split(), DECLARATION)}
 """The kind of a problem, by the ID of its error, or of its check where that has none. All others: a broken host."""
-FEWEST = 3
+MIN_SHARING_HOSTS = 3
 """Hosts that share a declaration and a problem: one or two may be broken by chance."""
 _ID = re.compile(r"\[([a-z][a-z0-9_]+)\]")
 
@@ -63,7 +63,7 @@ class HostPlace(t.NamedTuple):
 
 
 @dataclass
-class Sorted:
+class HostSelection:
     """The hosts of a run by their treatment."""
 
     stop: list[str] = field(default_factory=list)
@@ -164,7 +164,7 @@ def kind_troubles(facts: t.Any, attachment: str, network: str) -> t.Iterator[Tro
         )
 
 
-def allowed(most: object, hosts: int) -> int:
+def max_excluded(most: object, hosts: int) -> int:
     """Return how many hosts of a run may be left out.
 
     :param most: site_max_excluded. A percentage is rounded down, and is one host at least from three hosts on.
@@ -172,16 +172,16 @@ def allowed(most: object, hosts: int) -> int:
     number, percent, _rest = str(most).partition("%")
     if not percent:
         return int(number)
-    return max(hosts * int(number) // 100, int(hosts >= FEWEST and int(number) > 0))
+    return max(hosts * int(number) // 100, int(hosts >= MIN_SHARING_HOSTS and int(number) > 0))
 
 
-def sort(
+def select_hosts(
     found: t.Mapping[str, t.Sequence[Trouble]],
     lost: t.Collection[str],
     places: t.Mapping[str, HostPlace],
     groups: t.Mapping[str, t.Collection[str]],
     most: object,
-) -> Sorted:
+) -> HostSelection:
     """Return what becomes of the hosts of a run.
 
     :param found: the problems of each host that answered, and `lost` those that did not.
@@ -189,7 +189,7 @@ def sort(
     :param groups: of the inventory.
     :param most: site_max_excluded.
     """
-    made = Sorted()
+    made = HostSelection()
     rows = [(trouble, host) for host, troubles in found.items() for trouble in troubles]
     having = {key: {*hosts} for key, hosts in group_by(((one.key, one.rail), host) for one, host in rows).items()}
     shared = {key: _shared_by(key[1], hosts, set(lost), places, groups) for key, hosts in having.items()}
@@ -203,7 +203,7 @@ def sort(
         by = shared[key] if trouble.kind in (BROKEN, RAIL) else ""
         if trouble.kind == DECLARATION or by:
             reason = f"The same on every host {by}" if by else "Declaration"
-            fix = _everywhere(trouble, places) if having[key] | unread == {*found} else trouble.fix
+            fix = _fix_for_all(trouble, places) if having[key] | unread == {*found} else trouble.fix
             stop.setdefault((reason, trouble.text, fix), []).append(host)
         elif trouble.kind == RAIL:
             made.rails.setdefault(host, []).append(str(trouble.rail))
@@ -216,7 +216,7 @@ def sort(
     )
     made.stop += _out_of_service(found, having, places)
     number, total = len(broken) + len(lost), len(found) + len(lost)
-    if number > (limit := allowed(most, total)):
+    if number > (limit := max_excluded(most, total)):
         problem = f"Broken hosts: {number} of {total:,}. site_max_excluded allows {limit}."
         fix = "Repair them, leave them out with --limit, or raise site_max_excluded. [too_many_broken]"
         made.stop += [Trouble("too_many_broken", None, problem, fix).sentence, *sentences_by_hosts(left_out)]
@@ -249,7 +249,7 @@ def _out_of_service(
     return [problem] if lines else []
 
 
-def _everywhere(trouble: Trouble, places: t.Mapping[str, HostPlace]) -> str:
+def _fix_for_all(trouble: Trouble, places: t.Mapping[str, HostPlace]) -> str:
     """Return the fix of a problem that all hosts have."""
     rails = [*next(iter(places.values()), HostPlace()).interfaces]
     if trouble.key != "interface_not_found" or trouble.rail not in rails:
@@ -272,7 +272,7 @@ def _shared_by(
     groups: t.Mapping[str, t.Collection[str]],
 ) -> str:
     """Return what all these hosts, and no other, share by declaration; empty where chance explains it."""
-    if len(hosts) < FEWEST:
+    if len(hosts) < MIN_SHARING_HOSTS:
         return ""
     sharing: dict[str, set[str]] = {}
     for host, place in places.items():
@@ -281,24 +281,24 @@ def _shared_by(
         sharing.setdefault(f"of zone {place.zone}" if place.zone else "of the fabric", set()).add(host)
     sharing.update({f"of group {name}": {*members} & {*places} for name, members in groups.items()})
     for what, members in sharing.items():
-        if len(members - {*lost}) >= FEWEST and {*hosts} >= members - {*lost}:
+        if len(members - {*lost}) >= MIN_SHARING_HOSTS and {*hosts} >= members - {*lost}:
             return what
     return ""
 
 
 def batches(
-    hosts: t.Sequence[str], unsound: t.Collection[str], places: t.Mapping[str, HostPlace], serial: t.Any
+    hosts: t.Sequence[str], degraded: t.Collection[str], places: t.Mapping[str, HostPlace], serial: t.Any
 ) -> tuple[list[str], list[t.Any]]:
     """Return hosts in the order of their batches, and the sizes of these: the canary batch is first.
 
     It has the first host of each zone and interface profile; where these are most of the hosts, only the first of all.
 
     :param hosts: that take part.
-    :param unsound: of these the hosts that lack a rail.
+    :param degraded: of these the hosts that lack a rail.
     :param serial: site_serial, or nothing.
     """
     first: dict[t.Any, str] = {}
-    for host in sorted(hosts, key=lambda host: host in unsound):
+    for host in sorted(hosts, key=lambda host: host in degraded):
         place = places.get(host, HostPlace())
         first.setdefault((place.zone, *sorted(place.interfaces.items())), host)
     canaries = [*first.values()]

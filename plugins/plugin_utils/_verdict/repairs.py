@@ -116,8 +116,8 @@ def _digits(numbers: t.Iterable[str]) -> list[str]:
     tails = group_by((number[:1], number[1:]) for number in numbers)
     if "" in tails:
         return [""]
-    alike = group_by((tuple(_digits(rest)), first) for first, rest in tails.items())
-    return [f"{_one_of(digits)}{tail}" for rest, digits in alike.items() for tail in rest]
+    groups = group_by((tuple(_digits(rest)), first) for first, rest in tails.items())
+    return [f"{_one_of(digits)}{tail}" for rest, digits in groups.items() for tail in rest]
 
 
 def _one_of(digits: t.Sequence[str]) -> str:

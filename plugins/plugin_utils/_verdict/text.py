@@ -158,7 +158,7 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
         idle = "skipped" if hosts[name]["status"] == "skipped" else "ok"
         key = ("deviation" if "deviation" in states else idle, *cells)
         same.setdefault(key if len(names) > _ROWS else (*key, name), []).append(name)
-    rows = [(named(alike), key[: len(rails) + 1]) for key, alike in same.items()]
+    rows = [(named(members), key[: len(rails) + 1]) for key, members in same.items()]
     width = min(40, max([7, *(len(name) for name, _key in rows), *(len(named(own)) for own in lost.values())]))
     labels = _labels(rails, width)
     yield f"  {'':<{width}}  all  {''.join(labels)}".rstrip()

@@ -15,9 +15,9 @@ from ansible.errors import AnsibleError
 from ansible_collections.railops.rdma.plugins.plugin_utils._settings import (
     PATTERNS,
     PLAYBOOKS,
+    closest_name,
     known_variables,
     name_problems,
-    near,
     problems,
     repeated_hosts,
     tag_problems,
@@ -57,13 +57,13 @@ def test_any_other_name_is_the_sites_own(name):
 
 def test_no_two_names_of_ours_are_a_slip_of_each_other():
     known = known_variables()
-    assert [near(name, known) for name in known if near(name, known)] == []
+    assert [closest_name(name, known) for name in known if closest_name(name, known)] == []
 
 
 def test_near_is_one_edit():
-    assert near("abcd", ["abdc"]) == "abdc"
-    assert near("abcd", ["abcde", "xbcd"]) == "abcde"
-    assert [near("abcd", [other]) for other in ("abcd", "badc", "ab", "dbca")] == ["", "", "", ""]
+    assert closest_name("abcd", ["abdc"]) == "abdc"
+    assert closest_name("abcd", ["abcde", "xbcd"]) == "abcde"
+    assert [closest_name("abcd", [other]) for other in ("abcd", "badc", "ab", "dbca")] == ["", "", "", ""]
 
 
 @pytest.mark.parametrize(

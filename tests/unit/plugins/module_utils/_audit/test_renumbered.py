@@ -23,7 +23,8 @@ OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
 
 def decide(live=(), ours=()):
     checks, facts = renumbered.checks_of(WANT, {}, set(live), set(ours))
-    return [(check["rail"], check["observed"], check["planned"]) for check in checks], facts[renumbered.UNPLANNED_ADDRESSES]
+    rows = [(check["rail"], check["observed"], check["planned"]) for check in checks]
+    return rows, facts[renumbered.UNPLANNED_ADDRESSES]
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
     SHIFTS,
     TOGETHER,
     UNCLEAR,
-    Narrow,
-    Need,
+    Bisection,
     Run,
     RunRequest,
+    RunsMissing,
 )
 
 RAILS = ("rail1", "rail2", "rail3", "rail4")
@@ -57,12 +57,12 @@ class Played:
         """Ask until nothing is missing; every round makes all runs that were asked for."""
         while True:
             ask = RunRequest(lambda run: self.results.get(run.key))
-            narrow = Narrow(ask, "write_bw", self.leaves)
+            narrow = Bisection(ask, "write_bw", self.leaves)
             try:
                 runs = [Run("write_bw", group, self.rails) for group in groups or [self.hosts]]
                 failed = [run for run, fine in zip(runs, ask(runs), strict=True) if not fine]
                 return narrow.groups(failed)
-            except Need as need:
+            except RunsMissing as need:
                 self.rounds += 1
                 for run in need.runs:
                     assert run.key not in self.results, "a run is made twice"

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import alike
+from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import group_diffs
 
 
 def diff(number: int, more: str = "") -> str:
@@ -15,7 +15,7 @@ def diff(number: int, more: str = "") -> str:
 
 
 def lines(diffs, shown=True):
-    return [line for group in alike(diffs) for line in group.lines(shown=shown)]
+    return [line for group in group_diffs(diffs) for line in group.lines(shown=shown)]
 
 
 def test_300_equal_hosts_are_two_lines():
@@ -46,5 +46,6 @@ def test_hosts_with_another_change_are_a_group_of_their_own_after_the_larger_one
 
 def test_a_diff_with_colors_has_as_many_changes():
     assert (
-        alike({"a": "\033[0;32m+link up\033[0m\n\033[0;31m-link down\033[0m\n--- before\n+++ after\n"})[0].changes == 2
+        group_diffs({"a": "\033[0;32m+link up\033[0m\n\033[0;31m-link down\033[0m\n--- before\n+++ after\n"})[0].changes
+        == 2
     )

@@ -13,9 +13,9 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight im
     KINDS,
     HostPlace,
     Trouble,
-    allowed,
     batches,
-    sort,
+    max_excluded,
+    select_hosts,
 )
 
 
@@ -73,7 +73,7 @@ def test_what_becomes_of_the_hosts(case):
     number, found, lost, most, why, excluded, rails, deferred = CASES[case]
     places = fleet(number)
     answered = {host: found.get(host, []) for host in places if host not in lost}
-    made = sort(answered, lost, places, {}, most)
+    made = select_hosts(answered, lost, places, {}, most)
     assert bool(made.stop) is bool(why), made.stop
     assert why in " ".join(made.stop)
     if not why:
@@ -89,7 +89,7 @@ def test_what_becomes_of_the_hosts(case):
 def test_a_name_that_is_wrong_on_all_hosts_of_one_profile_is_a_declaration():
     places = fleet(20, profiles=2)
     found = {host: [LOST] if place.interfaces["rail2"] == "p1s2" else [] for host, place in places.items()}
-    made = sort(found, [], places, {}, "5%")
+    made = select_hosts(found, [], places, {}, "5%")
     assert "The same on every host with p1s2 as rail2: node[1,3,5,7,9,11,13,15,17,19]: " in made.stop[0]
 
 
@@ -97,13 +97,13 @@ def test_a_name_that_is_wrong_on_all_hosts_of_one_profile_is_a_declaration():
 def test_a_problem_of_all_hosts_of_a_group_is_a_declaration(members, stops):
     found = {host: [RULE] if host in ("node4", "node5", "node6") else [] for host in fleet(60)}
     groups = {"rack4": [f"node{number}" for number in members], "others": ["login1", "login2", "login3"]}
-    made = sort(found, [], fleet(60), groups, "5%")
+    made = select_hosts(found, [], fleet(60), groups, "5%")
     assert any("The same on every host of group rack4" in text for text in made.stop) is stops
 
 
 def test_with_limit_the_hosts_that_are_not_in_the_run_count_as_sound():
     """Three of three hosts in the run, and 20 of the fabric, are broken: the hosts, not the declaration."""
-    made = sort({host: [RULE] for host in ("node1", "node2", "node3")}, [], fleet(20), {}, "100%")
+    made = select_hosts({host: [RULE] for host in ("node1", "node2", "node3")}, [], fleet(20), {}, "100%")
     assert made.stop == []
     assert len(made.excluded) == 3
 
@@ -113,11 +113,11 @@ def test_with_limit_the_hosts_that_are_not_in_the_run_count_as_sound():
     [("5%", 1, 0), ("5%", 2, 0), ("5%", 3, 1), ("5%", 39, 1), ("5%", 40, 2), ("0%", 50, 0), (0, 50, 0), ("3", 2, 3)],
 )
 def test_how_many_hosts_may_be_left_out(most, hosts, number):
-    assert allowed(most, hosts) == number
+    assert max_excluded(most, hosts) == number
 
 
 @pytest.mark.parametrize(
-    ("places", "unsound", "serial", "first", "sizes"),
+    ("places", "degraded", "serial", "first", "sizes"),
     [
         (fleet(10), [], None, ["node1"], [1, "20%"]),
         (fleet(10), ["node1"], None, ["node2"], [1, "20%"]),
@@ -128,8 +128,8 @@ def test_how_many_hosts_may_be_left_out(most, hosts, number):
         (fleet(10), [], 1, ["node1"], [1]),
     ],
 )
-def test_the_canary_batch_has_a_sound_host_of_each_profile_and_zone(places, unsound, serial, first, sizes):
-    hosts, made = batches([*places], unsound, places, serial)
+def test_the_canary_batch_has_a_sound_host_of_each_profile_and_zone(places, degraded, serial, first, sizes):
+    hosts, made = batches([*places], degraded, places, serial)
     assert hosts[: len(first)] == first
     assert sorted(hosts) == sorted(places)
     assert made == sizes
@@ -145,7 +145,7 @@ def test_dead_cards_are_proposed_to_be_taken_out_of_service():
     places = fleet(20)
     found = {host: [] for host in places} | {"node3": [NAME], "node5": [first, NAME], "node7": [LOST]}
     line = "fabric_out_of_service: {node3: {rails: [rail2]}, node5: {rails: all}}"
-    assert sort(found, [], places, {}, "5%").stop[-1].endswith(line)
-    everywhere = sort({host: [NAME] for host in places}, [], places, {}, "5%").stop
+    assert select_hosts(found, [], places, {}, "5%").stop[-1].endswith(line)
+    everywhere = select_hosts({host: [NAME] for host in places}, [], places, {}, "5%").stop
     assert "fabric_out_of_service" not in " ".join(everywhere)
-    assert sort({**found, "node3": [], "node5": []}, [], places, {}, "5%").stop == []
+    assert select_hosts({**found, "node3": [], "node5": []}, [], places, {}, "5%").stop == []
