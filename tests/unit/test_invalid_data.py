@@ -308,7 +308,7 @@ def test_what_pods_print_and_say(printed, status, said):
     pair = HostPair("node1", "node2", "rail1", "read_lat", 18515)
     ends = [CommandResult(said, code) for code in (0, 1, None)]
     checks += latency.latency_checks([latency.read(pair, end, ends[1], 0.0) for end in ends])
-    checks += latency.latency_checks([latency.not_run(pair, "node2", said)])
+    checks += latency.latency_checks([latency.failed_command(pair, "node2", said)])
     for check in checks:
         for key in ("observed", "cause", "fix"):
             printable(str(check[key]).replace("\n", "\x00"))

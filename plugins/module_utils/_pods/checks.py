@@ -43,22 +43,22 @@ class PodNode:
     networks: tuple[Network, ...]
 
 
-def node_of(piece: HostPlan, networks: dict[str, list[PodNetwork]]) -> PodNode:
+def node_of(host_plan: HostPlan, networks: dict[str, list[PodNetwork]]) -> PodNode:
     """Return what pods on the node of a host plan get.
 
     :param piece: the host plan.
     :param networks: what pods get, by name profile.
     """
-    names = [rail["interface"] for rail in planned_rails(piece)]
+    names = [rail["interface"] for rail in planned_rails(host_plan)]
     here = {row["rail"]: row for row in networks_of(networks, names)}
     found = []
-    for rail in piece["rails"]:
+    for rail in host_plan["rails"]:
         if row := here.get(rail["name"]):
             addresses = rail.get("addresses") or ()
             subnets = tuple(address["subnet"] for address in addresses if row["addresses"])
             gateways = tuple(gateway for address in addresses if row["routes"] and (gateway := address["gateway"]))
             found.append(Network(rail["name"], row["name"], row["attachment"], subnets, gateways, row["mtu"]))
-    return PodNode(piece["node"], tuple(found))
+    return PodNode(host_plan["node"], tuple(found))
 
 
 def check(
@@ -79,7 +79,7 @@ def check(
     return compared(name, planned, reported, line(cause) or "", fix, good=not cause, rail=rail, node=node, peers=peers)
 
 
-def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:
+def skipped_check(name: str, node: str | None, cause: str, fix: str = "", rail: str | None = None) -> Check:
     """Return a check that was not made.
 
     :param name: the check's id.
@@ -87,7 +87,7 @@ def left_out(name: str, node: str | None, cause: str, fix: str = "", rail: str |
     return skipped(name, line(cause) or "", fix, rail=rail, node=node)
 
 
-class Attached(t.NamedTuple):
+class PodRail(t.NamedTuple):
     """A pod's network of a rail, as Multus wrote it. `default`: it is the pod's first network, for all its traffic."""
 
     network: Network
@@ -96,11 +96,11 @@ class Attached(t.NamedTuple):
     default: bool
 
 
-def attached(node: PodNode, pod: t.Mapping[str, t.Any]) -> dict[str, Attached]:
+def pod_rails(node: PodNode, pod: t.Mapping[str, t.Any]) -> dict[str, PodRail]:
     """Return what a pod has of the rails of its node, by their names; nothing when what Multus wrote cannot be read."""
     found = {row["name"]: row for row in status_rows(pod["metadata"]) if row.get("name")}
     return {
-        network.rail: Attached(network, have.get("interface") or "", have.get("ips") or [], bool(have.get("default")))
+        network.rail: PodRail(network, have.get("interface") or "", have.get("ips") or [], bool(have.get("default")))
         for network in node.networks
         if (have := found.get(network.name)) is not None
     }
@@ -117,7 +117,7 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
         phase = (pod.get("status") or {}).get("phase") or "Unknown"
         why = trouble(pod, events)
         return [check("pod_running", node.name, None, planned, phase, why.text, why.fix)]
-    found = attached(node, pod)
+    found = pod_rails(node, pod)
     checks = [check("pod_running", node.name, None, planned, "Running")]
     for network in node.networks:
         have = found.get(network.rail)

@@ -27,7 +27,7 @@ SSH_PORT = 2222
 BEGIN = "railops: begin"
 # Seconds for pods to start, and seconds that Kubernetes keeps a finished Job.
 START_SECONDS = 300
-KEPT = 300
+JOB_TTL_SECONDS = 300
 KEY, PUBLIC = "id", "id.pub"
 KEY_FOLDER = "/railops/key"
 
@@ -137,7 +137,7 @@ def indexed_job(params: t.Mapping[str, t.Any], template: Json, env: t.Mapping[st
             "parallelism": len(nodes),
             "backoffLimit": 0,
             "activeDeadlineSeconds": START_SECONDS + params["seconds"],
-            "ttlSecondsAfterFinished": KEPT,
+            "ttlSecondsAfterFinished": JOB_TTL_SECONDS,
             "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
         },
     }

@@ -73,7 +73,7 @@ class Collective:
             pods = self._cluster.listed("v1", "Pod", **which)
             first = next((pod for pod in pods if _index(pod) == "0"), None)
             if first is not None and finished(first):
-                return {"code": exit_code(first), "output": self._whole_log(first)}
+                return {"code": exit_code(first), "output": self._full_log(first)}
             if failure := job_failure(self._job()):
                 raise self._given_up(failure, pods)
             running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
@@ -85,7 +85,7 @@ class Collective:
                 raise self._not_started(pods)
             time.sleep(POLL_SECONDS)
 
-    def _whole_log(self, pod: Json) -> str:
+    def _full_log(self, pod: Json) -> str:
         """Return the launcher's log. Fail if its beginning is lost: a partial log is not a measurement."""
         log = self._cluster.log(pod, limit=LOG_BYTES)
         if collective.BEGIN in log:

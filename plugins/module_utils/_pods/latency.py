@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from .._probe.perftest import explain, parse, threshold_failure
 from .._probe.schedule import HostPair, schedule
 from .._validation import ADDRESS, INTERFACE, line
-from .checks import PodNode, attached, check, left_out
+from .checks import PodNode, check, pod_rails, skipped_check
 from .scheduling import DOWN, fix_of
 
 if t.TYPE_CHECKING:
@@ -111,7 +111,7 @@ class LatencyOutcome:
     skipped: bool = False
 
 
-def draw(nodes: t.Iterable[str], count: int, seed: int) -> list[str]:
+def sample_nodes(nodes: t.Iterable[str], count: int, seed: int) -> list[str]:
     """Return the nodes that take part: all, or `count` of them drawn with a seed; 0 takes all."""
     order = sorted(set(nodes))
     return order if count < 1 or len(order) <= count else sorted(random.Random(seed).sample(order, max(2, count)))
@@ -155,7 +155,7 @@ def place_of(node: PodNode, rail: str, pod: t.Mapping[str, t.Any]) -> tuple[str,
 
     Both are empty where the pod lacks one of them.
     """
-    have = attached(node, pod).get(rail)
+    have = pod_rails(node, pod).get(rail)
     if have is None or not INTERFACE.fullmatch(have.interface):
         return "", ""
     addresses = [address for address in have.ips if ADDRESS.fullmatch(address)]
@@ -177,7 +177,7 @@ def command(pair: HostPair, iterations: int, seconds: int, interface: str, serve
     return ["sh", "-c", SCRIPT, "railops", *words, *([server] if server else [])]
 
 
-def too_early(client: CommandResult) -> bool:
+def server_missing(client: CommandResult) -> bool:
     """Return whether a client did not find its server, which may still be on its way to its port."""
     return client.code != 0 and _NOT_YET.search(client.output) is not None
 
@@ -197,7 +197,7 @@ def read(pair: HostPair, client: CommandResult, server: CommandResult, max_laten
         cause = f"the image of the test application has no {name}"
         return LatencyOutcome(pair, None, cause, _IMAGE_FIX, skipped=name == "timeout")
     # Another process listens on a port in use: if the client does not reach it, the rail is at fault.
-    if _TAKEN in both and not too_early(client):
+    if _TAKEN in both and not server_missing(client):
         cause = "another run tests in the same pods"
         return LatencyOutcome(pair, None, cause, "Run again when that has ended.", skipped=True)
     if _NO_DEVICE in both:
@@ -221,13 +221,13 @@ def without_address(pair: HostPair, end: str) -> LatencyOutcome:
     return LatencyOutcome(pair, None, cause, _NO_ADDRESS_FIX)
 
 
-def not_run(pair: HostPair, node: str, problem: str) -> LatencyOutcome:
+def failed_command(pair: HostPair, node: str, problem: str) -> LatencyOutcome:
     """Return a test of which one end could not be run: that says nothing of the other end."""
     cause = f"no command can be run in the pod on {node}: {problem}"
     return LatencyOutcome(pair, None, cause, f"Look at the kubelet of {node} and at the pod.", skipped=True)
 
 
-def excused(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
+def without_lost_nodes(outcome: LatencyOutcome, down: t.Collection[str]) -> LatencyOutcome:
     """Return an outcome; a failure with a node that is down by now is none, but not measured."""
     name = next((name for name in (outcome.pair.client, outcome.pair.server) if name in down), "")
     if not name or not outcome.cause:
@@ -246,7 +246,7 @@ def latency_checks(outcomes: t.Sequence[LatencyOutcome], name: str = CHECK) -> l
     checks = []
     for (node, rail), every in groups.items():
         for why in dict.fromkeys((item.cause, item.fix) for item in every if item.skipped):
-            checks.append(left_out(name, node, *why, rail))
+            checks.append(skipped_check(name, node, *why, rail))
         if not (members := [item for item in every if not item.skipped]):
             continue
         bad = [item for item in members if item.cause]

@@ -19,7 +19,7 @@ from .._cluster.model import Json
 from .._fabric.attachments import ATTACHMENTS
 from .._fabric.facts import status_rows
 from .._validation import InvalidData, parsed, sanitize, validate
-from .checks import Attached, Network, PodNode, attached, check
+from .checks import Network, PodNode, PodRail, check, pod_rails
 
 # All GIDs but those of no address and of the link. One process for all: a device has up to 1024 entries.
 _GIDS = "grep -hsv -e ^0000:0000:0000:0000:0000:0000:0000:0000 -e ^fe80: /sys/class/infiniband/*/ports/*/gids/*; :"
@@ -83,7 +83,7 @@ def inside_checks(node: PodNode, pod: t.Mapping[str, t.Any], outputs: t.Mapping[
             argv = " ".join(COMMANDS[name])
             cause = f"it printed {exc}"
             checks.append(check("pod_exec", node.name, None, f"rows of {argv}", "nonsense", cause, _IMAGE))
-    rails = list(attached(node, pod).values())
+    rails = list(pod_rails(node, pod).values())
     for rail in rails:
         if "links" in printed:
             checks.append(_link_check(node, rail, printed["links"]))
@@ -106,7 +106,7 @@ def _of_family(addresses: t.Iterable[str], family: int) -> list[str]:
     return [address for address in addresses if (":" in address) == (family == 6)]
 
 
-def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
+def _link_check(node: PodNode, rail: PodRail, links: list[Json]) -> Check:
     """Return whether the interface is up, with the planned MTU and the addresses that Multus wrote."""
     network, interface, ips = rail.network, rail.interface, sorted(rail.ips)
     planned = f"{interface} up" + (f", mtu {network.mtu}" if network.mtu else "") + "".join(f", {ip}" for ip in ips)
@@ -134,7 +134,7 @@ def _link_check(node: PodNode, rail: Attached, links: list[Json]) -> Check:
     return check("pod_interface", node.name, network.rail, planned, shown, cause, fix)
 
 
-def _way_checks(node: PodNode, rail: Attached, address: str, rules: list[Json], routes: list[Json]) -> list[Check]:
+def _way_checks(node: PodNode, rail: PodRail, address: str, rules: list[Json], routes: list[Json]) -> list[Check]:
     """Return whether packets from an address leave by its rail: by a rule, and by the table that the rule names."""
     network, interface = rail.network, rail.interface
     planned = f"from {address} by {interface}"
@@ -167,7 +167,7 @@ def _route_text(route: Json) -> str:
     return f"{route.get('dst')}{by} dev {route.get('dev')}"
 
 
-def _main_check(node: PodNode, rails: list[Attached], routes: list[Json], family: int) -> Check:
+def _main_check(node: PodNode, rails: list[PodRail], routes: list[Json], family: int) -> Check:
     """Return whether the main table sends anything by a rail but what belongs to the rail's own subnet."""
     # A rail may be the pod's first network, by the annotation of its default network: then all of it is meant so.
     by_name = {rail.interface: rail.network for rail in rails if rail.interface and not rail.default}
@@ -200,7 +200,7 @@ def _own(destination: str, network: Network) -> bool:
 
 
 def _device_checks(
-    node: PodNode, rails: list[Attached], links: list[Json], gids: t.Collection[str] | None, known: t.Collection[str]
+    node: PodNode, rails: list[PodRail], links: list[Json], gids: t.Collection[str] | None, known: t.Collection[str]
 ) -> list[Check]:
     """Return whether each rail has its RDMA device, and whether the pod sees one that it must not see.
 
@@ -235,7 +235,7 @@ def _device_checks(
     return checks
 
 
-def _own_device(node: PodNode, rail: Attached, links: list[Json]) -> Check:
+def _own_device(node: PodNode, rail: PodRail, links: list[Json]) -> Check:
     """Return whether the interface came with its RDMA device."""
     interface = rail.interface
     rows = [row for row in links if row.get("netdev") == interface]

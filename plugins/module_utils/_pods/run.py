@@ -22,8 +22,8 @@ from .._cluster.pod_state import last_warning, newest, ready
 from .._fabric.labels import labels as labels_of
 from .._fabric.labels import selector
 from .._probe.schedule import HostPair
-from . import checks as looks
 from . import latency, ping, pod_checks
+from .checks import PodNode, check, network_checks, skipped_check
 from .commands import CommandCluster, CommandFailed, CommandResult
 from .scheduling import DOWN, exclusion, fix_of, off_text
 from .wait import selector as pods_of
@@ -47,7 +47,7 @@ class Pods:
     """
 
     _cluster: CommandCluster
-    _nodes: t.Mapping[str, looks.PodNode]
+    _nodes: t.Mapping[str, PodNode]
     _params: t.Mapping[str, t.Any]
     _forbidden: bool = False
 
@@ -57,7 +57,7 @@ class Pods:
         sets = self._cluster.listed("apps/v1", "DaemonSet", namespace=where, selector=wanted)
         if not sets:
             why = f"the test application does not run in the namespace {where}"
-            return [looks.left_out("pod_application", None, why, _START)]
+            return [skipped_check("pod_application", None, why, _START)]
         return [row for daemon_set in sets for row in self._application(daemon_set, check_mode=check_mode)]
 
     def _application(self, daemon_set: Json, *, check_mode: bool) -> list[Check]:
@@ -74,7 +74,7 @@ class Pods:
                 found.append(_down(name))
             elif pod is not None and (ready(pod) or not why):
                 events = [] if ready(pod) else self._cluster.events(pod)
-                found += looks.network_checks(self._nodes[name], pod, events)
+                found += network_checks(self._nodes[name], pod, events)
                 if ready(pod):
                     alive[name] = pod
             else:
@@ -87,21 +87,21 @@ class Pods:
 
     def _without_pod(self, daemon_set: Json, name: str, why: str) -> Check:
         if why:
-            return looks.left_out("pod_running", name, off_text(name, why), fix_of(why))
+            return skipped_check("pod_running", name, off_text(name, why), fix_of(why))
         meta = daemon_set["metadata"]
         cause = f"the DaemonSet {meta['namespace']}/{meta['name']} has made none for this node"
         if warning := last_warning(self._cluster.events(daemon_set)).rstrip("."):
             cause += f": {warning}"
         fix = "Look at quotas, Pod Security and webhooks of its namespace, and apply the test application again."
-        return looks.check("pod_running", name, None, "a pod", "no pod", cause, fix)
+        return check("pod_running", name, None, "a pod", "no pod", cause, fix)
 
     # Commands inside of the pods
 
     def _inside(self, alive: t.Mapping[str, Json]) -> list[Check]:
         with ThreadPoolExecutor(THREADS) as pool:
-            return [row for rows in pool.map(lambda item: self._look(*item), alive.items()) for row in rows]
+            return [row for rows in pool.map(lambda item: self._pod_checks(*item), alive.items()) for row in rows]
 
-    def _look(self, name: str, pod: Json) -> list[Check]:
+    def _pod_checks(self, name: str, pod: Json) -> list[Check]:
         node = self._nodes[name]
         outputs: dict[str, str] = {}
         missing: dict[tuple[str, str], None] = {}
@@ -111,19 +111,19 @@ class Pods:
             except CommandFailed as exc:
                 if exc.forbidden:
                     self._forbidden = True
-                    return [looks.left_out("pod_exec", name, *_FORBIDDEN)]
+                    return [skipped_check("pod_exec", name, *_FORBIDDEN)]
                 missing[pod_checks.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
-        unseen = [looks.left_out(check, name, cause, fix) for check, cause in missing]
+        unseen = [skipped_check(check_id, name, cause, fix) for check_id, cause in missing]
         return pod_checks.inside_checks(node, pod, outputs) + unseen
 
     # Latency between them
 
     def _latency(self, alive: t.Mapping[str, Json], check_mode: bool) -> list[Check]:
         params = self._params
-        chosen = latency.draw(alive, params["nodes"], params["seed"])
+        chosen = latency.sample_nodes(alive, params["nodes"], params["seed"])
         cause = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
-        found = [looks.left_out(self._measure, name, cause) for name in alive if name not in chosen]
+        found = [skipped_check(self._measure, name, cause) for name in alive if name not in chosen]
         todo = latency.tests(self._nodes, chosen, params["schedule"], params["peers"], params["seed"])
         why = fix = ""
         if check_mode:
@@ -133,7 +133,7 @@ class Pods:
         elif self._forbidden:
             why, fix = _FORBIDDEN
         if why:
-            return [*found, *(looks.left_out(self._measure, name, why, fix) for name in chosen)]
+            return [*found, *(skipped_check(self._measure, name, why, fix) for name in chosen)]
         outcomes = []
         with ThreadPoolExecutor(params["parallel"]) as pool:
             for now in latency.rounds(todo, params["parallel"]):
@@ -143,7 +143,7 @@ class Pods:
             # A node that went down meanwhile is its own fault alone.
             down = lost_nodes(self._cluster.nodes().values()) & set(chosen)
             found += map(_down, sorted(down))
-            outcomes = [latency.excused(outcome, down) for outcome in outcomes]
+            outcomes = [latency.without_lost_nodes(outcome, down) for outcome in outcomes]
         return [*found, *latency.latency_checks(outcomes, self._measure)]
 
     @property
@@ -175,16 +175,16 @@ class Pods:
                     words = latency.command(pair, *limits, own, address)
                     client = self._cluster.run(alive[node], words, params["timeout"] + MARGIN)
                     # Until it has found the server's end, or that has ended.
-                    if over or not latency.too_early(client):
+                    if over or not latency.server_missing(client):
                         break
                     time.sleep(POLL_SECONDS)
                 node = pair.server
                 reported = server.ended(POLL_SECONDS) if client.code else CommandResult()
         except CommandFailed as exc:
-            return latency.not_run(pair, node, str(exc))
+            return latency.failed_command(pair, node, str(exc))
         return latency.read(pair, client, reported, params["max_latency_us"])
 
 
 def _down(name: str) -> Check:
     cause = "the node is down: its kubelet is silent"
-    return looks.check("pod_running", name, None, "a pod", "none that is known", cause, fix_of(DOWN))
+    return check("pod_running", name, None, "a pod", "none that is known", cause, fix_of(DOWN))

@@ -25,12 +25,12 @@ _DAEMON: tuple[Json, ...] = tuple(
     for name in ("unschedulable", "disk-pressure", "memory-pressure", "pid-pressure")
 )
 ABSENT, DOWN, CORDONED = "is not in the cluster", "is down", "is cordoned"
-LEFT_OUT = "is left out by the pods' node selector"
+EXCLUDED = "is left out by the pods' node selector"
 _FIXES = {
     ABSENT: "Join the node to the cluster, or set fabric_node_name to the name that it has there.",
     DOWN: "Look at kubectl describe node: it says since when its kubelet is silent.",
     CORDONED: "Let it take pods again when its work is done: kubectl uncordon.",
-    LEFT_OUT: "Apply the test application again, and see rail_objects_test_node_selector.",
+    EXCLUDED: "Apply the test application again, and see rail_objects_test_node_selector.",
 }
 _TAINT_FIX = "Let the test pods tolerate it (rail_objects_test_tolerations, accept_tolerations), or take the taint off."
 
@@ -56,7 +56,7 @@ def exclusion(node: t.Mapping[str, t.Any] | None, spec: t.Mapping[str, t.Any], *
     if node is None:
         return ABSENT
     if not _selected(node, spec):
-        return LEFT_OUT
+        return EXCLUDED
     if lost_nodes([t.cast("Json", node)]):
         return DOWN
     own = node.get("spec") or {}

@@ -19,7 +19,7 @@ from .._cluster.nodes import listed
 from .._errors import with_id
 from .._fabric.labels import SPIDERPOOL
 from .._fabric.labels import selector as selector_of
-from .scheduling import DOWN, LEFT_OUT, exclusion, fix_of
+from .scheduling import DOWN, EXCLUDED, exclusion, fix_of
 
 # The kinds that can be waited for, with their API.
 KINDS: t.Mapping[str, str] = {
@@ -55,7 +55,7 @@ def selector(obj: Json) -> str:
     return selector_of(labels)
 
 
-def look(part: Ref, obj: Json | None) -> RolloutState:
+def rollout_state(part: Ref, obj: Json | None) -> RolloutState:
     """Return the rollout state of a part by its own numbers.
 
     :param obj: the part's object in the API, None when it does not exist.
@@ -126,7 +126,7 @@ def with_every_node(
     spec = obj["spec"]["template"].get("spec") or {}
     off = {name: exclusion(live.get(name), spec, daemon=True) for name in names}
     # Nodes that the user's selector excludes do not count, unless it excludes all nodes.
-    wanted = [name for name, why in off.items() if why != LEFT_OUT] or list(off)
+    wanted = [name for name, why in off.items() if why != EXCLUDED] or list(off)
     down = {name for name in wanted if off[name] == DOWN}
     have = pod_state.newest(pods)
     ready = sum(pod_state.is_ready(have[name]) for name in wanted if name in have)
@@ -192,9 +192,9 @@ def _coordinator(part: Ref, obj: Json) -> RolloutState:
     return RolloutState(part, False, text, {(part, "phase"): int(bool(phase))}, own=own)
 
 
-def headline(looks: t.Sequence[RolloutState]) -> str:
+def headline(states: t.Sequence[RolloutState]) -> str:
     """Return how far everything is, in one line."""
-    return "; ".join(f"{each.part} {each.text}" for each in looks if not each.done) or "everything is ready"
+    return "; ".join(f"{each.part} {each.text}" for each in states if not each.done) or "everything is ready"
 
 
 def sentence(each: RolloutState, seconds: float, cause: pod_state.PodTrouble | None) -> tuple[str, str]:

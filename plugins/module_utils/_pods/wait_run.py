@@ -22,7 +22,7 @@ from .._cluster.nodes import lost_nodes
 from .._cluster.pod_state import PodTrouble, last_lines, trouble, wanted_node
 from .._cluster.progress import WaitState, follow, reporter
 from .._errors import RdmaError
-from .wait import KINDS, RolloutState, headline, look, selector, sentence, with_every_node, with_pods
+from .wait import KINDS, RolloutState, headline, rollout_state, selector, sentence, with_every_node, with_pods
 
 LOG_LINES = 20
 
@@ -42,7 +42,7 @@ class Waiting:
     _report: t.Callable[[str], None]
     _clock: t.Callable[[], float] = time.monotonic
     _sleep: t.Callable[[float], None] = time.sleep
-    _looks: tuple[RolloutState, ...] = ()
+    _states: tuple[RolloutState, ...] = ()
 
     def until_ready(self) -> tuple[RolloutState, ...]:
         """Wait until all parts are ready.
@@ -50,21 +50,21 @@ class Waiting:
         :raises RdmaError: waiting cannot help, or nothing moves any more.
         """
         follow(self._state, self._timeout, self._report, self._clock, self._sleep)
-        if late := [each for each in self._looks if not each.done]:
+        if late := [each for each in self._states if not each.done]:
             final = next((each for each in late if each.final), None)
             first = final or self._first(late)
             raise RdmaError(*sentence(first, 0 if final else self._timeout, self._cause(first)))
-        return self._looks
+        return self._states
 
     def _state(self) -> WaitState:
-        self._looks = tuple(self._look(part, names) for part, names in self._parts.items())
-        over = all(each.done for each in self._looks) or any(each.final for each in self._looks)
-        return WaitState(over, {key: value for each in self._looks for key, value in each.steps.items()}, self._text)
+        self._states = tuple(self._part_state(part, names) for part, names in self._parts.items())
+        over = all(each.done for each in self._states) or any(each.final for each in self._states)
+        return WaitState(over, {key: value for each in self._states for key, value in each.steps.items()}, self._text)
 
-    def _look(self, part: Ref, names: t.Sequence[str]) -> RolloutState:
-        """Look at a part, and where it is not ready, at its pods and their nodes as well."""
+    def _part_state(self, part: Ref, names: t.Sequence[str]) -> RolloutState:
+        """Read the state of a part, and where it is not ready, also its pods and their nodes."""
         obj = self._cluster.get(part)
-        found = look(part, obj)
+        found = rollout_state(part, obj)
         if (found.done and not names) or obj is None or part.kind == "SpiderCoordinator":
             return found
         wanted = selector(obj)
@@ -80,8 +80,8 @@ class Waiting:
 
     def _text(self) -> str:
         """Return how far everything is, and what keeps the first part that has a cause."""
-        cause = self._cause(self._first([each for each in self._looks if not each.done]))
-        return headline(self._looks) + (f" ({cause.text})" if cause else "")
+        cause = self._cause(self._first([each for each in self._states if not each.done]))
+        return headline(self._states) + (f" ({cause.text})" if cause else "")
 
     def _cause(self, each: RolloutState) -> PodTrouble | None:
         """Return what keeps a part: its own trouble, or its first pod that is behind, with the end of its log."""
@@ -118,8 +118,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     parts = {
         Ref.to(KINDS[row["kind"]], row["kind"], row["name"], row["namespace"]): row["nodes"] for row in params["parts"]
     }
-    looks: tuple[RolloutState, ...] = ()
+    states: tuple[RolloutState, ...] = ()
     if not module.check_mode:
         with Cluster(params) as cluster:
-            looks = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"])).until_ready()
-    return {"changed": False, "down": sorted({node for each in looks for node in each.down})}
+            states = Waiting(cluster, parts, params["timeout"], reporter(params["progress_file"])).until_ready()
+    return {"changed": False, "down": sorted({node for each in states for node in each.down})}

@@ -92,12 +92,12 @@ def test_a_port_that_is_taken_and_not_reached_is_the_rails_fault():
 
 def test_a_failure_with_a_node_that_went_down_is_not_measured():
     lost = latency.without_address(PAIR, "server")
-    (check,) = latency.latency_checks([latency.excused(lost, {"node2"})])
+    (check,) = latency.latency_checks([latency.without_lost_nodes(lost, {"node2"})])
     assert (check["status"], check["node"], check["cause"]) == ("skipped", "node1", "node2 is down")
     assert "kubectl describe node" in check["fix"]
     good = latency.LatencyOutcome(PAIR, 2.0)
-    assert latency.excused(good, {"node2"}) is good
-    assert latency.excused(lost, {"node3"}) is lost
+    assert latency.without_lost_nodes(good, {"node2"}) is good
+    assert latency.without_lost_nodes(lost, {"node3"}) is lost
 
 
 def test_the_threshold_is_that_of_hosts():

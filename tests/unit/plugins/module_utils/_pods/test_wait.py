@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._pods.scheduling impo
 from ansible_collections.railops.rdma.plugins.module_utils._pods.wait import (
     KINDS,
     headline,
-    look,
+    rollout_state,
     sentence,
     with_every_node,
     with_pods,
@@ -56,7 +56,7 @@ def pod(name, node, ready=True, revision="new", **row):
 
 
 def seen(part, obj, pods, lost):
-    return with_pods(look(part, obj), obj, pods, lost)
+    return with_pods(rollout_state(part, obj), obj, pods, lost)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def seen(part, obj, pods, lost):
     ],
 )
 def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
-    found = look(part, obj)
+    found = rollout_state(part, obj)
     assert (found.done, found.text) == (done, text)
 
 
@@ -99,7 +99,7 @@ def test_a_daemon_set_and_a_deployment_by_their_numbers(part, obj, done, text):
     ],
 )
 def test_the_coordinator_reports_its_reason_and_what_repairs_it(status, done, cause, fix):
-    found = look(COORDINATOR, {"metadata": {"name": "default"}, "status": status})
+    found = rollout_state(COORDINATOR, {"metadata": {"name": "default"}, "status": status})
     assert (found.done, bool(found.own)) == (done, not done)
     assert done or (cause in found.own.text and fix in found.own.fix)
 
@@ -283,6 +283,12 @@ def test_a_crash_loop_is_no_progress():
 
 
 def test_how_far_everything_is_is_one_line():
-    looks = [look(AGENT, daemon_set(8, 8, 7)), look(CONTROLLER, deployment(1, 1, 1, 1)), look(COORDINATOR, None)]
-    assert headline(looks) == "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
-    assert headline(looks[1:2]) == "everything is ready"
+    states = [
+        rollout_state(AGENT, daemon_set(8, 8, 7)),
+        rollout_state(CONTROLLER, deployment(1, 1, 1, 1)),
+        rollout_state(COORDINATOR, None),
+    ]
+    assert (
+        headline(states) == "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
+    )
+    assert headline(states[1:2]) == "everything is ready"
