@@ -23,10 +23,10 @@ from ._files import Sysfs
 from ._programs import ask
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
-BEYOND = {4: "240.0.0.1", 6: "3fff:ffff::1"}
+PROBE_ADDRESSES = {4: "240.0.0.1", 6: "3fff:ffff::1"}
 # 0.0.0.0/1 with 128.0.0.0/1, and 2000::/3, replace a default route; 240.0.0.0/8 is an ordinary network.
 LONGEST_DEFAULT = 3
-GENERATIONS = 32
+MAX_DEPTH = 32
 SECONDS = 60
 Json = dict[str, t.Any]
 
@@ -78,7 +78,7 @@ def questions(ends: tuple[str, str] | None) -> t.Iterator[tuple[list[str], str]]
     :param ends: of the connection.
     """
     for family in (4, 6):
-        lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
+        lines = ["link show", "address show", "rule show", f"route show table all match {PROBE_ADDRESSES[family]}"]
         if ends and (":" in ends[1]) == (family == 6) and not ends[1].startswith("fe80:"):
             lines.append(f"route get fibmatch {ends[1]}")
         yield ["ip", f"-{family}", "-json", "-force", "-batch", "-"], "\n".join(lines) + "\n"
@@ -176,7 +176,7 @@ def connection_ends(sysfs: Sysfs) -> tuple[str, str] | None:
     become takes the variable out of the environment, so the ancestors are asked as well.
     """
     value, process = os.environ.get("SSH_CONNECTION", ""), os.getpid()
-    for _generation in range(GENERATIONS):
+    for _generation in range(MAX_DEPTH):
         if value or process < 1:
             break
         pairs = (sysfs.data(f"/proc/{process}/environ") or b"").split(b"\0")

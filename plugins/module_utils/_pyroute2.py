@@ -20,15 +20,15 @@ import sys
 SENT, KEEP = "RAILOPS_PYROUTE2", "RAILOPS_PYROUTE2_KEEP"
 SHA256 = "01a2a3afe565a6acb0a0d5d8ac86c9682b6564407e3d9589070191ae94b737e8"  # pypi.org/project/pyroute2/0.9.7
 FOLDER = "/var/lib/railops-rdma/library"
-KEPT = "pyroute2.whl"
+WHEEL_NAME = "pyroute2.whl"
 
 
-def provide() -> None:
+def add_wheel() -> None:
     """Add the wheel to the module search path, where one came with the task or is kept on this host.
 
     :raises ImportError: when the wheel cannot be kept.
     """
-    path = os.environ.get(SENT) or f"{FOLDER}/{KEPT}"
+    path = os.environ.get(SENT) or f"{FOLDER}/{WHEEL_NAME}"
     if sent := os.environ.get(KEEP):
         try:
             _keep(sent, path)
@@ -38,7 +38,7 @@ def provide() -> None:
         sys.path.insert(0, path)
 
 
-def drop() -> None:
+def remove_wheel() -> None:
     """Take the kept wheel away."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     with contextlib.suppress(OSError):  # there is more of ours

@@ -22,7 +22,7 @@ from ansible.errors import AnsibleActionFail
 
 from ..module_utils._errors import RdmaError
 from ..module_utils._fabric.facts import Leaf, OutRow
-from ..module_utils._fabric.lock import AGAIN, FACTS, HOST_PLAN_SCHEMA, LOCK, digest_of, load_lock, paths_of
+from ..module_utils._fabric.lock import FACTS, HOST_PLAN_SCHEMA, LOCK, RERUN_FIX, digest_of, load_lock, paths_of
 from ..module_utils._fabric.shapes import HostPlan, Neighbor, PlanFile
 from ..module_utils._formatting import group_by
 from ..module_utils._validation import FILE, excerpt, parsed
@@ -107,7 +107,7 @@ def leaves_of(plan_dir: str) -> list[Leaf]:
     try:
         rows = _parse(os.path.join(plan_dir, FACTS))["prefixes"]
     except FileNotFoundError:
-        fail(f"The plan in {plan_dir!r} is incomplete: {FACTS} does not exist.", AGAIN)
+        fail(f"The plan in {plan_dir!r} is incomplete: {FACTS} does not exist.", RERUN_FIX)
     leaves = {(row["zone"], row["rail"]): Leaf(zone=row["zone"], rail=row["rail"], leaf=row["leaf"]) for row in rows}
     return [leaf for leaf in leaves.values() if leaf["leaf"]]
 

@@ -106,7 +106,7 @@ class ModuleAction(FabricAction):
         shell = self._connection._shell
         if not shell.tmpdir:
             self._make_tmp_path()
-        remote: str = shell.join_path(shell.tmpdir, _pyroute2.KEPT)
+        remote: str = shell.join_path(shell.tmpdir, _pyroute2.WHEEL_NAME)
         if not SAFE_PATH.fullmatch(remote):
             # As a variable of the environment it would be a template.
             fail(

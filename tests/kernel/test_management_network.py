@@ -15,7 +15,10 @@ import os
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
-from ansible_collections.railops.rdma.plugins.module_utils._management_network import BEYOND, read_management_network
+from ansible_collections.railops.rdma.plugins.module_utils._management_network import (
+    PROBE_ADDRESSES,
+    read_management_network,
+)
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_persist, rdma_info, roce_qos
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     Fabric,
@@ -97,7 +100,12 @@ def record():
             peer = case.ssh.partition(" ")[0]
             said[name] = {}
             for family in (4, 6):
-                lines = ["link show", "address show", "rule show", f"route show table all match {BEYOND[family]}"]
+                lines = [
+                    "link show",
+                    "address show",
+                    "rule show",
+                    f"route show table all match {PROBE_ADDRESSES[family]}",
+                ]
                 lines += [f"route get fibmatch {peer}"] if peer and (":" in peer) == (family == 6) else []
                 argv = ["ip", "-n", host.name, f"-{family}", "-json", "-force", "-batch", "-"]
                 said[name][str(family)] = run(*argv, check=False, stdin="\n".join(lines) + "\n")

@@ -20,7 +20,7 @@ from .._card import run as card_run
 from .._check import Check, ok, warning
 from .._driver import run as driver_run
 from .._errors import InputError, Problem
-from .._fabric.neighbors import SOFT, thresholds
+from .._fabric.neighbors import SOFT_LIMIT, thresholds
 from .._files import Sysfs
 from .._gpudirect import run as gpudirect_run
 from .._netns import run as netns_run
@@ -139,7 +139,7 @@ def check_neighbors(request: Request) -> tuple[Checks, Facts]:
     rails = request.params.get("rails") or []
     families = sorted({6 if ":" in item["address"] else 4 for rail in rails for item in rail["addresses"]})
     checks = []
-    for family in families if count > SOFT else ():
+    for family in families if count > SOFT_LIMIT else ():
         planned = thresholds(count, family)
         have = {key: sysfs.text(f"/proc/sys/{key}") or "" for key in planned}
         settings = " ".join(f"{key.replace('/', '.')}={value}" for key, value in planned.items())

@@ -13,7 +13,7 @@ from .._files import ETHERNET, INFINIBAND
 from .._formatting import group_by
 from .model import Card, PlacedRail
 from .pci import VENDOR_MELLANOX, PciFunction, PciTree, normal_address, pci_key, read_pci
-from .port_roles import carried, serving, standing, used_vf
+from .port_roles import dependents, device_roles, serving, used_vf
 
 if t.TYPE_CHECKING:
     from .._files import Sysfs
@@ -44,7 +44,7 @@ def read_cards(
             "Install iproute2. [iproute2_missing]",
         )
     roles = _roles(machine, tree, functions, network)
-    uses = standing(network, prefixes)
+    uses = dependents(network, prefixes)
     return tuple(
         Card(
             name=name,
@@ -80,7 +80,7 @@ def _roles(
     machine: Machine, tree: PciTree, functions: dict[str, list[PciFunction]], network: ManagementNetwork
 ) -> dict[str, str]:
     found = serving(machine, [item for items in functions.values() for item in items])
-    for path, role in carried(machine, network).items():
+    for path, role in device_roles(machine, network).items():
         name = path.rpartition("/")[2]
         if function := tree.functions.get(machine.pci_address(path) or ""):
             card = (function.physfn or function.address).rsplit(".", 1)[0]

@@ -71,7 +71,7 @@ def port_of(address: str) -> int:
     return int(address.rsplit(".", 1)[1], 16) + 1
 
 
-def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
+def unselected_cards(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
     """Return the cards that the plan does not select, each with the reason."""
     return [
         {"card": card.name, "devices": list(card.devices), "why": card.role or "carries no rail of the plan"}
@@ -80,7 +80,7 @@ def left_alone(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> 
     ]
 
 
-def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Problem]:
+def rails_without_card(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Problem]:
     """Return the rails without a known card on a host that has cards: their firmware settings would be skipped."""
     return [
         Problem(
@@ -93,7 +93,7 @@ def unplaced(rails: t.Iterable[PlacedRail], cards: t.Sequence[Card]) -> list[Pro
     ]
 
 
-def choose(
+def select_cards(
     selections: t.Sequence[t.Mapping[str, t.Any]], cards: t.Sequence[Card], rails: t.Sequence[PlacedRail] = ()
 ) -> dict[str, CardOptions]:
     """Return what each selected card shall be, by card name.

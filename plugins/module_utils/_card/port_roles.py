@@ -49,7 +49,7 @@ USERS = frozenset(
 NETWORK_FILE_SYSTEMS = frozenset({"ceph", "cifs", "lustre", "nfs", "nfs4", "smb3"})
 
 
-def carried(machine: Machine, network: ManagementNetwork) -> dict[str, str]:
+def device_roles(machine: Machine, network: ManagementNetwork) -> dict[str, str]:
     """Return what interfaces and RDMA devices carry of the host's own network and storage, by folder in /sys/class.
 
     :param network: what carries the host's own network.
@@ -62,7 +62,7 @@ def carried(machine: Machine, network: ManagementNetwork) -> dict[str, str]:
     return {**{f"/sys/class/net/{name}": role for name, role in found.items()}, **devices}
 
 
-def standing(
+def dependents(
     network: ManagementNetwork, prefixes: t.Iterable[str] = (), adopt_ports: t.Collection[str] = ()
 ) -> dict[str, str]:
     """Return what a new name or kind of an interface would remove, by interface: members, upper devices, addresses.

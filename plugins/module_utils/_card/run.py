@@ -19,7 +19,7 @@ from .._programs import Machine
 from .firmware import LinkTypeHost
 from .host import place_rails, read_cards
 from .mlxconfig import number
-from .model import OTHERS, RAILS, Card, CardOptions, PlacedRail, choose, left_alone, unplaced
+from .model import OTHERS, RAILS, Card, CardOptions, PlacedRail, rails_without_card, select_cards, unselected_cards
 from .plan import CardPlan, CardStep, checks, predicted, reboot_reasons
 
 SPEC = {
@@ -53,7 +53,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     if by_rails and params["rails"] is None:
         raise RdmaError("The rails are selected, and none are given.", "Set plan_dir (or rails). [cards_missing]")
     rails = tuple(place_rails(machine, params["rails"] or [])) if by_rails else ()
-    problems = unplaced(rails, cards)
+    problems = rails_without_card(rails, cards)
     if problems and not check_mode:
         raise InputError(problems)
     unknown = [
@@ -63,7 +63,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     out = {rail.address for rail in place_rails(machine, params["out_of_service"] or [])}
     out -= {address for card in cards for rail in rails if rail.address in card.addresses for address in card.addresses}
     apart = {card.name for card in cards if not out.isdisjoint(card.addresses)}
-    wishes = choose(params["cards"], cards, rails)
+    wishes = select_cards(params["cards"], cards, rails)
     wishes = {name: wish for name, wish in wishes.items() if name not in apart}
     host = LinkTypeHost(machine)
     before = list(host.plan(cards, wishes))
@@ -75,7 +75,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     result = {
         "changed": any(plan.was_written for plan in after),
         "cards": [_card(plan) for plan in after],
-        "skipped_cards": left_alone(cards, wishes),
+        "skipped_cards": unselected_cards(cards, wishes),
         "notes": list(_notes(cards, rails, wishes)),
         "reset_required": any(plan.step in (CardStep.PENDING, CardStep.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),

@@ -79,7 +79,7 @@ def conflict_fields(status: Json) -> list[tuple[str, str]]:
     ]
 
 
-def worth_another(code: int, status: Json) -> bool:
+def is_retryable(code: int, status: Json) -> bool:
     """Return whether the same request may succeed a moment later."""
     if code == 500:
         # The server's way to say that the schema does not know a field.
@@ -88,7 +88,7 @@ def worth_another(code: int, status: Json) -> bool:
     return code in (0, 408, 409, 429, 502, 503, 504)
 
 
-def after(exc: t.Any, pause: float) -> float:
+def retry_pause(exc: t.Any, pause: float) -> float:
     """Return how long to wait: what the server asks for, else the pause with some chance in it."""
     try:
         asked = float((exc.headers or {}).get("Retry-After") or 0)

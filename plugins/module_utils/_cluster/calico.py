@@ -29,7 +29,7 @@ CHOICES = {
 }
 
 
-def may_be_a_rail(method: str, interfaces: t.Collection[str], prefixes: t.Iterable[str]) -> bool:
+def may_choose_rail(method: str, interfaces: t.Collection[str], prefixes: t.Iterable[str]) -> bool:
     """Return whether a method of calico-node may choose a rail's address.
 
     :param interfaces: the rails' names on the nodes.
@@ -72,7 +72,7 @@ def patches(
     for field in (FAMILIES[family][2] for family in families):
         row: t.Mapping[str, t.Any] = network.get(field) or {"firstFound": True}
         method = next((f"{text}{_joined(row[key])}" for key, text in CHOICES.items() if row.get(key)), METHOD)
-        if may_be_a_rail(method, interfaces, prefixes):
+        if may_choose_rail(method, interfaces, prefixes):
             had[field] = network.get(field)
     blank: Json = dict.fromkeys((*CHOICES, "kubernetes"))
     new = {field: {**blank, "kubernetes": OPERATED} for field in had}
@@ -92,7 +92,7 @@ def _of_node(daemon_set: Json, interfaces: t.Collection[str], prefixes: t.Collec
         # Where the family has an address that was typed, or none, nothing is looked for.
         looked = (rows.get(switch) or {}).get("value", "autodetect" if switch == "IP" else "none")
         method = (rows.get(name) or {}).get("value", "first-found") or "first-found"
-        if looked == "autodetect" and may_be_a_rail(method, interfaces, prefixes):
+        if looked == "autodetect" and may_choose_rail(method, interfaces, prefixes):
             had[name] = rows.get(name)
     new: Json = {}
     back: Json = {}

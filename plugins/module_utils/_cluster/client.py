@@ -295,8 +295,8 @@ class Cluster:
                     raise api_errors.NotFound(what) from exc
                 if clashes:
                     raise api_errors.FieldConflict(what, clashes) from exc
-                wait = api_errors.after(exc, pause)
-                if not api_errors.worth_another(exc.status, status) or time.monotonic() + wait > until:
+                wait = api_errors.retry_pause(exc, pause)
+                if not api_errors.is_retryable(exc.status, status) or time.monotonic() + wait > until:
                     raise api_errors.refused(what, exc.status, status) from exc
             except (urllib3.exceptions.HTTPError, OSError, ValueError, RecursionError) as exc:
                 wait = pause

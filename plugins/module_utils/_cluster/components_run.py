@@ -43,7 +43,7 @@ PROOFS = {
 }
 
 
-NOTHING: Json = {
+NO_CHANGES: Json = {
     "changed": False,
     "components": {},
     "crds": [],
@@ -80,7 +80,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             return removable(cluster, params["crds"], release)
         if params["state"] == "networks":
             return compared(cluster, params)
-        return surveyed(cluster, params, release)
+        return survey_components(cluster, params, release)
 
 
 def cilium_maps(cluster: Cluster, sets: t.Iterable[Json], name: str) -> t.Iterator[Json]:
@@ -116,7 +116,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
     facts, folder = planned_facts(params["cluster_dir"] or ""), os.path.dirname(params["cluster_dir"] or "")
     rails = networks.parsed([row["aggregate"] for row in facts["prefixes"]])
     if not rails:
-        return NOTHING
+        return NO_CHANGES
     found: list[tuple[str, list[networks.Network]]] = []
     notes: list[str] = []
     for name, rows in network_sources(cluster, params["cilium_config"]):
@@ -136,7 +136,7 @@ def compared(cluster: Cluster, params: dict[str, t.Any]) -> dict[str, t.Any]:
             "[cluster_network_overlaps]",
             problems=[str(hit) for hit in hits],
         )
-    return {**NOTHING, "notes": notes}
+    return {**NO_CHANGES, "notes": notes}
 
 
 def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[str, t.Any]:
@@ -160,7 +160,7 @@ def removable(cluster: Cluster, charts: list[Json], release: Release) -> dict[st
         if users.get(name) != 0
     }
     return {
-        **NOTHING,
+        **NO_CHANGES,
         "crds": [name for name in names if name not in why],
         "left": [f"CRD {name} stays: {text}" for name, text in why.items()],
         "existing_crds": [proof] if proof in live and proof not in users else [],
@@ -247,7 +247,7 @@ class ComponentDiscovery:
         return AdoptedPart(rows)
 
 
-def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
+def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict[str, t.Any]:
     """Return whether each component is managed or adopted.
 
     :raises RdmaError: with all conflicts at once.
@@ -287,7 +287,7 @@ def surveyed(cluster: Cluster, params: dict[str, t.Any], noted: Release) -> dict
         for part, row in sorted(beside.items())
     ]
     return {
-        **NOTHING,
+        **NO_CHANGES,
         "components": parts,
         "crds": crds,
         "left": left,

@@ -26,7 +26,7 @@ from .nodes import CONDITION, Node
 
 NOTE = f"{OUR_NODES}/gate"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
-LONGEST = 1000
+MAX_MESSAGE = 1000
 """Characters of a condition's message: every list of nodes carries it."""
 
 
@@ -48,7 +48,7 @@ class GatePolicy:
 
 
 _NOTE = {"fabric": str, "bad": int, "good": int, "broken": (None, bool), "out": bool, "seen": Real, "message": str}
-LATEST = 253402300799
+MAX_TIME = 253402300799
 """The last second that a time can be of: the end of the year 9999."""
 
 
@@ -75,7 +75,7 @@ class GateMemory:
         except ValueError:
             return None
         memory = cls(**{key: data.get(key) for key in _NOTE})
-        return memory if min(memory.bad, memory.good, memory.seen, LATEST - memory.seen) >= 0 else None
+        return memory if min(memory.bad, memory.good, memory.seen, MAX_TIME - memory.seen) >= 0 else None
 
     def text(self) -> str:
         """Write the annotation."""
@@ -131,8 +131,8 @@ def judgments(verdict: Verdict, ignored: t.Collection[str] = ()) -> dict[str, st
             if check["status"] == "deviation" and check["id"] not in ignored and counts:
                 parts.setdefault(check["rail"] or "host", {})[check["id"]] = None
         message = "; ".join(f"{where}: {', '.join(ids)}" for where, ids in parts.items())
-        if len(message) > LONGEST:
-            message = message[: LONGEST - 4] + " ..."
+        if len(message) > MAX_MESSAGE:
+            message = message[: MAX_MESSAGE - 4] + " ..."
         found[entry.get("node") or host] = message
     return found
 
@@ -153,7 +153,7 @@ def max_unavailable_of(text: str, total: int) -> int:
     return number
 
 
-def remembered(memory: GateMemory, against: str | None, when: float, policy: GatePolicy) -> GateMemory:
+def updated_memory(memory: GateMemory, against: str | None, when: float, policy: GatePolicy) -> GateMemory:
     """Return what is known after a verdict; one that was counted already, or that says nothing, changes nothing.
 
     :param against: what the verdict has against the node, empty where that is nothing; None: it does not judge it.
@@ -218,7 +218,7 @@ def decide(
     """
     fresh = when if now - when <= policy.max_age else 0.0
     memories = {
-        name: remembered(GateMemory.of(live.note) or GateMemory(fabric), found.get(name), fresh, policy)
+        name: updated_memory(GateMemory.of(live.note) or GateMemory(fabric), found.get(name), fresh, policy)
         for name, live in nodes.items()
     }
     out: set[str] = set()

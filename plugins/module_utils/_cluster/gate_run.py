@@ -24,7 +24,7 @@ from .client import THREADS, Cluster
 from .model import Ref
 from .nodes import Node
 
-PATIENCE = 60.0
+CONFLICT_SECONDS = 60.0
 """Seconds for which a node that others change meanwhile is read and written again."""
 
 
@@ -46,7 +46,7 @@ def read_verdict(path: str, digest: str) -> tuple[Verdict, float]:
     return t.cast("Verdict", {"hosts": {}}), 0.0
 
 
-def bring(cluster: Cluster, name: str, live: Node, target: gate.GateTarget | None, now: float) -> None:
+def update_node(cluster: Cluster, name: str, live: Node, target: gate.GateTarget | None, now: float) -> None:
     """Bring a node to what was decided; who else changes it meanwhile is not overwritten.
 
     :param name: the node's.
@@ -54,7 +54,7 @@ def bring(cluster: Cluster, name: str, live: Node, target: gate.GateTarget | Non
     :param now: seconds since 1970.
     :raises RdmaError: it changes faster than it can be read.
     """
-    until, node = time.monotonic() + PATIENCE, Ref.to("v1", "Node", name)
+    until, node = time.monotonic() + CONFLICT_SECONDS, Ref.to("v1", "Node", name)
     out = target is not None and target.memory.out
     while True:
         try:
@@ -122,7 +122,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         }
         if not module.check_mode:
             with ThreadPoolExecutor(THREADS) as pool:
-                list(pool.map(lambda row: bring(cluster, row[0], live[row[0]], row[1], now), changes.items()))
+                list(pool.map(lambda row: update_node(cluster, row[0], live[row[0]], row[1], now), changes.items()))
     out = sorted(name for name, target in targets.items() if target.memory.out)
     broken = sorted(name for name, target in targets.items() if target.memory.broken)
     return {

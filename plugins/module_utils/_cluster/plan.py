@@ -4,7 +4,7 @@
 
 """Decide what to do to the objects of a cluster: compare what is wanted with what is there, object by object.
 
-Pure: objects come in one at a time (`ClusterPlanner.see`), so a list is never held as a whole; out comes a
+Pure: objects come in one at a time (`ClusterPlanner.add_object`), so a list is never held as a whole; out comes a
 `ClusterPlan`. Ownership follows the server's own record (managedFields), so that the plan predicts the server's
 answers.
 
@@ -61,7 +61,7 @@ class ClusterPlanner:
     _stay: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
     _go: dict[Ref, tuple[tuple[int, int], Intervals]] = field(default_factory=dict)
 
-    def see(self, live: Json) -> None:
+    def add_object(self, live: Json) -> None:
         """Record one existing object."""
         ref = Ref.of(live)
         if ref in self._seen:

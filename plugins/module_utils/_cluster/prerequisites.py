@@ -44,7 +44,7 @@ class Distribution:
         return {PLUGINS: self.plugins, CONFIGURATIONS: self.configurations}
 
 
-USUAL = Distribution("Kubernetes", "")
+KUBERNETES = Distribution("Kubernetes", "")
 DISTRIBUTIONS = (
     Distribution(
         "OpenShift",
@@ -81,7 +81,7 @@ def distribution_of(nodes: t.Sequence[Json]) -> Distribution:
         for row in DISTRIBUTIONS:
             if any(re.search(row.sign, word) for word in words):
                 return row
-    return USUAL
+    return KUBERNETES
 
 
 def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -> t.Iterator[Problem]:
@@ -96,10 +96,10 @@ def unsuited(distribution: Distribution, values: Json | None, *, multus: bool) -
         return
     if values is None:
         return
-    have = {**USUAL.folders, **(values.get("global") or {})}
+    have = {**KUBERNETES.folders, **(values.get("global") or {})}
     wrong = {name: path for name, path in distribution.folders.items() if have[name] != path}
     # A folder of the user's own is only judged where the distribution is known to have another one.
-    if wrong and distribution.folders != USUAL.folders:
+    if wrong and distribution.folders != KUBERNETES.folders:
         pairs = ", ".join(f"{name}: {path}" for name, path in wrong.items())
         yield Problem(
             "spiderpool_values",
@@ -116,7 +116,7 @@ def network_problems(
     networks: t.Collection[str],
     nodes: t.Sequence[Json],
     cilium: t.Iterable[Json],
-    distribution: Distribution = USUAL,
+    distribution: Distribution = KUBERNETES,
 ) -> t.Iterator[Problem]:
     """Yield the problems of the cluster's own network that prevent rails from working.
 

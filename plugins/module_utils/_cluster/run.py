@@ -84,7 +84,7 @@ class ApplyRun:
         def see(key: tuple[str, str]) -> None:
             for live in self._live(key, groups[key]):
                 with self._lock:
-                    planner.see(live)
+                    planner.add_object(live)
 
         with ThreadPoolExecutor(THREADS) as pool:
             # What a list raised is raised here.

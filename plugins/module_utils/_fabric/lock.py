@@ -28,8 +28,8 @@ KUSTOMIZATION = "kustomization.yaml"
 FORMAT = 1
 """Version of plan.json."""
 RESTORE = "Restore it from version control (git log shows its history); never write it manually. [plan_damaged]"
-CHANGED = "It was changed manually or merged: its digest is not that of its content."
-MERGED = (
+MISMATCH = "It was changed manually or merged: its digest is not that of its content."
+REVERT = (
     "Restore it from version control. After a merge that you have checked (every node on its slot), run plan once with "
     "fabric_accept_lock=true. [plan_digest_mismatch]"
 )
@@ -54,7 +54,7 @@ NAMES = {
 }
 """The files of each part; `hosts` has one for each host."""
 
-AGAIN = "Run the playbook railops.rdma.plan again; it finishes or repairs the plan. [plan_unfinished]"
+RERUN_FIX = "Run the playbook railops.rdma.plan again; it finishes or repairs the plan. [plan_unfinished]"
 
 
 def sha256(text: str) -> str:
@@ -99,7 +99,7 @@ def paths_of(folder: str, part: str) -> t.Iterator[str]:
         yield f"{part}/{name}" if part in PARTS else name
 
 
-def elsewhere(folder: str) -> str:
+def parent_hint(folder: str) -> str:
     """Say that the folder above has the plan that a folder such as plan/fra1 lacks; nothing where it has none."""
     fabric = os.path.abspath(folder)
     plans = os.path.dirname(fabric)
@@ -145,7 +145,7 @@ def load_lock(folder: str) -> PlanFile:
             lock = parsed_lock(stream.read(), place)
     except FileNotFoundError:
         fix = "Run the playbook railops.rdma.plan, or set fabric_plan_dir to the folder of the plan. [plan_missing]"
-        raise RdmaError(f"There is no plan: {place!r} does not exist.{elsewhere(folder)}", fix) from None
+        raise RdmaError(f"There is no plan: {place!r} does not exist.{parent_hint(folder)}", fix) from None
     except (OSError, UnicodeDecodeError) as exc:
         raise RdmaError(
             f"The plan {place!r} cannot be read: {exc}.", "Fix that and run again. [plan_unreadable]"
@@ -154,7 +154,7 @@ def load_lock(folder: str) -> PlanFile:
         (one,) = exc.problems
         raise RdmaError(f"The plan {place!r} cannot be used: {one.problem}", one.fix) from None
     if lock.get("digest") == "":
-        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", AGAIN)
+        raise RdmaError(f"The plan in {folder!r} is unfinished: a run was killed while it wrote.", RERUN_FIX)
     return lock
 
 
@@ -165,7 +165,7 @@ def read_lock(folder: str) -> PlanFile:
     """
     lock = load_lock(folder)
     if lock.get("digest") != lock_digest(lock):
-        raise RdmaError(f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} cannot be used: {CHANGED}", MERGED)
+        raise RdmaError(f"The plan {os.path.abspath(os.path.join(folder, LOCK))!r} cannot be used: {MISMATCH}", REVERT)
     return lock
 
 
@@ -196,5 +196,5 @@ def verified(folder: str, part: str) -> tuple[str, dict[str, str]]:
         problem = f"The {part} files in {folder!r} cannot be read: {exc.strerror or exc}."
         raise RdmaError(problem, "Fix that and run again. [plan_parts_unreadable]") from None
     if part_digests(texts) != {key: value for key, value in wanted.items() if key == part}:
-        raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", AGAIN)
+        raise RdmaError(f"The {part} files in {folder!r} are not those that plan.json was written with.", RERUN_FIX)
     return str(lock["digest"]), texts

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-SOFT = 512
+SOFT_LIMIT = 512
 """The kernel's gc_thresh2: with more entries it removes those in use every five seconds."""
 
 

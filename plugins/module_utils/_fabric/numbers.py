@@ -17,7 +17,7 @@ BASES = {"table": 1000, "priority": 10000, "metric": 100}
 EXCLUSION_PRIORITY = 2000
 """Of the guides' exclusion rule."""
 
-TAKEN = {
+RESERVED_NUMBERS = {
     "table": (
         (-(2**32), 0, "invalid"),
         (253, 255, "the kernel's"),
@@ -46,7 +46,7 @@ def taken_by(key: str, numbers: range, policy: str) -> str:
     :param key: of BASES.
     :param policy: default_route needs its exclusion rule before those of the rails.
     """
-    for first, last, owner in TAKEN[key]:
+    for first, last, owner in RESERVED_NUMBERS[key]:
         if numbers and numbers[0] <= last and first <= numbers[-1]:
             return f"{numbers[0]} to {numbers[-1]} include {max(first, numbers[0])}, which is {owner}"
     if key == "priority" and policy == "default_route" and numbers and numbers[0] < EXCLUSION_PRIORITY:

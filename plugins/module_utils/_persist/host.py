@@ -20,7 +20,7 @@ from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
 
 # Copies of others' files that had to give way: a folder for each port, and below it the file's absolute path.
-KEPT = "/var/lib/railops-rdma/kept"
+STASH = "/var/lib/railops-rdma/kept"
 
 
 class PersistHost(Rooted):
@@ -91,8 +91,8 @@ class PersistHost(Rooted):
     def set_aside(self) -> dict[str, str]:
         """Return the port for which each file was set aside."""
         found = {}
-        for folder, _folders, names in os.walk(self.path(KEPT)):
-            port, _slash, path = os.path.relpath(folder, self.path(KEPT)).partition("/")
+        for folder, _folders, names in os.walk(self.path(STASH)):
+            port, _slash, path = os.path.relpath(folder, self.path(STASH)).partition("/")
             found.update({f"/{path}/{name}": port for name in names if path and not name.startswith(".railops-")})
         return found
 
@@ -149,7 +149,7 @@ class PersistHost(Rooted):
             os.chown(there, os.lstat(old).st_uid, os.lstat(old).st_gid, follow_symlinks=False)
             os.replace(there, new)
             os.unlink(old)
-            if path.startswith(KEPT):
+            if path.startswith(STASH):
                 with contextlib.suppress(OSError):
                     os.removedirs(os.path.dirname(old))
         self.labeled(target)
@@ -159,7 +159,7 @@ class PersistHost(Rooted):
         folders = {os.path.dirname(path) for path in SINGLE} | {folder for folder, _name in OWNED}
         beside = {f"{folder}/{name}" for folder in folders for name in self.names(folder) if name.endswith(".d")}
         folders |= {folder for folder in beside if self.link(folder) is None}
-        folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(KEPT))}
+        folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(STASH))}
         found = [f"{folder}/{name}" for folder in sorted(folders) for name in self.names(folder)]
         return [path for path in found if re.search(r"/\.railops-[^/]+\.tmp$", path)]
 

@@ -19,7 +19,7 @@ from .._route.managed_state import MANAGED_STATE
 from .._route.options import RAILS
 from .._route.route_options import RouteOptions, management_network_problem, named, task_options
 from . import sysctl
-from .host import KEPT, PersistHost
+from .host import STASH, PersistHost
 from .model import LINK, File
 from .out_of_service import OutOfServiceFiles
 from .plan import MANAGERS, files_of, manager_of
@@ -97,8 +97,8 @@ def converge(
     files = out.merged(files, {path: file.text for path, file in host.state(()).items()})
     wanted = {file.path: file for file in files}
     have = {path: file for path, file in host.state(wanted).items() if path not in out.paths}
-    copies = {path: f"{KEPT}/{port}{path}" for path, port in host.set_aside().items() if port not in names | out.names}
-    moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
+    copies = {path: f"{STASH}/{port}{path}" for path, port in host.set_aside().items() if port not in names | out.names}
+    moves = {path: f"{STASH}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in copies.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]
     remove = [path for path in have if path not in wanted]

@@ -17,7 +17,7 @@ from . import host_plan as planning
 from . import verbs
 from .host_model import LinkFile, Netdev, RdmaOptions, RdmaState
 from .host_plan import RdmaPlan
-from .link_files import DEFAULT, FOLDERS, PEOPLES, RULES
+from .link_files import ADMIN_FOLDERS, DEFAULT, FOLDERS, RULES
 
 if t.TYPE_CHECKING:
     from .._programs import Machine
@@ -82,7 +82,7 @@ class RdmaHost:
                 continue
             more = [other for part, other in there.items() if part.startswith(f"{name}.d/") and part.endswith(".conf")]
             parts = [path, *more]
-            usual = name == DEFAULT and not path.startswith(PEOPLES)
+            usual = name == DEFAULT and not path.startswith(ADMIN_FOLDERS)
             texts = [self._files.text(part) or "" for part in (parts[1:] if usual else parts)]
             if any(texts) and (texts[0] or usual):
                 yield LinkFile(path, [section for text in texts for section in _systemd.sections(text)])

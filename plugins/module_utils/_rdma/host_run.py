@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from ansible.module_utils.basic import AnsibleModule
 
 from .._card.pci import normal_address
-from .._card.port_roles import carried, standing
+from .._card.port_roles import dependents, device_roles
 from .._errors import InputError
 from .._management_network import read_management_network
 from .._module import rails_spec
@@ -65,8 +65,8 @@ def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str
 
 def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
     network = read_management_network(machine)
-    others = standing(network, params["rdma_prefixes"] or (), params["adopt_ports"])
-    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **carried(machine, network)}
+    others = dependents(network, params["rdma_prefixes"] or (), params["adopt_ports"])
+    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **device_roles(machine, network)}
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:

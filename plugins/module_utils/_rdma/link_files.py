@@ -14,7 +14,7 @@ from .host_model import LinkFile, Netdev
 
 # On a merged /usr the last two are one folder.
 FOLDERS = (*_systemd.FOLDERS, "/lib/systemd/network")
-PEOPLES = FOLDERS[:2]
+ADMIN_FOLDERS = FOLDERS[:2]
 RULES = "/etc/udev/rules.d"
 # systemd's own, whose settings the managed files have.
 DEFAULT = "99-default.link"
@@ -39,7 +39,7 @@ def applicable(files: t.Iterable[LinkFile], device: Netdev) -> LinkFile | None:
     """Return the first file that may be for a device; a distribution's, of which that is not known, is not."""
     for file in sorted(files, key=lambda file: file.name):
         answer = fits(file, device)
-        if answer or (answer is None and file.path.startswith(PEOPLES)):
+        if answer or (answer is None and file.path.startswith(ADMIN_FOLDERS)):
             return file
     return None
 

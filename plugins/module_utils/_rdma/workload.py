@@ -16,7 +16,7 @@ if t.TYPE_CHECKING:
 
 SPEC: dict[str, t.Any] = {}
 # Holds the purpose while the host is emptied by a command of the site's. Only a run of that purpose returns the host.
-MARK = "/var/lib/railops-rdma/emptied"
+EMPTIED_MARK = "/var/lib/railops-rdma/emptied"
 PURPOSES = ("reboot", "upgrade")
 DEVICES = re.compile(r"/dev/(infiniband/.+|nvidia\d+|nvidia-uvm|nvidiactl|kfd)")
 # Services that hold devices and have no job: by the program's name.
@@ -36,7 +36,7 @@ SHORT = frozenset(name[:15] for name in SERVICES)  # as /proc/PID/comm has them
 # What runs pods on a host; k3s, MicroK8s and MicroShift have the kubelet inside of their own program.
 KUBELETS = frozenset({"kubelet", "k3s-server", "k3s-agent", "kubelite", "microshift"})
 # slurmd starts a program for each step of a job, and one for the job itself: "slurmstepd: [4711.batch]".
-STEP = re.compile(r"slurmstepd:[ \0]\[(\d+)")
+SLURM_STEP = re.compile(r"slurmstepd:[ \0]\[(\d+)")
 
 
 def read(files: HostFiles) -> dict[str, t.Any]:
@@ -45,7 +45,7 @@ def read(files: HostFiles) -> dict[str, t.Any]:
         "machine_id": files.text("/etc/machine-id") or files.text("/var/lib/dbus/machine-id") or "",
         "boot_id": files.boot_id,
         "kubelet": "",
-        "emptied": mark if (mark := files.text(MARK)) in PURPOSES else "",
+        "emptied": mark if (mark := files.text(EMPTIED_MARK)) in PURPOSES else "",
     }
     jobs: set[str] = set()
     work: dict[bool, list[str]] = {False: [], True: []}
@@ -56,7 +56,7 @@ def read(files: HostFiles) -> dict[str, t.Any]:
         if comm in KUBELETS and files.link(f"/proc/{pid}/ns/pid") == own:
             found["kubelet"] = comm
         words = files.text(f"/proc/{pid}/cmdline") or ""
-        if step := STEP.match(words):
+        if step := SLURM_STEP.match(words):
             jobs.add(step[1])
         if comm in SHORT or words.partition("\0")[0].rpartition("/")[2] in SERVICES:
             continue

@@ -18,7 +18,7 @@ import typing as t
 
 from .._fabric.numbers import MANAGER
 from .._files import INFINIBAND, Sysfs
-from .._pyroute2 import provide
+from .._pyroute2 import add_wheel
 from . import netlink as nl
 from .model import DEFAULT, PROTOCOL, PROTOCOL_NAME, Address, Hop, Link, Route, Rule
 
@@ -48,7 +48,7 @@ def extended(base: t.Any, *more: tuple[int, str, str]) -> t.Any:
 
 
 try:
-    provide()
+    add_wheel()
     import pyroute2
     from pyroute2.netlink import rtnl
     from pyroute2.netlink.rtnl import fibmsg, ifaddrmsg, ifinfmsg, nsidmsg, rtmsg

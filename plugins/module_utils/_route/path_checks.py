@@ -113,8 +113,8 @@ def _check(
 
 
 def _listed(targets: t.Sequence[PathTarget], shown: t.Collection[PathTarget]) -> list[str]:
-    """Format the routes. Targets marked `brief` appear only if they are in `shown`; the rest are counted."""
-    lines = [str(target) for target in targets if not target.brief or target in shown]
+    """Format the routes. Targets marked `short` appear only if they are in `shown`; the rest are counted."""
+    lines = [str(target) for target in targets if not target.short or target in shown]
     others = len(targets) - len(lines)
     return [*lines, f"{others} more addresses of the plan"] if others else lines
 

@@ -31,7 +31,7 @@ LOCAL_TABLE = 255
 class PathTarget:
     """One way to prove: from a rail's address to another; `gateway` is the planned one, empty for on link.
 
-    A `brief` target gets RoCE's flows only, and is listed only where something is wrong.
+    A `short` target gets RoCE's flows only, and is listed only where something is wrong.
     """
 
     rail: str
@@ -43,12 +43,12 @@ class PathTarget:
     address: str
     what: str
     gateway: str = ""
-    brief: bool = False
+    short: bool = False
 
     @property
     def flows(self) -> tuple[str, ...]:
         """The flows to query."""
-        return (BOUND, UNBOUND) if self.brief else (BOUND, UNBOUND, TCP)
+        return (BOUND, UNBOUND) if self.short else (BOUND, UNBOUND, TCP)
 
     def __str__(self) -> str:
         """Return the planned way as text."""
@@ -83,9 +83,9 @@ def targets_of(
 ) -> t.Iterator[PathTarget]:
     """Yield the ways to prove: to each rail's gateway, and to the neighbors on the same rail and on the next one.
 
-    In brief those to the neighbors on the other rails.
+    The ways to the neighbors on the other rails are short.
 
-    :param more: addresses of other hosts by rail, to be queried in brief.
+    :param more: addresses of other hosts by rail, which get short targets.
     """
     for place, rail in enumerate(want.rails):
         near = {rail.name, want.rails[(place + 1) % len(want.rails)].name}
@@ -99,11 +99,11 @@ def targets_of(
             others += [(address, f"another host's {rail.name}", True) for address in more.get(rail.name, ())]
             own = (rail.name, name, rail.table, rail.priority, item.family, item.address)
             known = set()
-            for address, what, brief in others:
+            for address, what, short in others:
                 gateway = planned_gateway(want, item, address) if (":" in address) == (item.family == 6) else None
                 if gateway is not None and address not in known:
                     known.add(address)
-                    yield PathTarget(*own, address, what, gateway, brief)
+                    yield PathTarget(*own, address, what, gateway, short)
 
 
 def planned_gateway(want: RouteOptions, item: AddressOptions, address: str) -> str | None:

@@ -16,7 +16,7 @@ from .._check import deviation
 from .._errors import RdmaError
 from .._fabric.numbers import IFNAME_MAX
 from .._files import Sysfs
-from .._management_network import BEYOND, ManagementNetwork
+from .._management_network import PROBE_ADDRESSES, ManagementNetwork
 from . import decode as rt
 from . import model
 from . import netlink as nl
@@ -56,7 +56,7 @@ class Reader(Decoder):
         :param management_network: what carries the host's own network.
         """
         protected, retained = management_network or ManagementNetwork(), read_retained()
-        paths = (*BEYOND.values(), *([protected.peer] if protected.peer else []))
+        paths = (*PROBE_ADDRESSES.values(), *([protected.peer] if protected.peer else []))
         devices = [rail.device for rail in want.rails if rail.vlan]
         ports = read_ports()
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})

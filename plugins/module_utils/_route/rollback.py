@@ -81,7 +81,7 @@ def _state(folder: str) -> dict[str, t.Any]:
         return t.cast("dict[str, t.Any]", json.load(stream))
 
 
-def _kept(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
+def _saved_snapshots(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
     """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
     return RouteHost(before, Scope(*state["scope"]), coming=frozenset(after.links)), before, after
@@ -149,7 +149,7 @@ def confirm(token: str) -> None:
 def _fired(folder: str) -> RdmaError:
     """Return the error for a change whose rollback timer has fired, by what the host has now."""
     _until(lambda: os.path.getsize(f"{folder}/fired"), OUTCOME_SECONDS)
-    host, before, after = _kept(_state(folder))
+    host, before, after = _saved_snapshots(_state(folder))
     with Kernel() as kernel:
         left = [str(op) for op in undone(kernel, host, before, after)]
     if not left:
@@ -229,7 +229,7 @@ def undo(token: str, seconds: int) -> str:
     :param token: of the change; the rest is as of arm().
     """
     try:
-        host, before, after = _kept(_state(f"{timers_folder()}/{token}"))
+        host, before, after = _saved_snapshots(_state(f"{timers_folder()}/{token}"))
     except (OSError, ValueError, KeyError) as exc:
         fix = "Remove the rails with state: absent (rail_network_state), or run again. [rollback_state_missing]"
         raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
@@ -246,7 +246,7 @@ def undo(token: str, seconds: int) -> str:
 def watch(folder: str) -> None:
     """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
     state = _state(folder)
-    host, before, after = _kept(state)
+    host, before, after = _saved_snapshots(state)
     # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.
     state["deadline"] = time.monotonic() + state["seconds"]
     _write(f"{folder}/state.new", json.dumps(state))

@@ -16,7 +16,7 @@ from .._check import conflicting
 from .._errors import InputError, RdmaError
 from .._files import Sysfs
 from .._management_network import ManagementNetwork, read_management_network
-from .._pyroute2 import drop
+from .._pyroute2 import remove_wheel
 from . import options
 from .icmp import EchoRun
 from .kernel import Kernel
@@ -138,7 +138,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not check_mode and not made.get("token"):
             note(frozenset(), {})
-            drop()
+            remove_wheel()
         return made
     except RdmaError as exc:
         checks = exc.facts.get("checks")

@@ -15,7 +15,7 @@ import itertools
 import typing as t
 
 from ...module_utils import _intervals as intervals
-from ...module_utils._fabric.neighbors import SOFT, thresholds
+from ...module_utils._fabric.neighbors import SOFT_LIMIT, thresholds
 from ...module_utils._fabric.numbers import IPOIB_DATAGRAM_MTU
 from ...module_utils._fabric.shapes import out_text
 from .._fabric.model import WIDTH, Block, Fabric, FabricPlan, Node, Prefix, Rail, Range, Retired, SlotOverride, Zone
@@ -263,14 +263,14 @@ def build_plan(
             f"drivers; datagram mode goes up to {IPOIB_DATAGRAM_MTU}."
         )
     count = max(map(fabric.neighbors, range(len(fabric.zones))))
-    if blocks and count > SOFT and not fabric.neighbor_tables:
+    if blocks and count > SOFT_LIMIT and not fabric.neighbor_tables:
         values = ", ".join(
             f"{key.replace('/', '.')}={value}"
             for family in fabric.families
             for key, value in thresholds(count, family).items()
         )
         found.append(
-            f"A host has up to {count} neighbors on its rails, and Linux keeps {SOFT} to 1024 by default. "
+            f"A host has up to {count} neighbors on its rails, and Linux keeps {SOFT_LIMIT} to 1024 by default. "
             f"Set fabric_neighbor_tables: true, or on each host {values}."
         )
     if (pools := pool_count(fabric, nodes, blocks)) >= MANY_POOLS:

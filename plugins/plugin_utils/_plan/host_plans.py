@@ -10,7 +10,7 @@ import functools
 import typing as t
 
 from ...module_utils._fabric.lock import HOST_PLAN_SCHEMA, digest_of
-from ...module_utils._fabric.neighbors import SOFT, thresholds
+from ...module_utils._fabric.neighbors import SOFT_LIMIT, thresholds
 from ...module_utils._fabric.numbers import BASES, vlan_interface
 from ...module_utils._fabric.shapes import Cable, HostPlan, HostPlanAddress
 from ...module_utils._formatting import group_by
@@ -93,7 +93,7 @@ def host_plans(plan: FabricPlan) -> dict[str, HostPlan]:
 def _tables(fabric: Fabric, zone: int) -> dict[str, str]:
     """Return the settings of the neighbor tables of a zone's hosts, where they are asked for and needed."""
     count = fabric.neighbors(zone) if fabric.neighbor_tables else 0
-    found = [thresholds(count, family) for family in fabric.families if count > SOFT]
+    found = [thresholds(count, family) for family in fabric.families if count > SOFT_LIMIT]
     return {key: value for one in found for key, value in one.items()}
 
 

@@ -20,7 +20,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ...module_utils._errors import InputError, Problem
-from ...module_utils._fabric.lock import CHANGED, FORMAT, MERGED, NEWER, RESTORE, lock_digest, parsed_lock
+from ...module_utils._fabric.lock import FORMAT, MISMATCH, NEWER, RESTORE, REVERT, lock_digest, parsed_lock
 from ...module_utils._fabric.shapes import PlanNode
 from ...module_utils._formatting import natural
 from ...module_utils._validation import LABEL, InvalidData, validate
@@ -131,7 +131,7 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
     if data.get("digest") == "" and isinstance(frozen.get(UNFINISHED), dict):
         return Lock(thaw(frozen[UNFINISHED], place), nodes)
     if data.get("digest") != lock_digest(data) and not accept:
-        raise InputError([Problem(f"{place}: digest", CHANGED, MERGED)])
+        raise InputError([Problem(f"{place}: digest", MISMATCH, REVERT)])
     return Lock(thaw(frozen, place), nodes)
 
 

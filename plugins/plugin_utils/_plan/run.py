@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...module_utils._check import Check, compared
 from ...module_utils._errors import InputError, Problem, RdmaError
-from ...module_utils._fabric.lock import FACTS, LOCK, elsewhere, part_digests
+from ...module_utils._fabric.lock import FACTS, LOCK, parent_hint, part_digests
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.options import DEFAULTS
 from .._json_lines import json_lines
@@ -66,7 +66,7 @@ def run(
     parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
     store = PlanStore(os.path.abspath(os.path.join(parent, fabric.name)))
     lock = store.read_lock(accept=options.accept_lock)
-    beside = "" if lock else elsewhere(store.folder)
+    beside = "" if lock else parent_hint(store.folder)
     second = [f"There is no plan in {store.folder!r} yet.{beside}"] if beside else []
     if copy is not None:
         lock = copy.start(lock, store.lock_path)

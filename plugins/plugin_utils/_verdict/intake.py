@@ -43,13 +43,13 @@ TEXTS = ("planned", "observed", "cause", "fix")
 KEYS = ("id", "rail", "status", *TEXTS)
 _CHECK: Json = {"status": frozenset(KINDS), "family": (None, int), "peers": (None, [str])}
 _CHECK |= dict.fromkeys(("cause", "fix", "object", "node"), (None, str))
-_WHOLE = tuple(dict.fromkeys((*KEYS, *_CHECK)))
+_CHECK_KEYS = tuple(dict.fromkeys((*KEYS, *_CHECK)))
 # Every unlike port repeats what its peers have.
-_SHORT = re.compile(r"[ -~]{0,100}")
-_PORT = {key: (None, Real if key == "speed" else _SHORT) for key in COMPARED}
+_SHORT_TEXT = re.compile(r"[ -~]{0,100}")
+_PORT = {key: (None, Real if key == "speed" else _SHORT_TEXT) for key in COMPARED}
 _FACTS: Json = {UNPLANNED_ADDRESSES: (None, [str])}
 _RESULT = dict.fromkeys(("node", "plan_digest", "error"), (None, str))
-_BRIEF = 1000
+_MAX_TEXT = 1000
 _texts = itemgetter(*TEXTS)
 
 
@@ -136,7 +136,7 @@ def _is_plain(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[i
         plain = row["id"] in IDS and row["status"] in KINDS and _is_rail(row["rail"], rails)
     except (KeyError, TypeError):
         return False
-    if not plain or len(row) != len(KEYS) or len(text) > _BRIEF or not text.isprintable():
+    if not plain or len(row) != len(KEYS) or len(text) > _MAX_TEXT or not text.isprintable():
         return False
     left[0] -= len(KEYS)
     left[1] -= len(text)
@@ -159,7 +159,7 @@ def _check(row: t.Mapping[str, t.Any], rails: t.Collection[str], left: list[int]
         raise InvalidData(f"{excerpt(rail)} is no rail (check {name})")
     what = f"{name} of {rail or 'the host'}"
     try:
-        made = sanitize({key: row.get(key) for key in _WHOLE}, left)
+        made = sanitize({key: row.get(key) for key in _CHECK_KEYS}, left)
     except InvalidData as exc:
         raise InvalidData(f"{what} is {exc}") from None
     validate(made, _CHECK, what)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.calico import may_be_a_rail, patches
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.calico import may_choose_rail, patches
 
 RAILS, PREFIXES = {"ens1np0", "ens2np0"}, {"172.17.0.0/20"}
 V4, V6 = "IP_AUTODETECTION_METHOD", "IP6_AUTODETECTION_METHOD"
@@ -36,7 +36,7 @@ FIELD4, FIELD6 = "nodeAddressAutodetectionV4", "nodeAddressAutodetectionV6"
     ],
 )
 def test_which_methods_may_choose_a_rail(method, may):
-    assert may_be_a_rail(method, RAILS, PREFIXES) is may
+    assert may_choose_rail(method, RAILS, PREFIXES) is may
 
 
 def node(*env):

@@ -27,7 +27,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.components i
     workloads_found,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.crds import lacks, sort
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.prerequisites import USUAL
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.prerequisites import KUBERNETES
 
 MANAGED = Release(managed=True, there=True)
 
@@ -216,7 +216,7 @@ def spoil(seen, what):
     return seen
 
 
-PLANNED = ({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, USUAL.folders, "spiderpool")
+PLANNED = ({**VALUES, "ipam": {"enableIPv4": True, "enableIPv6": True}}, KUBERNETES.folders, "spiderpool")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate import 
     max_unavailable_of,
     status_patch,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import bring
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.gate_run import update_node
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.nodes import Node
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import GATE_TAINT
 
@@ -270,5 +270,5 @@ def test_a_run_that_is_killed_in_between_leaves_the_note_by_which_the_next_finds
             sent.append(part)
             return before
 
-    bring(Cluster(), "n", gated(before), targets["n"] if out else None, 12)
+    update_node(Cluster(), "n", gated(before), targets["n"] if out else None, 12)
     assert sent == parts

@@ -51,7 +51,7 @@ def planned(wanted, live, *, holders=dict, **options):
     given = ApplyOptions(fabric="fabric", **options)
     planner = ClusterPlanner({Ref.of(row): row for row in wanted}, given, holders)
     for row in live:
-        planner.see(row)
+        planner.add_object(row)
     return planner.finish()
 
 

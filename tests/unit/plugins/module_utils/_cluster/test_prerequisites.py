@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.prerequisites import (
     DISTRIBUTIONS,
-    USUAL,
+    KUBERNETES,
     distribution_of,
     network_problems,
     nodes_on_rails,
@@ -83,7 +83,7 @@ def test_a_node_whose_kubernetes_address_is_a_rails_is_refused(address):
         (node("n", kubelet="v1.31.4-gke.1372000"), "GKE"),
         (node("n", labels=["kubernetes.azure.com/cluster"]), "AKS"),
         (node("n", labels=["node.openshift.io/os_id"]), "OpenShift"),
-        (node("n", kubelet="v1.31.4-eks-aeac579"), USUAL.name),
+        (node("n", kubelet="v1.31.4-eks-aeac579"), KUBERNETES.name),
     ],
 )
 def test_a_distribution_is_known_by_its_nodes(found, name):

@@ -10,7 +10,7 @@ import pytest
 from ansible.errors import AnsibleError
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import elsewhere, read_lock
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import parent_hint, read_lock
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan, read_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
@@ -41,6 +41,6 @@ def test_a_second_plan_is_warned_of_and_the_first_one_of_a_folder_is_not(below):
     (warning,) = (text for text in run(RAW, hosts(1), check_mode=True)["plan_warnings"] if "There is no plan" in text)
     assert BESIDE in warning
     assert str(below / "plan/fra1") in warning
-    assert elsewhere("plan/other") == ""
+    assert parent_hint("plan/other") == ""
     run(RAW, hosts(1), check_mode=False)
     assert not [text for text in run(RAW, hosts(1), check_mode=False)["plan_warnings"] if "There is no plan" in text]
