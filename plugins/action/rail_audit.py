@@ -31,7 +31,7 @@ from ..plugin_utils._module_action import ModuleAction, lossless_options
 from ..plugin_utils._refusal import once
 from ..plugin_utils._verdict.files import LAST_FOLDER, host_path, read_json
 from ..plugin_utils._verdict.ids import scope
-from ..plugin_utils._verdict.preflight import unreached
+from ..plugin_utils._verdict.preflight import unreachable_reason
 from ..plugin_utils._verdict.result import write_result, write_unreachable
 
 # The options that the controller alone reads, with their defaults.
@@ -112,7 +112,7 @@ class ActionModule(ModuleAction):
             result = once(self._task, super().act(args, task_vars))
         except AnsibleError as exc:
             connected = not isinstance(exc, AnsibleConnectionFailure)
-            problem, fix = unreached(str(exc), self._group, connected=connected)
+            problem, fix = unreachable_reason(str(exc), self._group, connected=connected)
             if preflight and problem:
                 result = {"failed": True, "msg": f"{problem} {fix}", "lost": True}
             elif not connected:
@@ -123,7 +123,7 @@ class ActionModule(ModuleAction):
                 result = {"failed": True, "msg": str(exc)}
             else:
                 raise
-        problem, fix = unreached(str(result.get("module_stderr") or ""), self._group, connected=True)
+        problem, fix = unreachable_reason(str(result.get("module_stderr") or ""), self._group, connected=True)
         if preflight and problem:
             result = {"failed": True, "msg": f"{problem} {fix}", "lost": True}
         facts = result["facts"] if isinstance(result.get("facts"), dict) else {}

@@ -78,7 +78,7 @@ class ActionModule(FabricAction):
             except InvalidData as exc:
                 status, due = "error", (f"its answer is refused: {exc}",)
             hosts[host] = upgrade.HostUpgrade(str(entry["zone"]), entry["slot"], due, status, host in left)
-        order = upgrade.turns(hosts, by_zone=args["by_zone"])
+        order = upgrade.upgrade_order(hosts, by_zone=args["by_zone"])
         return {"turns": order, "lines": upgrade.lines(hosts, order, drain=args["drain"], reboot=args["reboot"])}
 
     def _begin(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
@@ -98,7 +98,7 @@ class ActionModule(FabricAction):
     def _compare(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:
         record = files.read_json(files.host_path(args["folder"], UNFINISHED, host))
         seen = self._take_result(args["folder"], host) or {"checks": [], "error": "no result"}
-        rows = upgrade.worse(record.get("before") or {"checks": []}, seen)
+        rows = upgrade.regressions(record.get("before") or {"checks": []}, seen)
         return {"worse": rows, "sentence": upgrade.sentence(host, rows, drain=args["drain"]) if rows else ""}
 
     def _end(self, args: dict[str, t.Any], host: str) -> dict[str, t.Any]:

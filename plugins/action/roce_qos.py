@@ -11,7 +11,7 @@ from ..module_utils._qos.leaf import DECLARED, choose
 from ..module_utils._qos.policy import switch_values
 from ..module_utils._qos.run import SPEC
 from ..plugin_utils._arguments import arguments
-from ..plugin_utils._module_action import ModuleAction, given, lossless_options
+from ..plugin_utils._module_action import ModuleAction, lossless_options, without_null
 
 
 class ActionModule(ModuleAction):
@@ -29,6 +29,6 @@ class ActionModule(ModuleAction):
         self._declared = {}
         result = super().act(args, task_vars)
         if result.get("switch"):
-            policy, source = choose(arguments({**self._declared, **given(args)}, SPEC))
+            policy, source = choose(arguments({**self._declared, **without_null(args)}, SPEC))
             result["switch"] = switch_values(policy) if source == DECLARED else []
         return result

@@ -38,9 +38,9 @@ from ..plugin_utils._verdict.parts import (
     NODES,
     VerdictPart,
     folders_of,
+    merged_checks,
     part_of,
     read_part,
-    together,
     write_part,
 )
 from ..plugin_utils._verdict.preflight import HostPlace
@@ -87,8 +87,8 @@ class ActionModule(FabricAction):
             files.read_results({host: folder for host, folder in folders.items() if host in expected}),
             expected,
             rails=self._rails,
-            **{name: merge.seen_section(*found) for name in SECTIONS if any(found := together(parts, name))},
-            nodes=together(parts, NODES)[0],
+            **{name: merge.seen_section(*found) for name in SECTIONS if any(found := merged_checks(parts, name))},
+            nodes=merged_checks(parts, NODES)[0],
             require=() if begins else [*required],
             lost=lost,
             unknown=left,

@@ -32,13 +32,13 @@ INJECTED = (
     "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
 )
-DECIDED = (
+LOCAL_FIX = (
     "Set it in group_vars/all or with -e, where localhost sees it, and remove it from hosts, other groups and the vars "
     "of plays and roles. [localhost_differs]"
 )
 ABSENT: t.Any = object()
 ROLES = Path(__file__).resolve().parents[2] / "roles"
-ODD = re.compile(
+JSON_STRING = re.compile(
     r'[\n\t -\[\]-~]+|(?:\\["\\/nt]|\\r\\n|\r\n){1,99}|('
     r"(?:\\u[dD][89ABab]X{2}\\u[dD][C-Fc-f]X{2}|\\uX{4}|\\[bf]|\\r(?!\\n)|(?!\r\n)[^\n\t -~]){1,99})".replace(
         "X", "[0-9A-Fa-f]"
@@ -59,7 +59,7 @@ DECIDING = (
     *("verify_gate_max_unavailable", "verify_gate_min_available", "verify_gate_max_age", "verify_gate_ignore"),
 )
 """The variables that decide."""
-PASSED = {
+CALLER_VALUES = {
     "verify_plan_dir": "{{ upgrade_plan_dir }}",
     "verify_dir": "{{ upgrade_dir }}",
     "verify_gate": "{{ audit_gate | default([]) }}",
@@ -89,7 +89,7 @@ def differing(
     for name in DECIDING:
         own, other = mine.get(name, ABSENT), theirs.get(name, ABSENT)
         usual = defaults().get(name, ABSENT) if other is ABSENT else other
-        if own is other or own in (usual, PASSED.get(name, usual)):
+        if own is other or own in (usual, CALLER_VALUES.get(name, usual)):
             continue
         if own is ABSENT and not name.startswith("fabric_"):
             continue  # of a role that is not this task's
@@ -134,7 +134,7 @@ class FabricAction(ActionBase):
         if host != "localhost" and self._task.run_once and "localhost" in hostvars:
             template = self._templar.template
             if found := differing(mine, hostvars["localhost"], lambda name: template(mine[name])):
-                fail(f"Variables of {host} differ from localhost's: {'; '.join(found)}.", DECIDED)
+                fail(f"Variables of {host} differ from localhost's: {'; '.join(found)}.", LOCAL_FIX)
         try:
             return once(self._task, self.act(dict(self._task.args), mine))
         except RdmaError as exc:
@@ -169,5 +169,5 @@ class FabricAction(ActionBase):
         if size > LETTERS and self._task_host != "localhost":
             text = f"The host's answer has {size:,} characters; the limit is {LETTERS:,}."
             fail(text, "Check what answers there: it is not this collection's module. [answer_too_long]")
-        clean = {key: ODD.sub(_spelled, res[key]) for key in ("stdout", "stderr") if res.get(key)}
+        clean = {key: JSON_STRING.sub(_spelled, res[key]) for key in ("stdout", "stderr") if res.get(key)}
         return super()._parse_returned_data({**res, **clean}, *profile)

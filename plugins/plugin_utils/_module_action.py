@@ -24,17 +24,17 @@ LOSSLESS = {"priority": "priority", "dscp": "dscp", "cnp_dscp": "cnp"}
 
 PORT = ("name", "interface", "pci", "mtu")
 ROUTED = (*PORT, "vlan", "index", "table", "rule_priority", "metric", "addresses")
-OUT = "out_of_service"
-NETWORK = ("rails", OUT, "rdma_prefixes", "policy", "network", "sysctls")
-GIVEN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "nic_link_type": (("rails", OUT, "rdma_prefixes"), ("name", "interface", "pci")),
+OUT_OF_SERVICE = "out_of_service"
+NETWORK = ("rails", OUT_OF_SERVICE, "rdma_prefixes", "policy", "network", "sysctls")
+PLAN_OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "nic_link_type": (("rails", OUT_OF_SERVICE, "rdma_prefixes"), ("name", "interface", "pci")),
     "policy_route": (NETWORK, ROUTED),
     "rail_audit": ((*NETWORK, "rdma_mode"), ROUTED),
     "rail_persist": (NETWORK, ROUTED),
-    "rdma_host": (("network", "rdma_mode", "rails", OUT, "rdma_prefixes"), PORT),
+    "rdma_host": (("network", "rdma_mode", "rails", OUT_OF_SERVICE, "rdma_prefixes"), PORT),
     "rdma_info": (("network", "rdma_mode", "rails"), PORT),
     "rdma_netns": (("rdma_mode",), ()),
-    "roce_qos": (("network", "rails", OUT), ("name", "interface")),
+    "roce_qos": (("network", "rails", OUT_OF_SERVICE), ("name", "interface")),
 }
 """The parts of the host plan and of a rail that each module gets; other modules read their plan_dir themselves."""
 OPTIONS = {("rdma_netns", "rdma_mode"): "mode"}
@@ -51,7 +51,7 @@ def lossless_options(have: HostPlan) -> dict[str, int]:
     return {option: lossless[key] for option, key in LOSSLESS.items() if key in lossless}
 
 
-def given(args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def without_null(args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Return the arguments that have a value: before ansible-core 2.19 a null becomes an empty text."""
     return {key: value for key, value in args.items() if value is not None and value != ""}
 
@@ -69,18 +69,18 @@ class ModuleAction(FabricAction):
 
     def options(self, have: HostPlan, folder: str, args: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Return the options of the module that the host plan `have` in `folder` gives, beside the arguments `args`."""
-        keys, of_rails = GIVEN[self.name]
+        keys, of_rails = PLAN_OPTIONS[self.name]
         options = {OPTIONS.get((self.name, key), key): have[key] for key in keys if key in have}  # type: ignore[literal-required]
         if options.get("rails") is not None:
             options["rails"] = [{key: rail.get(key) for key in of_rails} for rail in have["rails"]]
-        if OUT in options:
-            options[OUT] = options[OUT]["rails"]
+        if OUT_OF_SERVICE in options:
+            options[OUT_OF_SERVICE] = options[OUT_OF_SERVICE]["rails"]
         return options
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Run the module, with the host plan's values for options that are not given."""
-        args = given(args)
-        if plan_dir := args.pop("plan_dir", None) if self.name in GIVEN else None:
+        args = without_null(args)
+        if plan_dir := args.pop("plan_dir", None) if self.name in PLAN_OPTIONS else None:
             # As the planner reads an option of type path.
             folder = os.path.expanduser(os.path.expandvars(str(plan_dir)))
             options = self.options(read_host_plan(folder, task_vars["inventory_hostname"]), folder, args)

@@ -24,7 +24,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ..module_utils._errors import InputError, Problem, grouped
 from ..module_utils._formatting import shortened
-from ._localhost import DECIDED, DECIDING, ROLES, answered, differing
+from ._localhost import DECIDING, LOCAL_FIX, ROLES, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown_checks
 
@@ -348,7 +348,7 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
         values = {name: value(first, name) for name in known if name in hosts[first]}
         # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
         found = value_problems({name: item for name, item in values.items() if _is_plain(item)})
-        found += [f"{line}. {DECIDED}" for line in differing(_deciding(hosts[first]), theirs, partial(value, first))]
+        found += [f"{line}. {LOCAL_FIX}" for line in differing(_deciding(hosts[first]), theirs, partial(value, first))]
         for text in found:
             hosts_of.setdefault(text, []).extend([first, *others])
     lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in hosts_of.items()]

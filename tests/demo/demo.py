@@ -88,7 +88,7 @@ class Stage:
         from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import text
 
         verdict = json.loads((self.folder / "verify/fabric/verdict.json").read_text(encoding="utf-8"))
-        return text.picture(verdict, "fabric", color=COLOR)
+        return text.terminal(verdict, "fabric", color=COLOR)
 
     def places(self) -> None:
         """Say where the results lie."""

@@ -10,7 +10,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import w
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import host_result, merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import to_do
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import repair_commands
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -29,7 +29,7 @@ def evil_plan():
 def page_of(plan, verdict=None):
     """Return report.html of a plan, with a verdict in it."""
     page = render_report(plan)["report.html"]
-    return with_verdict(page, verdict, (), to_do(verdict)) if verdict else page
+    return with_verdict(page, verdict, (), repair_commands(verdict)) if verdict else page
 
 
 def check(name, rail, status, **more):

@@ -41,7 +41,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain impo
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import KINDS, answer_in
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.metrics import metrics
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.outliers import compared
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import folders_of, read_part, together
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.parts import folders_of, merged_checks, read_part
 
 ALL = int(os.environ.get("RAILOPS_ANSWERS") or (100_000 if os.environ.get("RAILOPS_TEST_LONG") else 2_000))
 RAILS = ["rail1", "rail2"]
@@ -140,7 +140,7 @@ def printable(text):
 
 def outputs(verdict):
     for text in (
-        verdict_text.picture(verdict, "fabric"),
+        verdict_text.terminal(verdict, "fabric"),
         verdict_text.markdown(verdict, "fabric"),
         with_verdict(PAGE, verdict),
         metrics(verdict, "fabric", 1.0),
@@ -200,9 +200,9 @@ def test_parts_of_a_verdict(parts, results):
             files.read_results(folders),
             {"node1": "n1", "gone": None},
             rails=RAILS,
-            nodes=together(found, "nodes")[0] if found else (),
+            nodes=merged_checks(found, "nodes")[0] if found else (),
             unknown=["gone"],
-            **{name: merge.seen_section(*together(found, name)) for name in ("plan", "cluster") if found},
+            **{name: merge.seen_section(*merged_checks(found, name)) for name in ("plan", "cluster") if found},
         )
     outputs(with_causes(verdict, {}))
     gate.judgments(verdict)

@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import Problem, RdmaError
 from .._files import temporary, writing
-from .machine import Rooted
+from .machine import RootedHost
 from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
 
@@ -23,7 +23,7 @@ from .plan import OWNED, SINGLE, owned
 STASH = "/var/lib/railops-rdma/kept"
 
 
-class PersistHost(Rooted):
+class PersistHost(RootedHost):
     """A host's owned files of the rails; the root may be another one, to prepare an image."""
 
     def state(self, wanted: t.Iterable[str]) -> dict[str, File]:

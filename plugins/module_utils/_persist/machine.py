@@ -17,7 +17,7 @@ NEXT = r"(?=(?:\s|#.*)*(?:iface|auto|allow-|source|mapping|\Z))"
 MANUAL = re.compile(rf"^[ \t]*iface\s+\S+\s+inet6?\s+manual[ \t]*${NEXT}", re.MULTILINE)
 
 
-class Rooted(Machine):
+class RootedHost(Machine):
     """A host below a root: the running one, or an image that is prepared."""
 
     @property

@@ -14,7 +14,7 @@ from .._route.model import DEFAULT, Route, Rule
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RailOptions, RouteOptions
-    from .machine import Rooted
+    from .machine import RootedHost
 
 HEADER = "# Managed by Ansible: railops.rdma.rail_persist. This file is replaced; change the plan instead.\n"
 PRIVATE = 0o600
@@ -86,7 +86,7 @@ class Manager:
             if any(path.startswith(f"{folder}/") and name.match(path[len(folder) + 1 :]) for folder, name in self.owned)
         ]
 
-    def manages(self, host: Rooted) -> bool:
+    def manages(self, host: RootedHost) -> bool:
         """Whether it manages that host's network."""
         raise NotImplementedError
 
@@ -100,15 +100,15 @@ class Manager:
         """
         raise NotImplementedError
 
-    def fitted(self, want: RouteOptions, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, want: RouteOptions, host: RootedHost, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files as this very host needs them; raise RdmaError for what the manager cannot express."""
         return files
 
-    def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:
+    def at_boot(self, host: RootedHost, texts: Texts) -> Texts | None:
         """Return the files that its daemon will read at the next boot with these files; None when that is unknown."""
         return texts
 
-    def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
+    def loaded(self, host: RootedHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Notify it, where it runs, of written and removed files."""
 
 

@@ -21,7 +21,7 @@ from .model import HEADER, LINK, PRIVATE, PUBLIC, File, Manager, Texts, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RailOptions, RouteOptions
-    from .machine import Rooted
+    from .machine import RootedHost
 
 FOLDER = "/etc/netplan"
 # Files merge by the name of the interface, and what a later file says counts: ours sorts after 99-*.
@@ -48,11 +48,11 @@ class Netplan(Manager):
     folders = (*SOURCES, *_systemd.FOLDERS, *networkmanager.NetworkManager.folders)
     keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which ours merges"
 
-    def manages(self, host: Rooted) -> bool:
+    def manages(self, host: RootedHost) -> bool:
         """Whether it is there and has files: then the others only read what it generates."""
         return bool(host.tool("netplan") and self._sources(host))
 
-    def fitted(self, want: RouteOptions, host: Rooted, files: tuple[File, ...]) -> tuple[File, ...]:
+    def fitted(self, want: RouteOptions, host: RootedHost, files: tuple[File, ...]) -> tuple[File, ...]:
         """Return the files with the priority that NetworkManager uses, where netplan renders for it.
 
         Refuse an exclusion rule there: NetworkManager has no file beside the generated one.
@@ -66,12 +66,12 @@ class Netplan(Manager):
             )
         return tuple(replace(file, text=file.text.replace(DHCP, FIRST + DHCP)) for file in files)
 
-    def _for_networkmanager(self, host: Rooted) -> bool:
+    def _for_networkmanager(self, host: RootedHost) -> bool:
         if host.live and not (done := host.run(["netplan", "get", "renderer"])).status:
             return done.out.strip() == "NetworkManager"
         return any(RENDERER.search(text) for text in self._sources(host))
 
-    def _sources(self, host: Rooted) -> list[str]:
+    def _sources(self, host: RootedHost) -> list[str]:
         names = ((folder, name) for folder in SOURCES for name in host.names(folder) if name.endswith(".yaml"))
         return [host.read(f"{folder}/{name}") or "" for folder, name in names]
 
@@ -127,7 +127,7 @@ class Netplan(Manager):
             text = HEADER + "".join(networkd.rule_section(rule) for rule in inverted)
             yield File(f"{networkd.FOLDER}/10-netplan-{interface}.network.d/90-railops.conf", text, PUBLIC, rail.name)
 
-    def at_boot(self, host: Rooted, texts: Texts) -> Texts | None:
+    def at_boot(self, host: RootedHost, texts: Texts) -> Texts | None:
         """Return what `netplan generate` makes of these files in a root of its own, and what it leaves as it is."""
         if not host.tool("netplan") or not host.live:
             return None

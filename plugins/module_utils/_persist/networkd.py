@@ -16,7 +16,7 @@ from .model import HEADER, PUBLIC, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RailOptions
-    from .machine import Rooted
+    from .machine import RootedHost
 
 FOLDER = FOLDERS[0]
 # The first file by name that matches is used: ours sorts before 00-*.
@@ -45,7 +45,7 @@ class Networkd(Manager):
     keeps = "Move it to {path}.d/NAME.conf, which is not ours"
     beside = (KEEP_FOREIGN,)
 
-    def manages(self, host: Rooted) -> bool:
+    def manages(self, host: RootedHost) -> bool:
         """Whether it has links, or will be started."""
         return host.is_folder("/run/systemd/netif/links") or host.enabled("systemd-networkd")
 

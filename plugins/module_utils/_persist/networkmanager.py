@@ -20,7 +20,7 @@ from .model import HEADER, PRIVATE, File, Manager, Port, Profile, anywhere
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RailOptions
-    from .machine import Rooted
+    from .machine import RootedHost
 
 FOLDER = "/etc/NetworkManager/system-connections"
 RUN = "/run/NetworkManager/system-connections"
@@ -56,7 +56,7 @@ class NetworkManager(Manager):
     yields = f"Give it a connection.autoconnect-priority below {PRIORITY}, or autoconnect=false"
     keeps = "Give it to another interface, or remove it from the profile"
 
-    def manages(self, host: Rooted) -> bool:
+    def manages(self, host: RootedHost) -> bool:
         """Whether it runs, or will be started."""
         runs = host.is_folder("/run/NetworkManager") and not host.enabled("systemd-networkd")
         return runs or host.enabled("NetworkManager")
@@ -106,7 +106,7 @@ class NetworkManager(Manager):
                 text += f"routing-rule{number}={_rule(rule)}\n"
         yield File(f"{FOLDER}/railops-{interface}.nmconnection", text, PRIVATE, rail.name)
 
-    def loaded(self, host: Rooted, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
+    def loaded(self, host: RootedHost, written: t.Sequence[str], removed: t.Sequence[str]) -> None:
         """Load written profiles into a running manager (active devices stay as they are), and unload removed ones.
 
         The next flap of the link would bring those back.
@@ -126,7 +126,7 @@ class NetworkManager(Manager):
                 "Run `nmcli connection reload` on the host. [nm_not_reloaded]",
             )
 
-    def _running(self, host: Rooted) -> bool:
+    def _running(self, host: RootedHost) -> bool:
         # Its folder stays when it is stopped, and then no daemon can reload.
         there = host.live and os.path.isdir("/run/NetworkManager")
         return there and host.run(["nmcli", "-t", "-f", "RUNNING", "general"]).out.strip() == "running"

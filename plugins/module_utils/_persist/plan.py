@@ -25,7 +25,7 @@ from .networkmanager import NetworkManager
 
 if t.TYPE_CHECKING:
     from .._route.route_options import RouteOptions
-    from .machine import Rooted
+    from .machine import RootedHost
 
 # The order in which they are looked for: where netplan is used, the others only read what it generates.
 MANAGERS: dict[str, Manager] = {
@@ -45,7 +45,7 @@ BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in man
 SINGLE = {SYSCTL_FILE, IPOIB_FILE, MANAGED_STATE, *(file.path for file in BESIDE)}
 
 
-def manager_of(host: Rooted) -> str:
+def manager_of(host: RootedHost) -> str:
     """Return which of MANAGERS manages the host; raise when none does that this module can write for."""
     for name, manager in MANAGERS.items():
         if manager.manages(host):

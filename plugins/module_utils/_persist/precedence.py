@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from .._check import Check, compared, deviation, ok, skipped, warning
 from .._fabric.numbers import vlan_interface
-from .._route.model import as_good
+from .._route.model import equivalent
 from . import networkd, networkmanager, sysctl
 from .model import LINK, Port, Profile
 from .netplan import GENERATED, SOURCES
@@ -92,7 +92,7 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
     rails = {vlan_interface(names[rail.name], vlan): rail.name for rail in want.rails for vlan in (0, rail.vlan)}
     for key, (_own, value) in sysctl.last_words({SYSCTL_FILE: own}).items():
         path, last = reported[key]
-        if not as_good(key, last, value):
+        if not equivalent(key, last, value):
             port, first = key.split("/")[3], os.path.basename(SYSCTL_FILE)
             text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."
             fix = f"Take that line out of {path}, or rename the file so that it sorts before {first}."

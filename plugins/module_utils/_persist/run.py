@@ -29,7 +29,7 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 FIX = by_role("rail_network")
-LEFT_OVER = "left over from an earlier plan or another network manager"
+STALE_FILE = "left over from an earlier plan or another network manager"
 
 SPEC = {
     **RAILS,
@@ -122,7 +122,7 @@ def converge(
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
     checks = [*_checks(files, have), *checks, *(conflicting("persist_preflight", row) for row in lacking)]
-    checks += [deviation("persist_stale", "", path, LEFT_OVER, FIX) for path in (*remove, *left)]
+    checks += [deviation("persist_stale", "", path, STALE_FILE, FIX) for path in (*remove, *left)]
     checks += [*_left(copies, moves), *_beside(host, remove, moves)]
     result: dict[str, t.Any] = {
         "changed": bool(write or remove or moves or left) and not stage,

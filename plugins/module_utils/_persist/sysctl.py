@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .._route.model import as_good
+from .._route.model import equivalent
 from .._systemd import named
 
 if t.TYPE_CHECKING:
@@ -42,6 +42,6 @@ def without_served(want: RouteOptions, texts: Texts) -> RouteOptions:
     """Return the want without settings for which others' files have another value that serves, as a larger table."""
     others = {key: value for key, (_path, value) in last_words(texts).items()}
     served = {
-        key for key, value in want.sysctls if others.get(key, value) != value and as_good(key, others[key], value)
+        key for key, value in want.sysctls if others.get(key, value) != value and equivalent(key, others[key], value)
     }
     return replace(want, sysctls=tuple(row for row in want.sysctls if row[0] not in served))

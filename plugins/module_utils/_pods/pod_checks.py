@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "rdma": ("rdma", "-j", "link", "show"),
     "gids": ("sh", "-c", _GIDS),
 }
-SHOWS = {"rules": "pod_rule", "routes": "pod_table", "links": "pod_interface", "rdma": "pod_rdma", "gids": "pod_gid"}
+CHECKS = {"rules": "pod_rule", "routes": "pod_table", "links": "pod_interface", "rdma": "pod_rdma", "gids": "pod_gid"}
 """The check that each command is for, by its name in COMMANDS without the family."""
 _TUNE = (
     "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "

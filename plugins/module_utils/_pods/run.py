@@ -112,7 +112,7 @@ class Pods:
                 if exc.forbidden:
                     self._forbidden = True
                     return [skipped_check("pod_exec", name, *_FORBIDDEN)]
-                missing[pod_checks.SHOWS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
+                missing[pod_checks.CHECKS[key.rstrip("46")], f"{argv[0]} in the pod: {exc}"] = None
         fix = "Give the test application an image with iproute2, or set verify_pods to status."
         unseen = [skipped_check(check_id, name, cause, fix) for check_id, cause in missing]
         return pod_checks.inside_checks(node, pod, outputs) + unseen

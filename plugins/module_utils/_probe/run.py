@@ -100,7 +100,7 @@ def failed(test: Test, why: Failure, output: str = "", **facts: t.Any) -> Test:
     return {**test, "status": "deviation", **vars(why), "output": tail, **facts}
 
 
-def unready(test: Test, exc: RdmaError) -> Test:
+def failed_test(test: Test, exc: RdmaError) -> Test:
     """Return the result of a test whose own end does not exist."""
     return failed(test, Failure("", exc.problem, exc.fix))
 
@@ -112,7 +112,7 @@ def serve(bench: TestRunner, params: dict[str, t.Any]) -> t.Iterator[Test]:
         try:
             commands[test["port"]] = bench.command(test, client=False)
         except RdmaError as exc:
-            yield unready(test, exc)
+            yield failed_test(test, exc)
     failures = Servers(params["token"]).start(commands, params["lifetime"] or 600)
     for test in (test for test in params["tests"] if test["port"] in commands):
         output, command = failures.get(test["port"]), " ".join(commands[test["port"]])
@@ -136,7 +136,7 @@ def client(bench: TestRunner, params: dict[str, t.Any], test: Test) -> Test:
     try:
         command = test["argv"] or bench.command(test, client=True)
     except RdmaError as exc:
-        return unready(test, exc)
+        return failed_test(test, exc)
     done = ask(command, seconds=params["timeout"])
     code, output = None if done.status == NO_ANSWER else done.status, done.out + done.err
     if test["argv"]:

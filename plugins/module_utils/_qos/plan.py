@@ -175,7 +175,7 @@ CHECKS = {
 # Without these there is no lossless RoCE.
 ESSENTIAL = ("roce_trust", "roce_pfc", "roce_dscp_map")
 # Why an interface does not offer a setting that no program reads.
-LACKING = {
+NO_SUPPORT = {
     "roce_cnp": "firmware decides: CNP_DSCP_Pn of mlxconfig",
     "roce_ecn": "firmware decides: ROCE_CC_PRIO_MASK_Pn of mlxconfig",
     "roce_traffic_class": "it has no RDMA device, or rdma_cm is not loaded",
@@ -198,7 +198,7 @@ def checks_of(
             continue
         planned = {key: after[key] for key in keys if key in after}
         observed = {key: before[key] for key in keys if key in before}
-        cause = f"{interface} does not offer this setting ({LACKING.get(name) or problem or 'its driver has none'})."
+        cause = f"{interface} does not offer this setting ({NO_SUPPORT.get(name) or problem or 'its driver has none'})."
         if not planned and strict and name in ESSENTIAL:
             fix = "Install a driver with DCB by the role rdma_driver."
             yield deviation(name, planned, observed, cause, fix, rail=rail)

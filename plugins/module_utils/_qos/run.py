@@ -39,7 +39,7 @@ SPEC = {
 
 
 FLAPS = "the link goes down for a moment when flow control changes"
-FIND = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
+IP_LINK = "Look with `ip -br link`; declare the name or PCI address in fabric_interfaces. [interface_not_found]"
 
 
 class QosRun:
@@ -78,7 +78,7 @@ class QosRun:
             ports = ports_of()
             unknown = [name for name in missing if ports.get(self.rails[name], ("",))[0] != name]
             if unknown:
-                self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", FIND, missing=unknown)
+                self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", IP_LINK, missing=unknown)
             self.missing = [(self.rails.pop(name), name) for name in missing]
             # A lost card keeps its record and its unit until it is back.
             self.retained.update({name: self.recorded[name] for name in missing if name in self.recorded})
@@ -219,7 +219,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         )
     ]
     for rail, name in run.missing:
-        checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", FIND, rail=rail))
+        checks.append(deviation("roce_pfc", name, None, f"There is no interface {name}.", IP_LINK, rail=rail))
     notes = []
     if run.source == DECLARED:
         received = ask_lldpd()

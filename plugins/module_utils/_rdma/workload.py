@@ -32,7 +32,7 @@ SERVICES = frozenset(
         *("ibacm", "rdma-ndd", "srp_daemon", "iwpmd"),
     }
 )
-SHORT = frozenset(name[:15] for name in SERVICES)  # as /proc/PID/comm has them
+PROCESS_NAMES = frozenset(name[:15] for name in SERVICES)  # as /proc/PID/comm has them
 # What runs pods on a host; k3s, MicroK8s and MicroShift have the kubelet inside of their own program.
 KUBELETS = frozenset({"kubelet", "k3s-server", "k3s-agent", "kubelite", "microshift"})
 # slurmd starts a program for each step of a job, and one for the job itself: "slurmstepd: [4711.batch]".
@@ -58,7 +58,7 @@ def read(files: HostFiles) -> dict[str, t.Any]:
         words = files.text(f"/proc/{pid}/cmdline") or ""
         if step := SLURM_STEP.match(words):
             jobs.add(step[1])
-        if comm in SHORT or words.partition("\0")[0].rpartition("/")[2] in SERVICES:
+        if comm in PROCESS_NAMES or words.partition("\0")[0].rpartition("/")[2] in SERVICES:
             continue
         opened = {files.link(f"/proc/{pid}/fd/{number}") or "" for number in files.names(f"/proc/{pid}/fd")}
         if devices := sorted(filter(DEVICES.fullmatch, opened)):

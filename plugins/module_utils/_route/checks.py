@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from .._check import Check, by_role, compared, warning
 from .desired import exclusion_rules
-from .model import KINDS, Link, RouteHost, Snapshot, as_good, link_of, missing, of_all, port_of
+from .model import KINDS, Link, RouteHost, Snapshot, equivalent, link_of, missing, of_all, port_of
 from .route_options import IPOIB_GROUP, NO_INTERFACE
 
 if t.TYPE_CHECKING:
     from .route_options import RailOptions, RouteOptions
 
 FIX = by_role("rail_network")
-GONE = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"
+LOST_FIX = "Check the card with `dmesg` and `lspci`: the host had it in the last run. [interface_lost]"
 DORMANT = "Check the program that has to authorize the port, such as an 802.1X supplicant, and the leaf's port."
 
 
@@ -65,7 +65,7 @@ def lost_interface_check(rail: RailOptions, host: RouteHost) -> Check:
     """Return the check of a rail that has no interface: the only one of that rail."""
     cause = f"this host has no interface {rail.identifier!r}."
     known = missing(rail, host, known=True)
-    return _check("network_link", rail.name, "up", "missing", cause=cause, fix=GONE if known else NO_INTERFACE)
+    return _check("network_link", rail.name, "up", "missing", cause=cause, fix=LOST_FIX if known else NO_INTERFACE)
 
 
 def _link_checks(rail: RailOptions, link: Link) -> t.Iterator[Check]:
@@ -108,14 +108,14 @@ def _sysctl_checks(want: RouteOptions, host: RouteHost) -> t.Iterator[Check]:
     now = host.snapshot.sysctls
     planned = dict(want.sysctls)
     observed = {key: now.get(key, "") for key in planned}
-    wrong = {key: value for key, value in observed.items() if not as_good(key, value, planned[key])}
+    wrong = {key: value for key, value in observed.items() if not equivalent(key, value, planned[key])}
     causes = [f"{key} is {value}" for key, value in wrong.items()]
     # The role sets the interfaces' own and does not change `all`.
     fixes = dict.fromkeys([FIX] if wrong else [])
     for key, value in want.sysctls:
         wider, all_key = host.sysctls_all.get(key, ""), of_all(key)
         # The kernel takes the larger of the two, so `all` can undo what the interface says.
-        if wider.isdigit() and value.isdigit() and int(wider) > int(value) and not as_good(key, wider, value):
+        if wider.isdigit() and value.isdigit() and int(wider) > int(value) and not equivalent(key, wider, value):
             planned[all_key], observed[all_key] = value, wider
             causes.append(f"{key.rpartition('/')[2]} of `all` is {wider}, and the kernel takes the larger of the two")
             settings = f"{all_key.replace('/', '.')}={value}"

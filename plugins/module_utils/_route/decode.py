@@ -104,7 +104,7 @@ def decoded(kind: str, body: bytes) -> t.Any:
     return message
 
 
-def maker(protocol: int) -> str:
+def origin(protocol: int) -> str:
     """Return what made a rule or route, by its protocol."""
     return str({**rtnl.rt_proto, **PROTOCOLS}.get(protocol, f"protocol {protocol}"))
 

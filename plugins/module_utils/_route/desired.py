@@ -113,7 +113,7 @@ def covers(outer: str, inner: str) -> bool:
     return one.version == other.version and other.subnet_of(one)  # type: ignore[arg-type]
 
 
-def nothing(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
+def absent_state(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
     """Return what stays of the rails when they are taken away: the links as they are."""
     links = {link.name: link for rail in want.rails for link in model.links_of(rail, host) if not link.managed}
     return model.Snapshot(links, frozenset(), frozenset(), frozenset(), {})

@@ -188,7 +188,7 @@ EQUAL_SETTINGS = {"arp_ignore": ("1", "2")}
 """Values of a setting that serve a rail equally: arp_ignore 2 also compares the asker's subnet, which is the rail's."""
 
 
-def as_good(key: str, now: str, wanted: str) -> bool:
+def equivalent(key: str, now: str, wanted: str) -> bool:
     """Whether a setting (a path below /proc/sys) has the wanted value, or one that serves a rail equally."""
     equal = EQUAL_SETTINGS.get(key.rpartition("/")[2], ())
     if "/gc_thresh" in key and now.isdigit():

@@ -14,7 +14,7 @@ from .._check import Check, by_role, deviation, ok, skipped, warning
 from .._fabric.numbers import TEST_PORT
 from .._formatting import group_by, shortened
 from .checks import DORMANT
-from .decode import maker
+from .decode import origin
 from .desired import inside
 from .model import DEFAULT, MAIN_TABLE, PROTOCOL, Hop, Route, RouteHost, Rule, link_of
 from .ownership import Ownership
@@ -76,7 +76,7 @@ def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterabl
     ]
     if not elsewhere:
         return ok("network_existing_routes", [], [])
-    lines = [f"{route} (made by {maker(route.protocol)})" for route in elsewhere]
+    lines = [f"{route} (made by {origin(route.protocol)})" for route in elsewhere]
     cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_LISTED)}."
     fix = (
         "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
@@ -211,9 +211,9 @@ def _why(lookup: LookupResult, state: PathState) -> tuple[str, str]:
     managed = Rule(target.family, target.priority, target.table, source=f"{target.source}/{length}")
     missing = managed not in now.rules
     master = now.links[target.interface].master
-    parts = [f"rule `{rule}` (made by {maker(rule.protocol)}) selects it" for rule in rules]
+    parts = [f"rule `{rule}` (made by {origin(rule.protocol)}) selects it" for rule in rules]
     place = {MAIN_TABLE: " of the table main"}
-    parts += [f"route `{item}`{place.get(item.table, '')} (made by {maker(item.protocol)})" for item in routes]
+    parts += [f"route `{item}`{place.get(item.table, '')} (made by {origin(item.protocol)})" for item in routes]
     parts += [f"{target.interface} is a port of {master}"] if master else []
     parts += [f"the rail's own rule {target.priority} is missing"] if missing else []
     led = "".join(f"; {part}" for part in parts)

@@ -16,8 +16,8 @@ from .._check import conflicting
 from .._errors import InputError
 from .change import Phase, as_text, render, steps, toward
 from .checks import checks_of
-from .desired import nothing, wanted
-from .model import MAIN_TABLE, RouteHost, Snapshot, as_good, missing, port_of
+from .desired import absent_state, wanted
+from .model import MAIN_TABLE, RouteHost, Snapshot, equivalent, missing, port_of
 from .ownership import Ownership, exactly
 from .problems import link_problems, problems_of
 from .route_options import named, without
@@ -77,7 +77,7 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
     if problems := problems_of(want, host, mine):
         raise InputError(problems, checks=[conflicting("network_preflight", item) for item in problems])
     now = host.snapshot
-    aim = wanted(want, host) if want.present else nothing(want, host)
+    aim = wanted(want, host) if want.present else absent_state(want, host)
     stale = _stale(want, host, mine, aim)
     aim = _keep_equal(aim, now)
     before = Snapshot(
@@ -115,5 +115,5 @@ def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
     tables = [route for route in sorted(now.routes, reverse=True) if route.table != MAIN_TABLE]
     there = {(exactly(route), route.mtu): route for route in tables}
     routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
-    equal = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if as_good(key, now.sysctls[key], value)}
+    equal = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if equivalent(key, now.sysctls[key], value)}
     return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **equal})

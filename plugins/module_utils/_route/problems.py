@@ -22,7 +22,7 @@ from .route_options import NO_INTERFACE, RailOptions, RouteOptions, management_n
 MOST_NAMES = 5
 # Kinds that a rail may be on: a NIC's port (the kernel lists no kind for it), and virtual replacements of one.
 PORTS = frozenset({"", "ipoib", "veth", "dummy", "netdevsim"})
-INSTEAD = {
+KIND_FIX = {
     "bond": "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
     "team": "Make each port a rail of its own, with its own leaf and subnets. [rail_is_bond]",
     "bridge": "Take the rail's port out of the bridge and name that. [rail_in_bridge]",
@@ -97,7 +97,7 @@ def _rail_problems(
         return
     if link.made not in PORTS:
         text = f"{link.name} is a {link.made}, and a rail is a port of its own."
-        yield Problem("interface", text, INSTEAD.get(link.made, "Name the network card's own port. [rail_is_a_port]"))
+        yield Problem("interface", text, KIND_FIX.get(link.made, "Name the network card's own port. [rail_is_a_port]"))
     if link.master and not forced:
         text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
         fix = (

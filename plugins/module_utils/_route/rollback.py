@@ -29,7 +29,7 @@ from .._errors import RdmaError
 from .._programs import NO_ANSWER, ask
 from .kernel import Kernel
 from .model import RouteHost, Scope, Snapshot, as_data, from_data
-from .transaction import take_back, undone
+from .transaction import revert, revert_operations
 
 STATE_FOLDER = "/run/railops-rdma"
 READY_SECONDS = 60.0
@@ -151,7 +151,7 @@ def _fired(folder: str) -> RdmaError:
     _until(lambda: os.path.getsize(f"{folder}/fired"), OUTCOME_SECONDS)
     host, before, after = _saved_snapshots(_state(folder))
     with Kernel() as kernel:
-        left = [str(op) for op in undone(kernel, host, before, after)]
+        left = [str(op) for op in revert_operations(kernel, host, before, after)]
     if not left:
         text = "The confirmation came too late: the rollback timer has taken the change back."
         fix = (
@@ -235,7 +235,7 @@ def undo(token: str, seconds: int) -> str:
         raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)
-        if left := take_back(kernel, host, before, after):
+        if left := revert(kernel, host, before, after):
             # The caller never gets this token. Its timer would restore what the user now removes.
             confirm(new)
             text = "The change could not be rolled back completely."
@@ -258,5 +258,5 @@ def watch(folder: str) -> None:
     except OSError:
         return
     with Kernel() as kernel:
-        left = take_back(kernel, host, before, after)
+        left = revert(kernel, host, before, after)
     _write(f"{folder}/fired", json.dumps({"left": left}))

@@ -53,7 +53,7 @@ def converge(
         plan = decide(want, kernel.read(want, management_network), report=report)
         waiting = None if check_mode else pending()
         if waiting and not timeout:
-            raise still_waiting(waiting)
+            raise pending_error(waiting)
         if timeout and not check_mode and (plan.changed or waiting):
             # What a run that was cut off left unconfirmed is not what was before.
             token = arm(plan.host, waiting.before if waiting else plan.host.snapshot, plan.target, timeout)
@@ -82,7 +82,7 @@ def converge(
     }
 
 
-def still_waiting(timer: RollbackTimer) -> RdmaError:
+def pending_error(timer: RollbackTimer) -> RdmaError:
     """Return the error for a change that is neither confirmed nor rolled back yet."""
     if timer.seconds_left > -OVERDUE_SECONDS:
         text = f"A change of this host's network waits {max(timer.seconds_left, 0):.0f} s for its confirmation."

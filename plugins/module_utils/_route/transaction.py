@@ -85,7 +85,7 @@ def change(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
         with _signals_raise():
             settle(kernel, host, target, armed)
     except BaseException as exc:
-        left = take_back(kernel, host, host.snapshot, target)
+        left = revert(kernel, host, host.snapshot, target)
         if not isinstance(exc, RdmaError):
             raise
         exc.facts["taken_back"] = not left
@@ -94,10 +94,10 @@ def change(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
         raise
 
 
-def take_back(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[str]:
+def revert(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[str]:
     """Undo a change; return what could not be undone, as text."""
     for tries in range(ROUNDS, -1, -1):
-        left = undone(kernel, host, before, after)
+        left = revert_operations(kernel, host, before, after)
         if not left or not tries:
             break
         for op in left:
@@ -107,8 +107,8 @@ def take_back(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot
     return [str(op) for op in left]
 
 
-def undone(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[Op]:
-    """Return what is still to do until a change is undone; all of the change where the host cannot be read.
+def revert_operations(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[Op]:
+    """Return what is still to do until a change is revert_operations; all of the change where the host cannot be read.
 
     :param before: what was there before the change, and `after` what it led to.
     """

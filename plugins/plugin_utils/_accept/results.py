@@ -25,7 +25,7 @@ _TAG = re.compile(r"^\[\d+,\d+\](?:<std(?:out|err|diag)>)?:", re.MULTILINE)
 # NCCL writes to the same output, in the middle of a row; root is -1 where a row ends before its numbers. A match begins
 # where a word does, or at the time in the middle of one: else a long word would be read again from each of its letters.
 _TIME = r"\[\d{4}-\d\d-\d\d [\d:.]+\] "
-_SAID = re.compile(
+_NCCL_LINE = re.compile(
     rf"(?:(?<![^\s:])(-1)?(?:{_TIME})?|{_TIME})[^\s:]*:\d+:\d+ (?:\[\d+\] )?(?:\S+ )?NCCL (?:INFO|WARN)[^\n]*\n?"
 )
 _CHANNEL = re.compile(r"\[(?:send|receive)\] via NET/(\w+)/\d+(?:\(\d+\))?(\S*)")
@@ -36,7 +36,7 @@ _AVERAGE = re.compile(r"^# Avg bus bandwidth\s*:\s*([-+.\deE]+|nan)", re.MULTILI
 LINE, OUTPUT = 2000, 32 * 2**20
 """The largest parsed size of a line, and of an output, in characters."""
 
-LOST = "the ranks lost each other while they ran, or could not reach each other over the rails"
+RANKS_LOST = "the ranks lost each other while they ran, or could not reach each other over the rails"
 _PATH_FIX = "Run the playbook railops.rdma.verify: a rail that carries perftest carries NCCL."
 # What a line means, the most telling first.
 _FAILURES: tuple[tuple[str, str, str], ...] = (
@@ -45,15 +45,15 @@ _FAILURES: tuple[tuple[str, str, str], ...] = (
         "NCCL found no RDMA device",
         "Look at NCCL_IB_HCA, and at the pod's limits (workload/pod.yaml).",
     ),
-    (r"Got completion .{0,300}(?:status=|error )12\b", LOST, _PATH_FIX),
-    (r"ibv_modify_qp failed|async fatal event", LOST, _PATH_FIX),
+    (r"Got completion .{0,300}(?:status=|error )12\b", RANKS_LOST, _PATH_FIX),
+    (r"ibv_modify_qp failed|async fatal event", RANKS_LOST, _PATH_FIX),
     (
         r"Failed to open libibverbs",
         "the image has no libibverbs",
         "Add libibverbs1 and ibverbs-providers to the image.",
     ),
     (r"Test timeout", "the test did not end in its time", _PATH_FIX),
-    (r"UD endpoint .{0,300} unhandled timeout|transport retry count exceeded", LOST, _PATH_FIX),
+    (r"UD endpoint .{0,300} unhandled timeout|transport retry count exceeded", RANKS_LOST, _PATH_FIX),
     (
         r"PML ucx cannot be selected",
         "UCX has no usable device for the rail",
@@ -106,7 +106,7 @@ class CollectiveResult:
         return self.by_size[max(self.by_size)] if self.by_size else None
 
 
-def cut(text: str | None) -> str | None:
+def parsed_part(text: str | None) -> str | None:
     """Return the parsed part of an output: hosts and pods print unlimited text."""
     return text and "\n".join(line[:LINE] for line in text[:OUTPUT].split("\n"))
 
@@ -156,7 +156,7 @@ def nccl(text: str) -> CollectiveResult:
     text = _TAG.sub("", text)
     channels = _CHANNEL.findall(text)
     nets = Counter(net for net, _more in channels) or Counter(_NETWORK.findall(text))
-    table = _SAID.sub(lambda found: f"{found[1] or ''}\n" if not found[1] else "-1 ", text)
+    table = _NCCL_LINE.sub(lambda found: f"{found[1] or ''}\n" if not found[1] else "-1 ", text)
     by_size, wrong = _rows(table)
     bounds = re.search(r"^# Out of bounds values\s*:\s*(\d{1,18}) (OK|FAILED)", table, re.MULTILINE)
     if bounds and bounds[2] == "FAILED":

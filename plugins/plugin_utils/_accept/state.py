@@ -29,7 +29,7 @@ from .._verdict.explain import place_of
 from .._verdict.intake import answer_in
 from .bisect import Run
 from .collect import PAIRED, PREFIX, outcome
-from .results import READERS, cut
+from .results import READERS, parsed_part
 from .stages import AcceptFleet, AcceptReport, AcceptStep, Options, Outcome, StepGroup, step_of
 
 SCHEMA = 1
@@ -114,7 +114,7 @@ def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[
         rows = validate(result.get("tests") or [], [_TEST], "tests")
         # Its output is read line by line, as it is.
         tests = [
-            {**dict.fromkeys(_TEST), **sanitize({**test, "output": None}), "output": cut(test.get("output"))}
+            {**dict.fromkeys(_TEST), **sanitize({**test, "output": None}), "output": parsed_part(test.get("output"))}
             for test in rows
         ]
     except InvalidData as exc:

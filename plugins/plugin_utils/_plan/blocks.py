@@ -24,7 +24,7 @@ from .._fabric.totals import pool_count
 DEFAULT_PODS = 28
 """Pod addresses per node and rail where no IPv4 says otherwise: what a /27 leaves after gateway and node."""
 
-MANY_POOLS = 1000
+SLOW_POOL_COUNT = 1000
 """From here on Spiderpool's webhook, which lists all pools at every create, makes the first apply slow."""
 
 MINUTE_SQUARE = 16_000_000 / 60
@@ -273,7 +273,7 @@ def build_plan(
             f"A host has up to {count} neighbors on its rails, and Linux keeps {SOFT_LIMIT} to 1024 by default. "
             f"Set fabric_neighbor_tables: true, or on each host {values}."
         )
-    if (pools := pool_count(fabric, nodes, blocks)) >= MANY_POOLS:
+    if (pools := pool_count(fabric, nodes, blocks)) >= SLOW_POOL_COUNT:
         minutes = round(pools * pools / MINUTE_SQUARE)
         time = f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
         found.append(

@@ -18,7 +18,7 @@ from ...module_utils._fabric.labels import ZONE_LABEL, short_name
 from ...module_utils._formatting import group_by
 from .._fabric.model import Fabric, FabricPlan, Node
 from .._fabric.names import leaf_label
-from .._report.equal import joined
+from .._report.equal import number_ranges
 from .check import LABEL_VALUE
 
 _NUMBERED = re.compile(r"(.*[^0-9])([0-9]{1,9})")
@@ -80,7 +80,7 @@ def hostlist(names: t.Iterable[str]) -> str:
     found = [(name, _NUMBERED.fullmatch(name)) for name in names]
     groups = group_by((match[1], match[2]) for _name, match in found if match)
     single = [name for name, match in found if not match]
-    return ",".join([*(text for head, numbers in groups.items() for text in joined(head, "", numbers)), *single])
+    return ",".join([*(text for head, numbers in groups.items() for text in number_ranges(head, "", numbers)), *single])
 
 
 def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:

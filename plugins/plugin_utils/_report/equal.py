@@ -34,7 +34,7 @@ def folded(names: t.Iterable[str], limit: int = 8) -> str:
     """Return names in one line, numbers as ranges: `gpu-[033-064,070], login1`."""
     parts = [NUMBERED.fullmatch(name).groups() for name in dict.fromkeys(names)]  # type: ignore[union-attr]
     groups = group_by(((head, tail), number) for head, number, tail in parts)
-    return shortened([text for key, numbers in groups.items() for text in joined(*key, numbers)], limit)
+    return shortened([text for key, numbers in groups.items() for text in number_ranges(*key, numbers)], limit)
 
 
 class DiffGroup(t.NamedTuple):
@@ -72,7 +72,7 @@ def group_diffs(diffs: t.Mapping[str, str]) -> list[DiffGroup]:
     return sorted(found, key=lambda group: -len(group.hosts))
 
 
-def joined(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
+def number_ranges(head: str, tail: str, numbers: t.Sequence[str]) -> t.Iterator[str]:
     """Yield names that differ by a number as ranges; numbers with leading zeros keep their width."""
     filled = any(number.startswith("0") for number in numbers)
     for width in sorted({len(number) if filled else 1 for number in numbers}):

@@ -16,7 +16,7 @@ from ...module_utils._check import DEVIATION
 from ...module_utils._fabric.shapes import Cause
 from ...module_utils._formatting import natural, shortened
 from .._report.equal import ADDRESS, SECTIONS, folded
-from .causes import Found, rank
+from .causes import Defect, rank
 from .phrases import Phrase, phrase_of
 from .repairs import COMPLETE, IMPACTS, LIMIT, RUNBOOK, limited
 
@@ -32,13 +32,13 @@ _TESTS = {
 }
 
 
-def cards_of(found: t.Iterable[Found], leaves: Leaves, total: int | None = None) -> list[Cause]:
+def cards_of(found: t.Iterable[Defect], leaves: Leaves, total: int | None = None) -> list[Cause]:
     """Return the causes: deviations before warnings, those of link and address first.
 
     :param total: the number of hosts in the plan: a command for all of them needs no list.
     """
-    groups: dict[tuple[t.Any, ...], list[tuple[Found, Phrase]]] = {}
-    followers: dict[int, list[Found]] = {}
+    groups: dict[tuple[t.Any, ...], list[tuple[Defect, Phrase]]] = {}
+    followers: dict[int, list[Defect]] = {}
     for item in found:
         if item.root is not None:
             followers.setdefault(id(item.root), []).append(item)
@@ -57,7 +57,7 @@ def _order(card: Cause) -> tuple[t.Any, ...]:
     return card["status"] != DEVIATION, rank(card["check"]), -card["checks"] - card["follows"], natural(first)
 
 
-def _phrase(item: Found) -> Phrase:
+def _phrase(item: Defect) -> Phrase:
     if item.repair is COMPLETE:
         return Phrase(_NOTHING, _NOTHING, _NOTHING)
     name = item.check["id"]
@@ -77,7 +77,7 @@ def named(names: t.Iterable[str]) -> str:
     return text if len(text) <= _NAMES else f"{each[0]} and {len(each) - 1:,} more"
 
 
-def _where(rows: t.Sequence[Found], leaf: str) -> str:
+def _where(rows: t.Sequence[Defect], leaf: str) -> str:
     places = list(dict.fromkeys(item.places for item in rows))
     rails = list(dict.fromkeys(item.check["rail"] or "" for item in rows))
     if len(places[0]) > 1:
@@ -90,7 +90,7 @@ def _where(rows: t.Sequence[Found], leaf: str) -> str:
 
 
 def _card(
-    rows: t.Sequence[tuple[Found, Phrase]], followers: t.Mapping[int, t.Sequence[Found]], leaf: str, total: int | None
+    rows: t.Sequence[tuple[Defect, Phrase]], followers: t.Mapping[int, t.Sequence[Defect]], leaf: str, total: int | None
 ) -> Cause:
     items = [item for item, _phrase in rows]
     follows = [one for item in items for one in followers.get(id(item), ())]

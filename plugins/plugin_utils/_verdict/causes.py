@@ -33,7 +33,7 @@ ORDER = NAMES.split()
 _WIRE = ("ping_", "rail_isolation", "traffic_")
 _PODS = ("node_resources", "node_sriov", "pod_")
 _WAY = ("route_path", *_WIRE)
-EXPLAINS: dict[str, tuple[str, ...]] = {
+EXPLAINED_IDS: dict[str, tuple[str, ...]] = {
     "nic_link_type": ("network_link", "rdma_", *_WIRE, *_PODS),
     "rdma_name": ("network_", "rdma_", "roce_", *_WAY, *_PODS),
     "network_link": (
@@ -82,7 +82,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(eq=False)
-class Found:
+class Defect:
     """A deviation or a warning, where it was made, and what it follows from."""
 
     host: str
@@ -90,7 +90,7 @@ class Found:
     places: tuple[str, ...]
     """The host or section that it is attributed to; both ends where that is not decided."""
     check: Check
-    root: Found | None = None
+    root: Defect | None = None
     repair: Repair = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,8 +111,8 @@ def rank(name: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _explained(name: str) -> tuple[str, ...]:
-    start = max((start for start in EXPLAINS if name.startswith(start)), key=len, default="")
-    return EXPLAINS.get(start, ())
+    start = max((start for start in EXPLAINED_IDS if name.startswith(start)), key=len, default="")
+    return EXPLAINED_IDS.get(start, ())
 
 
 def _lost(name: str, error: str) -> Check:
@@ -145,7 +145,7 @@ def _object_explains(cause: Check, check: Check) -> bool:
     return check["rail"] is None or f"-{check['rail']}-" in f"{planned}-"
 
 
-def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:
+def _not_configured(found: t.Iterable[Defect], rails: t.Collection[str]) -> bool:
     """Return whether a host has no address, rule or route of the plan on any of its rails."""
     empty = {
         (item.check["id"], item.check["rail"])
@@ -156,12 +156,12 @@ def _not_configured(found: t.Iterable[Found], rails: t.Collection[str]) -> bool:
     return bool(rails) and all((part, rail) in empty for part in parts for rail in rails)
 
 
-def found_in(verdict: Verdict) -> list[Found]:
+def deviations_of(verdict: Verdict) -> list[Defect]:
     """Return all deviations and warnings, each with the one that it follows from."""
     hosts = verdict["hosts"]
     by_node = {entry["node"]: name for name, entry in hosts.items() if entry.get("node")}
-    found: list[Found] = []
-    cells: dict[tuple[str, ...], dict[str | None, list[Found]]] = {}
+    found: list[Defect] = []
+    cells: dict[tuple[str, ...], dict[str | None, list[Defect]]] = {}
     for name, entry in entries(verdict):
         lost = [_lost(name, entry["error"])] if entry.get("error") else []
         for check in [*lost, *entry["checks"]]:
@@ -170,7 +170,7 @@ def found_in(verdict: Verdict) -> list[Found]:
             at = check.get("attributed_to", name)
             ends = [peer if peer in hosts else by_node.get(peer, peer) for peer in check.get("peers", ())]
             places = (at,) if at is not None else tuple(sorted({name, *ends}, key=natural))
-            found.append(Found(name, places, check))
+            found.append(Defect(name, places, check))
             cells.setdefault(places, {}).setdefault(check["rail"], []).append(found[-1])
     above = _rooted([], cells.get(("cluster",), {}).pop(None, []))
     for places, by_rail in cells.items():
@@ -196,7 +196,7 @@ def found_in(verdict: Verdict) -> list[Found]:
     return found
 
 
-def _rooted(seen: t.Sequence[Found], items: t.Iterable[Found]) -> list[Found]:
+def _rooted(seen: t.Sequence[Defect], items: t.Iterable[Defect]) -> list[Defect]:
     """Give each its root, and return all of them, the first cause first."""
     before = list(seen)
     for item in sorted(items, key=lambda item: (rank(item.check["id"]), (item.host,) == item.places)):

@@ -14,13 +14,13 @@ from ...module_utils._check import DEVIATION, NOT_CHECKED, SKIPPED, WARNING
 from ...module_utils._fabric.shapes import Verdict
 from .._report.equal import SECTIONS
 from .cards import Leaves, cards_of
-from .causes import Found, found_in
+from .causes import Defect, deviations_of
 from .merge import counted, deviations, untested
 from .pairs import with_attribution
 from .preflight import HostPlace
 
 
-def leaves_of(verdict: Verdict, found: t.Iterable[Found], places: t.Mapping[str, HostPlace]) -> Leaves:
+def leaves_of(verdict: Verdict, found: t.Iterable[Defect], places: t.Mapping[str, HostPlace]) -> Leaves:
     """Return the leaf that explains each cause: most of its ports have it, and not most leaves of its rail or zone.
 
     :param places: the planned places of hosts, by inventory name.
@@ -72,7 +72,7 @@ def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int 
     :param total: the number of hosts in the plan.
     """
     verdict = with_attribution(verdict)
-    found = found_in(verdict)
+    found = deviations_of(verdict)
     counts = counted(verdict)
     planned, left = sum(counts.values()), counts[SKIPPED]
     by_option = sum(check["observed"] == NOT_CHECKED for _host, check in deviations(verdict, SKIPPED))
@@ -91,7 +91,7 @@ def with_causes(verdict: Verdict, places: t.Mapping[str, HostPlace], total: int 
     return t.cast("Verdict", {**before, **more, "hosts": hosts, **sections})
 
 
-def _repaired(entry: t.Mapping[str, t.Any], found: t.Mapping[int, Found]) -> dict[str, t.Any]:
+def _repaired(entry: t.Mapping[str, t.Any], found: t.Mapping[int, Defect]) -> dict[str, t.Any]:
     """Return a host's entry or a section whose deviations have their cause, or their command and its impact."""
     checks: list[t.Mapping[str, t.Any]] = []
     for check in entry["checks"]:

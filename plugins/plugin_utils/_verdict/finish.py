@@ -34,7 +34,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
     """
     verdict["time"] = round(time.time(), 3)
     history = files.read_history(args["verify_dir"])
-    page, warning = _page(args["plan_dir"], verdict, history, text.to_do(verdict))
+    page, warning = _page(args["plan_dir"], verdict, history, text.repair_commands(verdict))
     texts = {"report.html": page} if page is not None else {}
     # Only a whole verdict is measured: a run that breaks off leaves the old numbers and their time.
     texts["verdict.prom"] = metrics(verdict, _name(args), verdict["time"])
@@ -44,7 +44,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
         result["warnings"] = [warning]
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
-        display.display(text.picture(verdict, _name(args), color=has_color(), report=path))
+        display.display(text.terminal(verdict, _name(args), color=has_color(), report=path))
     problem = fix = ""
     if not verdict["hosts"]:
         problem = f"No host of this play is in the plan {args['plan_dir']!r}."
@@ -80,7 +80,7 @@ def written(args: t.Mapping[str, t.Any], verdict: Verdict, texts: dict[str, str]
     :param args: `plan_dir` and `verify_dir`.
     :param texts: the other files to write, by name.
     """
-    texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.picture(verdict, _name(args))}
+    texts |= {"verdict.md": text.markdown(verdict, _name(args)), "verdict.txt": text.terminal(verdict, _name(args))}
     paths = {name: os.path.join(args["verify_dir"], name) for name in (*texts, files.VERDICT)}
     for name, content in texts.items():
         files.write_text(paths[name], content)

@@ -59,7 +59,7 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "lossless_roce": (("qos",), "roce_role"),
     "gpudirect": (("gpudirect",), "gpudirect_role"),
 }
-ON_THE_WIRE = ("duplicates", "cabling", "pings")
+PACKET_GROUPS = ("duplicates", "cabling", "pings")
 # What pings and the kernel's answers cannot show.
 UNSEEN = (
     "; not detected without it: filters for UDP, for single TCP ports or for another DSCP than the planned one; loss"
@@ -79,7 +79,7 @@ def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool)
     """
     groups = [group for role in roles for group in ROLES.get(role, ((), ""))[0]]
     groups += [*(("devices", "counters") if devices else ()), "pings"]
-    unwanted = {*(() if persist else ("persist",)), *(ON_THE_WIRE if traffic == "none" else ())}
+    unwanted = {*(() if persist else ("persist",)), *(PACKET_GROUPS if traffic == "none" else ())}
     left = {
         check: "the role is not in verify_roles of this host"
         for role, (_groups, check) in ROLES.items()

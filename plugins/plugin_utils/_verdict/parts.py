@@ -102,7 +102,7 @@ def folders_of(parts: t.Iterable[VerdictPart]) -> dict[str, str]:
     return found
 
 
-def together(parts: t.Sequence[VerdictPart], kind: str) -> tuple[list[Check], str | None]:
+def merged_checks(parts: t.Sequence[VerdictPart], kind: str) -> tuple[list[Check], str | None]:
     """Return the checks of a kind, each once, and the errors: of the parts that checked it, if any did."""
 
     def looked(part: VerdictPart) -> bool:

@@ -92,7 +92,7 @@ _BECOME = re.compile(
 )
 
 
-def unreached(text: str, group: str, *, connected: bool) -> tuple[str, str]:
+def unreachable_reason(text: str, group: str, *, connected: bool) -> tuple[str, str]:
     """Return why Ansible does not reach a host, and the fix; empty where it is another error.
 
     :param text: what Ansible or the host says.

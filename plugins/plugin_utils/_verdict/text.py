@@ -72,7 +72,7 @@ def _card(card: Cause) -> t.Iterator[str]:
         yield card["fix"]
 
 
-def to_do(verdict: Verdict) -> list[tuple[str, str]]:
+def repair_commands(verdict: Verdict) -> list[tuple[str, str]]:
     """Return the distinct commands that repair the causes, each with its impact before it."""
     return commands_of(card for card in verdict.get("causes") or () if card["status"] != WARNING)
 
@@ -87,7 +87,7 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     for card in causes[:_LISTED_MARKDOWN]:
         lines += [f"- {md(plain(card['sentence']))}", *(f"  {md(plain(line))}" for line in _card(card))]
     lines += [""] if causes else []
-    if commands := to_do(verdict):
+    if commands := repair_commands(verdict):
         lines += ["## Do this", ""]
         for impact, command in commands:
             lines += [f"Impact: {impact}.", "", "```sh", command, "```", ""]
@@ -176,7 +176,7 @@ def _rows(hosts: t.Mapping[str, t.Mapping[str, t.Any]], rails: t.Sequence[str], 
         yield f"  ... and {left:,} more, all ok"
 
 
-def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str = "") -> str:
+def terminal(verdict: Verdict, fabric: str, *, color: bool = False, report: str = "") -> str:
     """Return the verdict as lines for a terminal: causes, hosts by rails, and the commands that repair them.
 
     At most 24 rows and 8 causes; the files have all.
@@ -206,7 +206,7 @@ def picture(verdict: Verdict, fabric: str, *, color: bool = False, report: str =
             sign = {"pass": "ok", "error": "error"}.get(section["status"], "deviation")
             lines.append(f"  {name:<7}  {paint(*_SIGNS[sign])}  {plain(section.get('error') or section['status'])}")
     lines += ["  " + "  ".join(f"{paint(*_SIGNS[status])} {status}" for status in _SIGNS if status != "error"), ""]
-    if commands := to_do(verdict):
+    if commands := repair_commands(verdict):
         lines.append(f"  {paint('Do this:', 'bold')}")
         for impact in dict.fromkeys(impact for impact, _command in commands):
             lines.append(f"    impact: {impact}")

@@ -38,7 +38,7 @@ class HostUpgrade(t.NamedTuple):
     unfinished: bool = False
 
 
-def turns(hosts: t.Mapping[str, HostUpgrade], *, by_zone: bool) -> list[list[str]]:
+def upgrade_order(hosts: t.Mapping[str, HostUpgrade], *, by_zone: bool) -> list[list[str]]:
     """Return the hosts of each turn: unfinished ones first, one at a time, then the others.
 
     :param by_zone: one host of each zone at a time, those of one slot; after one canary host.
@@ -71,7 +71,7 @@ def lines(
 ) -> list[str]:
     """Return what a run does, for a person: a line a host that has a turn, and the hosts that are skipped and why.
 
-    :param order: the turns, as `turns` returns them.
+    :param order: the turns, as `upgrade_order` returns them.
     :param drain: whether nodes are emptied, and `reboot` whether they are restarted.
     """
     found = []
@@ -98,7 +98,7 @@ def _by_key(checks: t.Iterable[Check]) -> dict[tuple[t.Any, ...], Check]:
     return found
 
 
-def worse(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+def regressions(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """Return what is worse on a host than before: new deviations, then healthy checks that cannot run any more.
 
     It does not compare counters of ports: a boot resets them.
@@ -132,7 +132,7 @@ def _row(name: str, rail: str | None, cause: str, fix: str) -> dict[str, t.Any]:
 def sentence(host: str, rows: t.Sequence[t.Mapping[str, t.Any]], *, drain: bool = True) -> str:
     """Return the message for a host that is worse than before.
 
-    :param rows: what `worse` returned, not empty.
+    :param rows: what `regressions` returned, not empty.
     :param drain: whether the node was emptied, and so stays cordoned.
     """
     shown = "; ".join(

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._validation import shown
-from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import ODD, _spelled
+from ansible_collections.railops.rdma.plugins.plugin_utils._localhost import JSON_STRING, _spelled
 from ansible_collections.railops.rdma.tests.unit.machines import put
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -169,7 +169,7 @@ def test_an_answer_is_itself_but_for_what_is_shown_by_its_number(value: object, 
     # Two halves of a letter that were none come together in JSON.
     value = json.loads(json.dumps(value))
     text = json.dumps(value, ensure_ascii=plain)
-    made = ODD.sub(_spelled, text)
+    made = JSON_STRING.sub(_spelled, text)
     assert json.loads(made) == wanted(value)
     assert all(char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs" for char in made)
 
@@ -177,4 +177,4 @@ def test_an_answer_is_itself_but_for_what_is_shown_by_its_number(value: object, 
 @pytest.mark.parametrize("part", ["A", "\\n", "\\u001b", "\x1b", "\\ud83d\\ude00", "\\u00e4\\ud83d\\ude00"])
 def test_long_runs_are_read_as_short_ones_are(part: str) -> None:
     text = part * 100_000
-    assert json.loads(f'"{ODD.sub(_spelled, text)}"') == wanted(json.loads(f'"{text}"', strict=False))
+    assert json.loads(f'"{JSON_STRING.sub(_spelled, text)}"') == wanted(json.loads(f'"{text}"', strict=False))

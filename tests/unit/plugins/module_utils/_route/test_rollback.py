@@ -40,9 +40,9 @@ def test_a_change_whose_timer_never_started_does_not_wait_for_it(monkeypatch, tm
     state = {"before": parts, "deadline": time.monotonic() + 60}
     (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
     (folder / "armed").touch()
-    assert "its timer does not run" in str(run.still_waiting(rollback.pending()))
+    assert "its timer does not run" in str(run.pending_error(rollback.pending()))
     (folder / "ready").touch()
-    assert "[confirm_pending]" in str(run.still_waiting(rollback.pending()))
+    assert "[confirm_pending]" in str(run.pending_error(rollback.pending()))
 
 
 @pytest.mark.parametrize("complete", [True, False])

@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import explains
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS, pattern, repair_of
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import picture
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import terminal
 from ansible_collections.railops.rdma.tests.unit.planted import Fleet, plant
 
 RAILS = ["rail1", "rail2"]
@@ -163,7 +163,7 @@ def test_a_cause_on_two_thirds_of_500_hosts_fits_a_terminal():
         return [deviation("network_rules", rule, [], "missing", ROLE, rail="rail1")] if number % 3 else []
 
     made = judged(**{f"gpu{number:03}": checks(number) for number in range(1, 501)})
-    lines = picture(made, "fabric").splitlines()
+    lines = terminal(made, "fabric").splitlines()
     assert len(lines) <= 60
     assert "  ✗ gpu001 and 333 more rail1: policy rule 10001 is missing." in lines
     assert max(len(line) for line in lines if "ansible-playbook" not in line) <= 120

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Found
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.causes import Defect
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import (
     leaves_of,
     place_of,
@@ -54,7 +54,7 @@ def verdict(bad, hosts=8, without=(), zones=2):
 def leaves(bad, **more):
     """Return how many deviations each leaf explains; None for those that no leaf explains."""
     made, places = verdict(bad, **more)
-    found = [Found(host, (host,), check) for host, check in merge.deviations(made)]
+    found = [Defect(host, (host,), check) for host, check in merge.deviations(made)]
     explained = leaves_of(made, found, places)
     counts = Counter(explained.get((item.check["id"], item.host, item.check["rail"])) for item in found)
     assert {*explained} <= {(check, host, rail) for host, rail, check in bad}
@@ -114,7 +114,7 @@ CELL = st.tuples(
 def test_a_named_leaf_has_more_bad_ports_than_good_ones(bad, without, zones):
     bad -= without
     made, places = verdict(bad, without=without, zones=zones)
-    found = [Found(host, (host,), check) for host, check in merge.deviations(made)]
+    found = [Defect(host, (host,), check) for host, check in merge.deviations(made)]
     for check, leaf in {(key[0], leaf) for key, leaf in leaves_of(made, found, places).items()}:
         ports = {(host, rail, check) for host in places for rail in RAILS if places[host].leaves[rail] == leaf}
         assert len(ports & bad) > len(ports - bad - without)

@@ -54,7 +54,7 @@ def fleet(*results):
 
 def outputs(verdict):
     """Return every output that a person reads."""
-    texts = [verdict_text.picture(verdict, "fabric"), verdict_text.markdown(verdict, "fabric")]
+    texts = [verdict_text.terminal(verdict, "fabric"), verdict_text.markdown(verdict, "fabric")]
     return [
         *texts,
         json.dumps(verdict_data(verdict, ()), ensure_ascii=False),

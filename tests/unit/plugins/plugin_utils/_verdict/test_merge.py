@@ -91,7 +91,7 @@ def test_the_picture_names_every_cause_with_its_fix_and_the_commands_at_the_end(
     wrong = check("deviation", "rail2", planned=["192.0.2.2/27 dev ens2np0"], observed=[], fix=by_role("rail_network"))
     rows = [result("node1", wrong), result("node2", check("deviation", id="network_link", observed="no carrier"))]
     rows.append({"host": "node3", "checks": [], "unreachable": "SSH refuses\nthe \033login."})
-    text = verdict_text.picture(with_causes(merged(*rows, expected=["node3"]), {}), "fabric", report="/x/report.html")
+    text = verdict_text.terminal(with_causes(merged(*rows, expected=["node3"]), {}), "fabric", report="/x/report.html")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     assert lines[2:8] == [
         "✗ node3: The host is unreachable. The controller reports: SSH refuses the \\x1blogin.",
@@ -109,18 +109,18 @@ def test_the_picture_names_every_cause_with_its_fix_and_the_commands_at_the_end(
         "Report: /x/report.html",
     ]
     assert "\033" not in text
-    assert "\033[31m" in verdict_text.picture(merged(*rows), "fabric", color=True)
+    assert "\033[31m" in verdict_text.terminal(merged(*rows), "fabric", color=True)
 
 
 def test_a_fabric_without_a_cluster_hears_nothing_about_one():
-    text = verdict_text.picture(with_causes(merged(result("node1", check())), {}), "fabric")
+    text = verdict_text.terminal(with_causes(merged(result("node1", check())), {}), "fabric")
     assert "cluster" not in text
 
 
 def test_both_texts_say_when_it_was_and_a_green_fleet_is_one_line():
     verdict = {**merged(*(result(f"node{number}", check()) for number in range(1, 1001))), "time": 1_800_000_000.5}
     assert "Checked 2027-01-15 08:00 UTC." in verdict_text.markdown(verdict, "fabric")
-    text = verdict_text.picture(verdict, "fabric")
+    text = verdict_text.terminal(verdict, "fabric")
     assert "checked 2027-01-15 08:00 UTC" in text
     assert "node1" not in text
     assert "1,000 x 2 rails as planned" in text
@@ -129,7 +129,7 @@ def test_both_texts_say_when_it_was_and_a_green_fleet_is_one_line():
 def test_a_large_fleet_shows_who_does_not_pass():
     results = [result(f"node{number}", check()) for number in range(1, 200)]
     results.append(result("node500", check("deviation")))
-    text = verdict_text.picture(merged(*results), "fabric")
+    text = verdict_text.terminal(merged(*results), "fabric")
     assert "node500" in text
     assert "199 more, all ok" in text
     assert len(text.splitlines()) < 30

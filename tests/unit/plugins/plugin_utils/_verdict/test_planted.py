@@ -79,7 +79,7 @@ def test_the_first_line_names_the_cause_and_the_host(cause, host, rail):
         command = f"ansible-playbook railops.rdma.{row['playbook']}"
     assert (first.get("command"), first["impact"]) == (command, row.get("impact", "none"))
     assert {card.get("command") for card in causes} == {command}, "one command repairs all of it"
-    lines = text.picture(verdict, "fabric").splitlines()
+    lines = text.terminal(verdict, "fabric").splitlines()
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 240
     shown = next(line for line in lines if line.startswith("  ✗ "))
@@ -116,7 +116,7 @@ def test_the_plan_is_renewed_before_it_is_applied():
     fleet = Fleet()
     plant(fleet, "rule", "node1", "rail1")
     plant(fleet, "plan", "node1", "rail1")
-    commands = [command for _impact, command in text.to_do(fleet.verdict())]
+    commands = [command for _impact, command in text.repair_commands(fleet.verdict())]
     hosts = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node1"
     assert commands == ["ansible-playbook railops.rdma.plan", hosts]
 
@@ -124,5 +124,5 @@ def test_the_plan_is_renewed_before_it_is_applied():
 def test_what_follows_from_a_rail_leaves_the_host_itself_green():
     fleet = Fleet()
     plant(fleet, "gateway", "node1", "rail1")
-    lines = text.picture(fleet.verdict(), "fabric").splitlines()
+    lines = text.terminal(fleet.verdict(), "fabric").splitlines()
     assert ["node1", "●", "✗", "●", "●"] in [line.split() for line in lines]

@@ -13,9 +13,9 @@ from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan im
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.ids import IDS
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.upgrade import (
     HostUpgrade,
+    regressions,
     sentence,
-    turns,
-    worse,
+    upgrade_order,
 )
 
 HOSTS = st.dictionaries(
@@ -50,7 +50,7 @@ def check(name, status, rail=None, cause="the port is down.", fix="Plug it in.")
 @settings(deadline=None)
 @given(HOSTS, st.booleans())
 def test_each_due_node_has_one_turn_and_no_other(hosts, by_zone):
-    order = turns(hosts, by_zone=by_zone)
+    order = upgrade_order(hosts, by_zone=by_zone)
     taken = [host for turn in order for host in turn]
     assert sorted(taken) == sorted(host for host, row in hosts.items() if row.due or row.unfinished)
     assert all(order)
@@ -62,23 +62,23 @@ def test_each_due_node_has_one_turn_and_no_other(hosts, by_zone):
 @settings(deadline=None)
 @given(HOSTS)
 def test_one_node_at_a_time_or_one_slot_of_each_zone(hosts):
-    assert all(len(turn) == 1 for turn in turns(hosts, by_zone=False))
-    for turn in turns(hosts, by_zone=True):
+    assert all(len(turn) == 1 for turn in upgrade_order(hosts, by_zone=False))
+    for turn in upgrade_order(hosts, by_zone=True):
         assert len({hosts[host].slot for host in turn}) == 1
 
 
 def test_the_order_is_that_of_the_plan():
     hosts = {f"node{n}": HostUpgrade("su1" if n < 10 else "su2", n % 10, ("x",)) for n in (2, 1, 11, 12)}
-    assert turns(hosts, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
-    assert turns(hosts, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
+    assert upgrade_order(hosts, by_zone=False) == [["node1"], ["node2"], ["node11"], ["node12"]]
+    assert upgrade_order(hosts, by_zone=True) == [["node1"], ["node11"], ["node2", "node12"]]
 
 
 @settings(deadline=None)
 @given(CHECKS, CHECKS)
 def test_nothing_is_worse_than_itself_and_a_new_deviation_always_is(before, after):
     one, other = {"checks": before}, {"checks": after}
-    assert worse(one, one) == []
-    found = {(row["id"], row["rail"]) for row in worse(one, other)}
+    assert regressions(one, one) == []
+    found = {(row["id"], row["rail"]) for row in regressions(one, other)}
     bad = {(row["id"], row["rail"]) for row in before if row["status"] == "deviation"}
     now_bad = {(row["id"], row["rail"]) for row in after if row["status"] == "deviation"}
     assert now_bad - bad <= found
@@ -88,29 +88,29 @@ def test_nothing_is_worse_than_itself_and_a_new_deviation_always_is(before, afte
 def test_what_deviated_before_is_not_worse_and_a_warning_is_not():
     before = {"checks": [check("network_link", "deviation", "rail1"), check("rdma_modules", "ok")]}
     after = {"checks": [check("network_link", "deviation", "rail1"), check("rdma_modules", "warning")]}
-    assert worse(before, after) == []
+    assert regressions(before, after) == []
 
 
 def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
     before = {"checks": [check("rdma_port_state", "ok", "rail1"), *(check(name, "ok", "rail1") for name in LIMITS)]}
     assert set(LIMITS) <= set(IDS)
-    rows = worse(before, {"checks": [check("rdma_port_state", "skipped", "rail1", "no device")]})
+    rows = regressions(before, {"checks": [check("rdma_port_state", "skipped", "rail1", "no device")]})
     assert [(row["id"], row["cause"]) for row in rows] == [
         ("rdma_port_state", "It was healthy and can no longer be checked: no device")
     ]
-    assert [row["id"] for row in worse(before, {"checks": []})] == ["rdma_port_state"]
+    assert [row["id"] for row in regressions(before, {"checks": []})] == ["rdma_port_state"]
 
 
 def test_what_is_wrong_comes_before_what_cannot_be_seen_for_it_and_both_families_are_one():
     unseen = [{**check("address_duplicate", "skipped", "rail3", "no carrier"), "family": family} for family in (4, 6)]
     before = {"checks": [check("network_link", "ok", "rail3"), *({**one, "status": "ok"} for one in unseen)]}
-    rows = worse(before, {"checks": [check("network_link", "deviation", "rail3"), *unseen]})
+    rows = regressions(before, {"checks": [check("network_link", "deviation", "rail3"), *unseen]})
     assert [row["id"] for row in rows] == ["network_link", "address_duplicate"]
 
 
 def test_one_sentence_says_what_where_and_what_to_do():
     after = {"checks": [check("network_link", "deviation", f"rail{n}") for n in (10, 9, 8, 7)]}
-    said = sentence("node2", worse({"checks": []}, after))
+    said = sentence("node2", regressions({"checks": []}, after))
     assert said.startswith(
         "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: rail7"
     )
