@@ -183,7 +183,7 @@ def test_a_teardown_removes_plugins_that_no_configuration_names(tmp_path: Path, 
     kind = "multus" if named else "multus-of-others"
     (tmp_path / "conf/10-own.conf").write_text(f'{{\n  "type": "{kind}"}}\n', encoding="utf-8")
     stale = {"folder": str(tmp_path), "names": ["multus", "spiderpool"], "configurations": f"{tmp_path}/conf"}
-    known = {"__site_stale": stale, "__site_cni_kept": f"{tmp_path}/kept", "__site_cni_copied": {}}
+    known = {"__site_stale": stale, "__site_cni_store": f"{tmp_path}/kept", "__site_cni_copied": {}}
     for words in ([],) if named else (["--check"], []):
         assert ("changed=1" in play_cni(tmp_path, found, known, *words)) is not named
     there = {name for name in ("multus", "spiderpool", "own") if (tmp_path / name).exists()}
@@ -219,7 +219,7 @@ def cni_play(folder: Path, **settings: t.Any) -> tuple[t.Any, Json]:
         "fabric_kubeconfig": f"{folder}/kubeconfig",
         **settings,
     }
-    known = {**play["vars"], "__site_localhost": localhost, "__site_cni_kept": f"{folder}/state/cni"}
+    known = {**play["vars"], "__site_localhost": localhost, "__site_cni_store": f"{folder}/state/cni"}
     return play, known
 
 
@@ -243,7 +243,7 @@ def test_plugins_that_spiderpool_replaces_are_copied_once_and_restored(tmp_path:
     teardown = content("playbooks/teardown.yml")[-2]
     modules = {f"ansible.builtin.{name}" for name in ("find", "file", "copy", "stat")}
     back = [task for task in teardown["tasks"][0]["block"] if modules & task.keys()]
-    without = {"__site_stale": {"names": []}, "__site_cni_kept": str(kept)}
+    without = {"__site_stale": {"names": []}, "__site_cni_store": str(kept)}
     later = [{"block": tasks, "vars": known}, {"block": back, "vars": without}]
     assert "changed=0" in play_cni(tmp_path, later, {}), "a later run keeps the copies; Spiderpool is still there"
     assert programs_in(kept) == {name: before[name] for name in ("macvlan", "portmap", "ptp")}
