@@ -57,7 +57,7 @@ def test_an_idle_host_has_an_identity_and_no_work(host, run_module):
     ("text", "purpose"), [("reboot\n", "reboot"), ("upgrade\n", "upgrade"), ("", ""), ("{{ 1 }}\n", "")]
 )
 def test_the_purpose_for_which_a_command_emptied_the_host_is_known(host, run_module, text, purpose):
-    put(host.root, workload.MARK, text)
+    put(host.root, workload.EMPTIED_MARK, text)
     assert run_module()["emptied"] == purpose
 
 

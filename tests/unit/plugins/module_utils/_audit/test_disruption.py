@@ -40,7 +40,7 @@ class Door:
 def host(tmp_path, monkeypatch):
     stand_for_the_host(monkeypatch, tmp_path)
     put(tmp_path, "/sys/class/net/ens1np0/mtu", "4200\n")
-    put(tmp_path, disruption.workload.MARK, "upgrade\n")
+    put(tmp_path, disruption.workload.EMPTIED_MARK, "upgrade\n")
     return tmp_path
 
 
