@@ -74,7 +74,7 @@ if [ -n "$own" ]; then
     *--bind_source_ip*) set -- "$@" "--bind_source_ip=$own" ;;
     *--source_ip*) set -- "$@" "--source_ip=$own" ;;
   esac
-  case $own:$help in *:*:*--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac
+  case $own in *:*) case $help in *--ipv6-addr*) set -- "$@" --ipv6-addr ;; esac ;; esac
 fi
 exec timeout "$seconds" "$@" ${peer:+"$peer"}
 """
