@@ -10,6 +10,7 @@ addresses in the annotation that Multus writes.
 
 from __future__ import annotations
 
+import itertools
 import re
 import typing as t
 
@@ -17,6 +18,7 @@ from .._fabric.facts import inside, status_rows
 from .._formatting import shortened
 from .._validation import parsed
 from .model import Json
+from .pod_state import finished
 
 
 def allocated(live: Json) -> int:
@@ -52,9 +54,12 @@ def allocations(live: Json) -> dict[str, str]:
 
 
 def attached(pods: t.Iterable[Json]) -> dict[str, str]:
-    """Return the pod (`namespace/name`) that has each address beside its first one, as Multus notes it."""
+    """Return the pod (`namespace/name`) that has each address beside its first one, as Multus notes it.
+
+    A pod that has ended keeps the note and no address.
+    """
     found = {}
-    for pod in pods:
+    for pod in itertools.filterfalse(finished, pods):
         meta = pod["metadata"]
         for row in status_rows(meta):
             if not row.get("default"):

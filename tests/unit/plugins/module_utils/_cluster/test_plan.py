@@ -111,7 +111,8 @@ def on_node_1():
         "annotations": {"k8s.v1.cni.cncf.io/network-status": json.dumps(rows)},
     }
     odd = {"name": "odd", "namespace": "ml", "annotations": {"k8s.v1.cni.cncf.io/network-status": "{"}}
-    return attached([{"metadata": held}, {"metadata": odd}, {"metadata": {"name": "none"}}])
+    ended = {"metadata": {**held, "name": "ended"}, "status": {"phase": "Succeeded"}}
+    return attached([{"metadata": held}, ended, {"metadata": odd}, {"metadata": {"name": "none"}}])
 
 
 def renumbered():
