@@ -32,18 +32,17 @@ def as_yaml(data: dict[str, t.Any]) -> str:
 
 
 def inventory(proposal: Proposal, group: str) -> dict[str, t.Any]:
-    """Return the proposal as an inventory: variables of the group, and of the hosts that differ."""
+    """Return the proposal as an inventory: variables that localhost reads too, and those of the hosts that differ."""
     rails = [
         {"name": rail.name, "interface": Label(rail.interface), **({} if rail.gpu is None else {"gpu": rail.gpu})}
         for rail in proposal.rails
     ]
-    body: dict[str, t.Any] = {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}
-    if proposal.interfaces:
-        body["hosts"] = {
-            host: {"fabric_interfaces": {rail: Label(name) for rail, name in names.items()}}
-            for host, names in proposal.interfaces.items()
-        }
-    return {group: body}
+    hosts = {
+        host: {"fabric_interfaces": {rail: Label(name) for rail, name in names.items()}}
+        for host, names in proposal.interfaces.items()
+    }
+    made = {"all": {"vars": {"fabric_network": proposal.network, "fabric_rails": rails}}}
+    return {**made, group: {"hosts": hosts}} if hosts else made
 
 
 def cables(proposal: Proposal, group: str) -> dict[str, t.Any] | None:

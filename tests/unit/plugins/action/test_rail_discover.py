@@ -46,8 +46,9 @@ def run(tmp_path):
 def test_the_first_run_writes_and_the_second_does_not(run, tmp_path):
     result = run()
     assert result["changed"] is True
-    group = read(tmp_path / "out/proposal.yml")["gpu_nodes"]
-    assert [rail["interface"] for rail in group["vars"]["fabric_rails"]] == [f"ens{n}np0" for n in range(1, 9)]
+    # Localhost reads the variables of `all` and plans.
+    proposal = read(tmp_path / "out/proposal.yml")["all"]["vars"]
+    assert [rail["interface"] for rail in proposal["fabric_rails"]] == [f"ens{n}np0" for n in range(1, 9)]
     assert [finding["host"] for finding in result["findings"]] == ["node2", "node3"]
     assert "did not answer" in (tmp_path / "out/report.md").read_text()
     seen = read(tmp_path / "out/cables.yml")

@@ -57,7 +57,7 @@ def test_a_fleet_that_is_alike():
         (f"rail{number}", f"ens{number}np0", number - 1) for number in range(1, 9)
     ]
     assert (proposal.rails[0].pci, proposal.rails[0].switches) == ("0000:19:00.0", ("leaf1",))
-    assert inventory(proposal, "gpu_nodes")["gpu_nodes"]["vars"]["fabric_rails"][7] == {
+    assert inventory(proposal, "gpu_nodes")["all"]["vars"]["fabric_rails"][7] == {
         "name": "rail8",
         "interface": "ens8np0",
         "gpu": 7,
