@@ -25,6 +25,7 @@ from .pools import name_problems, render_pools, reserved_ips
 from .text import HEADING, documents
 from .text import block as yaml_block
 
+SRIOV_POLICIES = "sriovpolicies.yaml"
 DEVICE_PLUGIN_INTERVAL = 300
 """Seconds between two looks of the device plugin for new interfaces: the chart's default."""
 
@@ -204,9 +205,9 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         raise InputError(problems)
     files = {
         **give.files(plan),
-        "sriovpolicies.yaml": documents(sriov_policies(plan)),
+        SRIOV_POLICIES: documents(sriov_policies(plan)),
     }
-    # What `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects, and nothing else.
-    manifests = "".join(f"  - {name}\n" for name, text in files.items() if "\nkind: " in text)
+    # What `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects. `site` applies SR-IOV node by node.
+    manifests = "".join(f"  - {name}\n" for name, text in files.items() if "\nkind: " in text and name != SRIOV_POLICIES)
     head = f"{HEADING}---\napiVersion: {KUSTOMIZE}\nkind: Kustomization\nresources:\n"
     return {**files, KUSTOMIZATION: head + manifests}

@@ -14,7 +14,8 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import K
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import render_cluster
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, plan_of
 
-NO_OBJECTS = {"values.yaml", KUSTOMIZATION}
+# The playbook `site` applies SR-IOV policies one node at a time.
+NO_OBJECTS = {"values.yaml", "sriovpolicies.yaml", KUSTOMIZATION}
 PRUNE = {"argocd.argoproj.io/sync-options": "Prune=false", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
 
 
