@@ -28,6 +28,8 @@ POD_INTERFACE = "eth0"
 """Kubernetes' name of a pod's first interface, the one of the cluster's own network."""
 
 NO_MANAGEMENT = ("lo", "docker0", "virbr0")
+# NCCL reads no more names of interfaces (MAX_IFS).
+MAX_NAMES = 16
 """Interfaces that no other host reaches: NCCL excludes them automatically only while nothing is set."""
 
 WIDE = 118
@@ -135,10 +137,15 @@ def nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
             "Ranks find each other over any interface but the rails (and those that lead nowhere); a host with further "
             "internal ones names its management interface here instead."
         )
-        # NCCL reads 16 names at most: ports and VLAN interfaces of eight rails, each by its exact name, are too many.
+        # Ports and VLAN interfaces of eight rails, each by its exact name, are too many.
         sign = "^" if any(rail.vlan for rail in fabric.rails) else "^="
         reason += " Names are prefixes: a rail's VLAN interface is excluded with its port." if sign == "^" else ""
-        yield Value("NCCL_SOCKET_IFNAME", f"{sign}{','.join([*rails, *NO_MANAGEMENT])}", reason)
+        names = [*rails, *NO_MANAGEMENT]
+        if len(names) > MAX_NAMES:
+            reason = f"NCCL_SOCKET_IFNAME is left out: NCCL reads {MAX_NAMES} names. Set it to the management interface."
+            yield Value("", "", reason)
+        else:
+            yield Value("NCCL_SOCKET_IFNAME", f"{sign}{','.join(names)}", reason)
     if fabric.network == "roce":
         yield from _nccl_gid(plan)
         yield _traffic_class(fabric, "NCCL_IB_TC")
@@ -179,7 +186,8 @@ def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     if fabric.network == "infiniband":
         return
     yield _traffic_class(fabric, "UCX_IB_TRAFFIC_CLASS")
-    if rails_reachable(plan) is False:
+    # A rail's peers of other subnets are behind the leaf.
+    if rails_reachable(plan) is False and fabric.mode == "shared" and len(fabric.zones) == 1:
         reason = "The rails do not reach each other: only peers of the own subnet are tried (UCX before 1.19)."
         yield Value("UCX_IB_ROCE_LOCAL_SUBNET", "y", reason)
         yield Value("UCX_IB_ROCE_REACHABILITY_MODE", "local_subnet", "The same for UCX 1.19 and later.")

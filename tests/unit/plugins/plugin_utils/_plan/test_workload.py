@@ -186,6 +186,23 @@ def test_ranks_on_hosts_find_each_other_over_no_rail(more, count):
     assert refused(found, "ens1np0v1") == bool(more)
 
 
+@pytest.mark.parametrize(("count", "there"), [(13, True), (14, False)])
+def test_more_names_than_nccl_reads_are_left_out(count, there):
+    """It would not exclude the last ones, lo among them."""
+    rails = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, count + 1)]
+    text = render_workload(plan_of(raw_of(rails=rails), names(2)))["nccl-hosts.env"]
+    assert ("NCCL_SOCKET_IFNAME" in values(text)) is there
+
+
+@pytest.mark.parametrize("more", [{"mode": "exclusive"}, {"mode": "shared", "supernets": None, "zones": TWO}])
+def test_ucx_reaches_peers_behind_the_leaf(more):
+    """A peer of the same rail may be in another subnet."""
+    nodes = [{"host": f"node{number}", "groups": ["su1" if number < 3 else "su2"]} for number in range(1, 5)]
+    files = render_workload(plan_of(raw_of(rails=known(), inject=None, rails_reachable=False, **more), nodes))
+    assert "UCX_IB_ROCE_LOCAL_SUBNET" not in values(files["ucx-pods.env"])
+    assert values(files["ucx-pods.env"])["UCX_IB_ROCE_REACHABILITY_MODE"] == "all"
+
+
 def test_devices_are_named_only_where_they_are_sure():
     one = known()
     del one[1]["device"]
