@@ -48,6 +48,14 @@ def test_a_rail_in_place_of_the_clusters_network_is_attached_once(rails: int) ->
     assert given == {"v1.multus-cni.io/default-network": "spiderpool/fabric-rail1", **beside}
 
 
+def test_injection_has_the_annotation_of_the_plan() -> None:
+    """Key and value of fabric_inject have defaults."""
+    template = {"template": {"metadata": {"annotations": {"railops.io/rails": "fabric"}}}}
+    known = {"networks": {}, "pod_templates": [template]}
+    given = notes(2, rail_objects_test_attach="inject", fabric_inject={}, __rail_objects_networks=known)
+    assert given == {"railops.io/rails": "fabric"}
+
+
 def test_beside_the_clusters_network_every_rail_is_attached() -> None:
     given = notes(2, rail_objects_test_default_network="kube-system/calico")
     assert given["k8s.v1.cni.cncf.io/networks"] == "spiderpool/fabric-rail1,spiderpool/fabric-rail2"
