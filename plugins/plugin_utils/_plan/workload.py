@@ -142,7 +142,7 @@ def nccl(plan: FabricPlan, where: str) -> t.Iterator[Value]:
         reason += " Names are prefixes: a rail's VLAN interface is excluded with its port." if sign == "^" else ""
         names = [*rails, *NO_MANAGEMENT]
         if len(names) > MAX_NAMES:
-            reason = f"NCCL_SOCKET_IFNAME is left out: NCCL reads {MAX_NAMES} names. Set it to the management interface."
+            reason = f"NCCL_SOCKET_IFNAME is left out: NCCL reads {MAX_NAMES} names. Name the management interface."
             yield Value("", "", reason)
         else:
             yield Value("NCCL_SOCKET_IFNAME", f"{sign}{','.join(names)}", reason)

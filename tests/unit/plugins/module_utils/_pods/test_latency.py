@@ -212,7 +212,7 @@ class Machine:
 
 V4 = "0000:0000:0000:0000:0000:ffff:ac11:0005"
 V6 = "fd00:0017:0001:0000:0000:0000:0000:0005"
-ANSWERS = 'case "$*" in --help) echo "Usage: ib_read_lat --bind_source_ip=<ip> --ipv6-addr"; exit 1;; esac\necho "argv: $*"'
+ANSWERS = 'case "$*" in --help) echo "Usage: --bind_source_ip=<ip> --ipv6-addr"; exit 1;; esac\necho "argv: $*"'
 
 
 @pytest.fixture
