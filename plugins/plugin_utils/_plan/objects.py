@@ -207,7 +207,7 @@ def render_cluster(plan: FabricPlan) -> dict[str, str]:
         **give.files(plan),
         SRIOV_POLICIES: documents(sriov_policies(plan)),
     }
-    # What `kubectl apply -k`, Argo CD and Flux read: the manifests that have objects. `site` applies policies node by node.
+    # What `kubectl apply -k`, Argo CD and Flux read: manifests with objects; `site` applies policies node by node.
     listed = [name for name, text in files.items() if "\nkind: " in text and name != SRIOV_POLICIES]
     manifests = "".join(f"  - {name}\n" for name in listed)
     head = f"{HEADING}---\napiVersion: {KUSTOMIZE}\nkind: Kustomization\nresources:\n"
