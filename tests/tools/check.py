@@ -283,12 +283,6 @@ def api() -> t.Iterator[Argv]:
     yield [*command, *ON_REAL]
 
 
-def kind() -> t.Iterator[Argv]:
-    if not (os.environ.get("RAILOPS_TEST_KIND") and os.environ.get("RAILOPS_TEST_KUBECONFIG")):
-        raise SkipStep("RAILOPS_TEST_KIND and RAILOPS_TEST_KUBECONFIG name no cluster made by kind")
-    yield [tool("python"), "-m", "pytest", "-q", "tests/cluster/test_kind.py"]
-
-
 # What the real network managers of a release make of our files and of others'.
 WITH_MANAGERS = [f"tests/kernel/test_rail_persist_{name}.py" for name in ("tools", "boot", "others", "next_boot")]
 
@@ -461,7 +455,6 @@ STEPS = (
         prepare=newest_environment,
     ),
     # By name only.
-    Step("kind", "from plan to pods on a cluster made by kind", kind, root=True, by_name=True),
     Step(
         "long",
         "rare faults that take minutes; all of sanity, and all unit tests on Python 3.13",
