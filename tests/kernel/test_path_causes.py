@@ -91,22 +91,6 @@ def test_a_rule_that_diverts_tcp_only_is_named(fabric, end):
         assert paths(fabric) == {}
 
 
-def test_an_mtu_of_a_managed_route_is_a_difference_that_the_role_repairs(fabric):
-    host, want = fabric.hosts[0], fabric.wants[0]
-    for line in (
-        "route change 172.17.0.0/16 via 172.17.0.1 dev ens1np0 src 172.17.0.2 table 1001 proto 143 mtu lock 1400",
-        "-6 route change fd00:17::/32 via fd00:17:2:1::1 dev ens2np0 src fd00:17:2:1::2 table 1002 proto 143 mtu 1400",
-    ):
-        host.ip(*line.split())
-    checks = host.module(policy_route, {**want, "on_conflict": "report"}, check=True)["checks"]
-    found = {(item["id"], item["rail"]): item["observed"] for item in checks if item["status"] == "deviation"}
-    assert set(found) == {("network_routes", "rail1"), ("network_routes", "rail2"), ("network_stale", None)}
-    assert [line.split(" mtu ")[1] for line in sorted(found["network_stale", None])] == ["lock 1400", "1400"]
-    assert host.apply(want)["changed"]
-    assert "1400" not in "\n".join(host.dump()["routes"])
-    assert not host.apply(want)["changed"]
-
-
 def test_a_setting_for_all_has_a_fix_that_repairs_it(fabric):
     host, want = fabric.hosts[0], fabric.wants[0]
     host.sysctl("net/ipv4/conf/all/arp_ignore", "8")
