@@ -10,8 +10,6 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoRun, EchoTarget
-from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.lossy import losing
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
 
 RAILS = 3
@@ -64,38 +62,6 @@ def test_a_gateway_that_answers_no_echo_is_no_deviation(fabric, beyond):
     found = {(check["id"], check["status"]) for check in checks if check["id"].startswith("ping_gateway")}
     proven = {("ping_gateway", "ok"), ("ping_gateway_mtu", "ok")}
     assert found == (proven if beyond else {("ping_gateway", "warning"), ("ping_gateway_mtu", "skipped")})
-
-
-def test_a_switch_with_a_smaller_mtu_shows_in_the_full_size_only(fabric):
-    run("ip", "-n", fabric.core, "link", "set", "h1r3", "mtu", "1500")
-    checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0)
-    wrong = {(check["rail"], check["id"]) for check in checks if check["status"] == "deviation"}
-    assert wrong == {("rail3", "ping_gateway_mtu"), ("rail3", "ping_neighbor_mtu")}
-    checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=3, full_size=False)
-    assert {check["id"] for check in checks if check["observed"] == "not checked"} == {
-        "ping_gateway_mtu",
-        "ping_neighbor_mtu",
-        "rail_isolation",
-    }
-
-
-@pytest.mark.parametrize("limit", [0, 90])
-def test_a_link_that_loses_is_named_unless_so_much_is_allowed(fabric, limit):
-    # A host with an empty cache may lose the first answer.
-    assert {
-        check["status"] for check in pinged(fabric, host_plan_of(0), [neighbor()], cross_rail_pairs=1, count=20)
-    } == {"ok"}
-    with losing(fabric.hosts[0].name, "ens2np0", 40):
-        checks = pinged(fabric, host_plan_of(0), [neighbor()], timeout=1.0, count=20, loss_percent=limit)
-    reported = {
-        (check["rail"], check["id"], check["status"]) for check in checks if check["status"] in ("deviation", "warning")
-    }
-    found = {("rail2", "ping_gateway", "warning"), ("rail2", "ping_gateway_mtu", "warning")}
-    if not limit:
-        found |= {("rail2", "ping_neighbor", "deviation"), ("rail2", "ping_neighbor_mtu", "deviation")}
-    assert reported == found
-    lossy = [check for check in checks if check["rail"] == "rail2" and check["id"] == "ping_neighbor"]
-    assert all(" of 20 lost" in check["observed"] for check in lossy)
 
 
 def across(fabric, **more):
@@ -151,16 +117,3 @@ def test_a_missing_interface_is_a_deviation(fabric):
     params = host_plan_of(0)
     params["rails"][0]["interface"] = "ens99np0"
     assert "cannot send" in pinged(fabric, params, timeout=1.0, count=3)[0]["cause"]
-
-
-def test_a_silent_gateway_keeps_a_change_from_being_confirmed_where_required(fabric):
-    host, want = fabric.hosts[0], want_of(0, RAILS)
-    result = host.module(policy_route, {**want, "policy": "default_route", "confirm_timeout": 30})
-    again = {**want, "confirm": result["token"]}
-    run("ip", "-n", fabric.core, "link", "set", "leaf2", "down")
-    refused = host.module(policy_route, {**again, "gateways": "require"})
-    assert refused["failed"]
-    rail = want["rails"][1]["addresses"][0]
-    assert f"No answer: {rail['gateway']} to {rail['address']} on ens2np0" in refused["msg"]
-    run("ip", "-n", fabric.core, "link", "set", "leaf2", "up")
-    assert host.module(policy_route, again)["confirmed"]

@@ -216,19 +216,6 @@ def test_the_timer_fires_where_the_library_is_a_kept_one(site, bare, tmp_path, s
     wait_for((armed / "armed").exists, False)
 
 
-def test_a_host_whose_gateways_do_not_answer_is_taken_back_where_they_are_required(site):
-    folder, fabric = site
-    play(folder, "-e", "state=absent")
-    before = fabric.hosts[0].dump()
-    gateway = ("address", "{}", "172.17.0.1/27", "dev", "leaf1")
-    run("ip", "-n", fabric.core, *(word.format("del") for word in gateway))
-    said = play(folder, "--limit", "node1", "-e", "timeout=5", good=False)
-    run("ip", "-n", fabric.core, *(word.format("add") for word in gateway))
-    assert "The change is not confirmed" in said
-    wait_for(fabric.hosts[0].dump, before)
-    play(folder)
-
-
 RETRIES = """
 - hosts: node1
   gather_facts: false
