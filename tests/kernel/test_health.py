@@ -28,36 +28,6 @@ def fabric():
         yield made
 
 
-def looked(host, since=None):
-    result = host.audit({"rails": RAILS}, "counters", since=since)
-    return {f"{check['rail']} {check['id']}": check for check in result["checks"]}, result["facts"]["health"]
-
-
-def test_a_link_that_went_down_twice_is_a_flap_and_a_new_driver_starts_at_zero(fabric):
-    host = fabric.hosts[0]
-    first, facts = looked(host)
-    assert "first look" in first["rail1 port_errors"]["cause"]
-    assert (facts["rails"]["rail1"]["driver"], facts["rails"]["rail1"]["speed"]) == ("veth", 10000)
-
-    again, facts = looked(host, facts)
-    assert {again[f"rail1 {check}"]["status"] for check in ("port_errors", "port_flaps")} == {"ok"}
-
-    for _time in range(2):
-        run("ip", "-n", fabric.core, "link", "set", "h1r1", "down")
-        run("ip", "-n", fabric.core, "link", "set", "h1r1", "up")
-    flapped, _facts = looked(host, facts)
-    assert flapped["rail1 port_flaps"]["status"] == "deviation"
-    assert flapped["rail1 port_flaps"]["observed"] == "carrier_down_count +2"
-    assert flapped["rail2 port_flaps"]["status"] == "ok"
-
-    host.ip("link", "del", "ens1np0")
-    host.ip("link", "add", "ens1np0", "type", "veth", "peer", "name", "h1r1", "netns", fabric.core)
-    host.ip("link", "set", "ens1np0", "up")
-    again, _facts = looked(host, facts)
-    assert "driver was reloaded" in again["rail1 port_flaps"]["cause"]
-    assert again["rail2 port_flaps"]["status"] == "ok"
-
-
 def settings_of(name, speed, own, peer):
     """Make an interface whose driver keeps the link settings that it is given, as `tun` does."""
     run("ip", "tuntap", "add", name, "mode", "tap")
