@@ -118,13 +118,6 @@ def test_others_vlans_are_kept_and_their_names_are_not_taken(port):
     assert link("own.7") is not None
 
 
-def test_what_is_taken_away_takes_our_vlan_along(port):
-    route(101)
-    assert route(101, state="absent")["changed"] is True
-    assert link(f"{PORT}.101") is None
-    assert route(101, state="absent")["changed"] is False
-
-
 def test_what_a_killed_run_left_half_made_is_recognized_as_managed(port):
     """A kill after the link is made and before it is up and has its alias: the next run goes on, or takes it away."""
     half_made = f"ip link add link {PORT} name {PORT}.101 group 143 type vlan id 101"
@@ -138,15 +131,3 @@ def test_what_a_killed_run_left_half_made_is_recognized_as_managed(port):
         guest(half_made)
         assert route(0, **more)["changed"] is True
         assert link(f"{PORT}.101") is None
-
-
-def test_a_storage_vlan_keeps_its_mtu_or_gets_it_back(port):
-    guest(f"ip link set {PORT} up; ip link add link {PORT} name own.7 type vlan id 7; ip link set own.7 up")
-    assert "1400 would also lower interfaces stacked on it: own.7 with 1500" in route(101)["msg"]
-    assert (link(PORT)["mtu"], link("own.7")["mtu"]) == (1500, 1500)
-    route(101, adopt_ports=[PORT], confirm_timeout=15)
-    assert (link(PORT)["mtu"], link("own.7")["mtu"]) == (1400, 1400)
-    end = time.monotonic() + 120
-    while link("own.7")["mtu"] != 1500 and time.monotonic() < end:
-        time.sleep(2)
-    assert (link(PORT)["mtu"], link("own.7")["mtu"], link(f"{PORT}.101")) == (1500, 1500, None)
