@@ -54,30 +54,6 @@ def test_shared_guide_gives_rail_n_the_third_byte_n():
     assert pods(made, 3) == ["172.17.3.55-172.17.3.254"]
 
 
-def test_shared_explicit_subnet_with_the_nodes_at_the_end():
-    raw = shared(supernets=[], rails=[{"interface": "ens1np0", "subnets": ["172.16.11.0/24"]}])
-    made = plan({**raw, "gateway": "last", "host_addresses": "end"}, hosts(53))
-
-    assert made.address("node1", 1)["gateway"] == "172.16.11.254"
-    assert made.address("node1", 1)["address"] == "172.16.11.201"
-    assert made.address("node53", 1)["address"] == "172.16.11.253"
-    assert pods(made, 1) == ["172.16.11.1-172.16.11.200"]
-
-
-def test_dual_stack_uses_the_same_slot_and_offsets():
-    made = plan(exclusive(supernets=["172.17.0.0/16", "fd00:17::/48"]), hosts(8))
-
-    assert made.address("node1", 1, 6) == {
-        "family": 6,
-        "address": "fd00:17::2",
-        "subnet": "fd00:17::/64",
-        "gateway": "fd00:17::1",
-    }
-    assert made.address("node3", 2, 6)["address"] == "fd00:17:0:a::2"
-    assert pods(made, 1, 0, 6) == ["fd00:17::3-fd00:17::1e"]
-    assert made.slice("node1")["sysctls"]["net/ipv6/conf/ens1np0/keep_addr_on_down"] == "1"
-
-
 # --- corners ----------------------------------------------------------------------------------------------------------
 
 
@@ -177,12 +153,3 @@ def test_both_ends_of_each_subnet_are_kept_free(raw, host, pods):
     lock = locks.parse_lock(made.lock, "plan.json")
     assert build_blocks(lock.fabric) == made.plan.blocks
     assert plan({**raw, "reserved_per_subnet": {"first": 0}}, hosts(2)).lock == plan(raw, hosts(2)).lock
-
-
-def test_ipv6_beside_ipv4_takes_the_gateway_at_ipv4s_offset():
-    made = plan(shared(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last", host_addresses="end"), hosts(2))
-
-    assert made.address("node1", 1, 4)["gateway"] == "172.17.1.254"
-    assert made.address("node1", 1, 6)["gateway"] == "fd00:0:0:1::fe"
-    assert made.address("node1", 1, 6)["address"] == "fd00:0:0:1::c9"
-    assert pods(made, 1, 0, 6) == ["fd00:0:0:1::1-fd00:0:0:1::c8"]

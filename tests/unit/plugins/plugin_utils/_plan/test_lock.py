@@ -20,7 +20,6 @@ from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import l
 from ansible_collections.railops.rdma.plugins.plugin_utils._fabric.model import address_text, range_text
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import lock as locks
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.blocks import build_blocks
-from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan
 
 LOCKS = Path(__file__).parents[3] / "data/locks"
 ADDRESSES = json.loads((LOCKS / "addresses.json").read_text())
@@ -116,12 +115,3 @@ def test_a_frozen_key_or_value_that_is_not_known_is_refused(change):
         locks.parse_lock(text, "plan.json")
     assert caught.value.problems[0].place.startswith("plan.json: frozen")
     assert {problem.fix for problem in caught.value.problems} == {NEWER}
-
-
-def test_a_gateway_may_differ_from_family_to_family():
-    """No declaration says so yet; a lock may."""
-    lock = locks.parse_lock(frozen_with(lambda frozen: frozen.update(gateway={"ipv4": "last", "ipv6": "none"})), "x")
-    offsets = {block.family: block.gateway_offset for block in build_blocks(lock.fabric)}
-    assert offsets == {4: 30, 6: None}
-    made = plan(exclusive(supernets=["172.17.0.0/16", "fd00::/48"], gateway="last"), hosts(1))
-    assert json.loads(made.lock)["frozen"]["gateway"] == {"ipv4": "last", "ipv6": "last"}

@@ -19,18 +19,12 @@ from hypothesis import strategies as st
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.objects import object_warnings
 from ansible_collections.railops.rdma.tests.unit import plan_checker, schemas
-from ansible_collections.railops.rdma.tests.unit.fabric_samples import EXAMPLES, example
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, plan, rails
 from ansible_collections.railops.rdma.tests.unit.random_fabrics import FABRICS, SETTINGS, fabrics
 
 CRDS = env.SHARED / "crds-backends"
 NVIDIA = {"ipam": "nv-ipam", "namespace": "nvidia-network-operator"}
 DUAL = {"supernets": ["172.17.0.0/16", "fd00::/48"]}
-
-
-def may(raw, _nodes):
-    """Whether an example inventory may have either IPAM backend."""
-    return raw.get("mode") == "exclusive" and raw.get("network", "roce") == "roce"
 
 
 def nvidia(**more):
@@ -186,15 +180,6 @@ def compare(made, beside):
 
 def undigested(text):
     return re.sub(r'"(frozen_digest|plan_digest|digest)": "[0-9a-f]*"', "", text)
-
-
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if may(*example(name))])
-def test_an_example_has_the_same_hosts_with_both(name):
-    raw, nodes = example(name)
-    own = {key: value for key, value in raw.items() if key != "inject"}
-    made = plan({**own, **NVIDIA}, nodes)
-    assert wrong_of(made, {"mode": "exclusive", **own}) == []
-    compare(made, plan(raw, nodes))
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
