@@ -127,11 +127,6 @@ def test_guides_defect_there_was_no_way_back(run_module, dcb):
     assert dcb.port("ens1np0") == {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
 
 
-def test_a_failure_says_what_to_do(refused):
-    problems = refused(priority=9, dscp=99)["problems"]
-    assert {problem["place"] for problem in problems} >= {"priority", "dscp"}
-
-
 def test_guides_defect_the_users_notification_values_were_ignored(run_module, dcb, root):
     debugfs = root / "sys/kernel/debug/mlx5/0000:19:00.0/cc_params"
     for name in ("np_cnp_dscp", "np_cnp_prio"):
@@ -231,12 +226,6 @@ def test_an_interface_with_no_flow_control_at_all(run_module, refused, no_dcb):
 def test_guides_defect_nothing_was_read_back(refused, dcb):
     dcb.overridden = True
     assert refused("did not keep", fix="DCBX")["differences"]["pfc"]["wanted"] == [5]
-
-
-def test_a_refused_flow_control_is_noticed(refused, dcb):
-    dcb.broken = ("ens2np0", "pfc")
-    refused("ens2np0", "rolled back, on all interfaces")
-    assert dcb.port("ens1np0")["pfc"] == dcb.port("ens2np0")["pfc"] == 0
 
 
 def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb):

@@ -341,20 +341,3 @@ def test_a_pods_nonsense_is_its_nodes_deviation_and_no_end_of_the_run(name, text
     assert odd["cause"].isprintable()
     others = looks_inside(node(), pod(), {key: value for key, value in printed().items() if key != name})
     assert [check for check in checks if check["id"] != "pod_exec"] == others
-
-
-ESCAPE = "\x1b]0;owned\x07\u202e\n\x9b"
-
-
-def test_what_a_pod_says_comes_without_escapes():
-    links = [{**LINK, "addr_info": [{"local": ESCAPE}]}]
-    routes = [MAIN, {"dst": ESCAPE, "dev": "net2"}, default(1, gateway=ESCAPE)]
-    outputs = printed(links=links, routes4=routes, rdma=[{"ifname": ESCAPE, "state": "ACTIVE", "netdev": ESCAPE}])
-    checks = [*looks_inside(node(), pod(), outputs), *looks_inside(node(kind="sriov"), pod(), outputs)]
-    checks += looks.network_checks(node(), pod(entries(rail1={"ips": [ESCAPE], "interface": ESCAPE})))
-    checks += looks.network_checks(node(), pod(phase="Pending", **waiting("CrashLoopBackOff", ESCAPE)))
-    checks += looks.network_checks(node(), pod(phase="Pending"), [warning("FailedMount", ESCAPE)])
-    assert len([check for check in checks if "owned" in str(check)]) > 4
-    for check in checks:
-        for key in ("observed", "cause", "fix"):
-            assert str(check[key]).isprintable(), check

@@ -58,12 +58,6 @@ def test_a_module_built_into_the_kernel_is_there():
     assert plan.files == {MODULES_FILE: HEADER + "ib_core\n"}
 
 
-def test_a_module_that_the_kernel_does_not_have_is_reported_with_its_remedy():
-    plan = plan_host(RdmaOptions(modules=("ib_ipoib",)), have(available=frozenset(), loaded=frozenset()))
-    assert "no module ib_ipoib" in plan.problems[0].problem
-    assert "linux-modules-extra" in plan.problems[0].fix
-
-
 def test_a_name_that_another_card_has_is_refused():
     plan = plan_host(RdmaOptions(rails=(RAIL,)), have(Netdev("ens27np0", PCI), Netdev("ens1np0", "0000:03:00.0")))
     assert "belongs to the interface at 0000:03:00.0" in plan.problems[0].problem
