@@ -21,7 +21,6 @@ import state as lab_state
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MOST_TASKS = 10
-RAILS = 8
 HOSTS = ("node1", "node2", "node3")
 
 

@@ -11,7 +11,6 @@ import pytest
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
-PCI = "0000:19:00.0"
 RAIL = {"name": "rail1", "interface": "rail1", "pci": "19:00.0"}
 CONF = "etc/modules-load.d/railops-rdma.conf"
 LINK = "etc/systemd/network/05-railops-rail1.link"

@@ -20,7 +20,6 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.backends import BACKENDS
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.lock import verified
 from ansible_collections.railops.rdma.plugins.plugin_utils._host_plan import read_host_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan import store as store_module
@@ -56,9 +55,6 @@ def make(folder, count=3, **more):
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-
-
-OTHERS = {"deviceplugin.json"}.union(*(backend.objects for name, backend in BACKENDS.items() if name != "spiderpool"))
 
 
 def test_stale_files_go_and_strangers_stay(tmp_path):
