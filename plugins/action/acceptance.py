@@ -101,8 +101,7 @@ class ActionModule(FabricAction):
                 f"Ansible works on {forks(self._vars)} hosts at once, and {largest} should send at the same time: "
                 f"run with --forks {largest}."
             )
-        groups = self._groups(step) if self._in_pods(step) else []
-        return {"more": True, "groups": groups}
+        return {"more": True, "groups": self._groups(step) if self._in_pods(step) else []}
 
     def _in_pods(self, step: AcceptStep) -> bool:
         return bool(self._args["image"]) and step.kind not in PERFTEST

@@ -61,8 +61,7 @@ class ActionModule(FabricAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Order the turns, or begin, compare or end one host's."""
         args = arguments(args, ARGUMENT_SPEC)
-        host = task_vars["inventory_hostname"]
-        return {"changed": False, **getattr(self, f"_{args['phase']}")(args, host)}
+        return {"changed": False, **getattr(self, f"_{args['phase']}")(args, task_vars["inventory_hostname"])}
 
     def _order(self, args: dict[str, t.Any], _host: str) -> dict[str, t.Any]:
         folder, left = args["folder"], unfinished(args["folder"])

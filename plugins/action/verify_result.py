@@ -24,5 +24,4 @@ class ActionModule(FabricAction):
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """Collect the checks and write the file."""
         args = arguments(args, ARGUMENT_SPEC)
-        host = task_vars["inventory_hostname"]
-        return write_result(args, host, args["results"], args["error"] or None, {})
+        return write_result(args, task_vars["inventory_hostname"], args["results"], args["error"] or None, {})

@@ -159,8 +159,7 @@ def tos_of(request: Request) -> int:
     """Return the planned TOS byte of RoCE's packets, 0 where no role sets one."""
     if "qos" not in request.params["checks"]:
         return 0
-    options = options_of("roce_qos", qos_run.SPEC, request)
-    policy, source = choose(options)
+    policy, source = choose(options_of("roce_qos", qos_run.SPEC, request))
     # The kernel takes no ECN bits in a question.
     return policy.dscp << 2 if source == DECLARED else 0
 

@@ -202,8 +202,7 @@ class Cluster:
         ref = Ref.of(body)
         path = self._path(ref)
         query = {"force_conflicts": force, **({"dry_run": "All"} if dry_run else {})}
-        send = functools.partial(self._send, "patch", path, body, APPLY, **query)
-        self._tried(send, str(ref))
+        self._tried(functools.partial(self._send, "patch", path, body, APPLY, **query), str(ref))
 
     def create(self, body: Json) -> None:
         """Make an object that is not there."""

@@ -97,8 +97,7 @@ def owner_of(meta: Json) -> Owner:
         return Owner(f"OLM ({olm or 'olm.managed'})", "olm")
     for row in meta.get("ownerReferences") or ():
         return Owner(f"{row.get('kind')} {row.get('name')}", f"{row.get('kind')}/{row.get('name')}")
-    names = [name for name in writers(meta) if name != FIELD_MANAGER]
-    return Owner(", ".join(names) or "an unknown owner")
+    return Owner(", ".join(name for name in writers(meta) if name != FIELD_MANAGER) or "an unknown owner")
 
 
 def version_of(obj: Json) -> str:
@@ -138,8 +137,7 @@ def workloads_found(objects: t.Iterable[Json], release: Release) -> t.Iterator[F
         owner = owner_of(meta)
         managed = release.managed and owner.marked == str(release)
         place = f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"
-        found = FoundPart(part, place, owner.name, version_of(obj), managed, RUNS, obj)
-        yield found
+        yield FoundPart(part, place, owner.name, version_of(obj), managed, RUNS, obj)
         # Spiderpool's agent brings Multus along.
         if part == SPIDERPOOL and any("multus" in str(row.get("name")) for row in containers(obj)):
             yield FoundPart(MULTUS, place, owner.name, "", managed, RUNS, obj)

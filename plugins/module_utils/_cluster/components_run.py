@@ -203,8 +203,7 @@ class ComponentDiscovery:
         """Return what is to be changed of Calico so that it takes no rail's address for a node's, as `patches` does."""
         for node in (row for row in self.sets if row["metadata"]["name"] == CALICO):
             prefixes = {row["aggregate"] for row in self.facts["prefixes"]}
-            operated = self.cluster.one(*INSTALLATION, "default")
-            return patches(node, operated, self.facts["interfaces"], prefixes)
+            return patches(node, self.cluster.one(*INSTALLATION, "default"), self.facts["interfaces"], prefixes)
         return {}
 
     def ground_problems(self, managed: set[str]) -> t.Iterator[Problem]:

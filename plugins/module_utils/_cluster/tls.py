@@ -54,8 +54,7 @@ def make(service: str, namespace: str) -> dict[str, str]:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    texts = (public, public, private)
-    return {name: base64.b64encode(text).decode() for name, text in zip(KEYS, texts)}
+    return {name: base64.b64encode(text).decode() for name, text in zip(KEYS, (public, public, private))}
 
 
 def fault(have: dict[str, str], service: str, namespace: str) -> str:

@@ -59,8 +59,7 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     host = NetnsHost(Machine(module=module))
     plan = plan_netns(want, host.read(want))
     if check_mode:
-        blocked = [asdict(plan.blocker)] if plan.blocker else []
-        return {**_result(plan, plan.before), "problems": blocked}
+        return {**_result(plan, plan.before), "problems": [asdict(plan.blocker)] if plan.blocker else []}
     if plan.blocker is not None:
         raise RdmaError(plan.blocker.problem, plan.blocker.fix)
     plan = host.apply(plan)

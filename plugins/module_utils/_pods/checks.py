@@ -111,8 +111,7 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
 
     :param events: of a pod that does not run.
     """
-    name = name_of(pod)
-    planned = f"{name} runs with {len(node.networks)} rails"
+    planned = f"{name_of(pod)} runs with {len(node.networks)} rails"
     if not ready(pod):
         phase = (pod.get("status") or {}).get("phase") or "Unknown"
         why = trouble(pod, events)

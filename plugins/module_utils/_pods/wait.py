@@ -51,8 +51,7 @@ class RolloutState:
 
 def selector(obj: Json) -> str:
     """Return the label selector of a part's pods; nothing when it has none."""
-    labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-    return selector_of(labels)
+    return selector_of(((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {})
 
 
 def rollout_state(part: Ref, obj: Json | None) -> RolloutState:

@@ -225,8 +225,7 @@ def report(run: QosRun, files: list[t.Any]) -> dict[str, t.Any]:
         received = ask_lldpd()
         checks += [leaf_check(run.policy, rail, name, *received) for name, rail in run.rails.items()]
     elif run.source != AWAY:
-        there = {name: run.plans[name].before for name in run.rails}
-        undeclared = undeclared_check(there)
+        undeclared = undeclared_check({name: run.plans[name].before for name in run.rails})
         notes.append(f"{undeclared['cause']} {undeclared['fix']}")
         checks.append(undeclared)
     if run.settings():

@@ -80,5 +80,4 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     out = frozenset(rail["name"] for rail in params["out_of_service"] or [] if present)
     want = RdmaOptions(**own, rails=rails, present=present, out=out)
     machine = Machine(module=module)
-    host = RdmaHost(machine, lambda: _roles(params, machine))
-    return converge(want, host, check_mode=check_mode)
+    return converge(want, RdmaHost(machine, lambda: _roles(params, machine)), check_mode=check_mode)

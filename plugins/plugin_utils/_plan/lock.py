@@ -111,8 +111,7 @@ def _thaw(frozen: t.Mapping[str, t.Any]) -> Fabric:
     """Read what freeze() wrote as options; a value that is not valid becomes another one."""
     zones = frozen["zones"]
     unnamed = len(zones) == 1 and not zones[0]["name"]
-    raw = {**frozen, **zones[0], "zones": None, "name": None} if unnamed else frozen
-    return fabric_of(Checker(), raw)
+    return fabric_of(Checker(), {**frozen, **zones[0], "zones": None, "name": None} if unnamed else frozen)
 
 
 def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:

@@ -54,8 +54,7 @@ class RequiredChecks:
         :param checks: those that are not ok.
         :param ok_ids: the IDs of those that are.
         """
-        rows = [*checks, *({"id": one, "rail": None, "status": OK} for one in ok_ids)]
-        return self._all_checks(name, rows)
+        return self._all_checks(name, [*checks, *({"id": one, "rail": None, "status": OK} for one in ok_ids)])
 
     def _all_checks(self, where: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[Check]:
         return [check for group in self._required for check in self._group_checks(group, where, checks)]
