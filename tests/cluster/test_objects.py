@@ -237,6 +237,101 @@ class TestPoolsInUse:
         assert len(live.versions(fabric)) == 1
 
 
+def placed(fabric: str, slots: dict[int, int]) -> list[Json]:
+    """Return the pools of nodes whose slots are given."""
+    return [{**pool(fabric, 1, node), "spec": pool(fabric, 1, slot)["spec"]} for node, slot in slots.items()]
+
+
+class TestMovedSlots:
+    """Pools that take each other's addresses; Spiderpool's webhook refuses two that overlap."""
+
+    @pytest.fixture(autouse=True)
+    def _one_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run, "THREADS", 1)
+
+    @pytest.fixture
+    def subnets(self, live: Live, fabric: str) -> t.Callable[[], dict[int, str]]:
+        def read() -> dict[int, str]:
+            rows = live.ours("SpiderIPPool", fabric).items()
+            return {int(name[-1]): row["spec"]["subnet"] for name, row in rows}
+
+        return read
+
+    @pytest.mark.parametrize(
+        "after",
+        [
+            pytest.param({1: 2, 2: 1, 3: 3}, id="swap"),
+            pytest.param({1: 2, 2: 3, 3: 4}, id="renumbered-by-one"),
+            pytest.param({1: 2, 2: 3, 3: 4, 4: 1}, id="a-new-node-in-a-slot-left"),
+        ],
+    )
+    def test_one_run_is_enough(
+        self, objects: Run, fabric: str, subnets: t.Callable[[], dict[int, str]], after: dict[int, int]
+    ) -> None:
+        ok(objects(placed(fabric, {1: 1, 2: 2, 3: 3}), prune=True))
+        ok(objects(placed(fabric, after), prune=True))
+        wanted = {node: pool(fabric, 1, slot)["spec"]["subnet"] for node, slot in after.items()}
+        assert subnets() == wanted
+        assert not ok(objects(placed(fabric, after), prune=True))["changed"]
+
+    def test_a_pool_in_use_keeps_those_that_need_its_place(
+        self, objects: Run, live: Live, fabric: str, subnets: t.Callable[[], dict[int, str]]
+    ) -> None:
+        ok(objects(placed(fabric, {node: node for node in (1, 2, 3, 4, 5, 6)}), prune=True))
+        live.allocate(f"{fabric}-rail1-v4-node3", ["172.17.0.67"])
+        before = subnets()
+        after = {1: 2, 2: 3, 3: 4, 4: 7, 5: 6, 6: 5}
+        result = objects(placed(fabric, after), prune=True)
+        assert did(result) == {"replace": [f"{fabric}-rail1-v4-node{node}" for node in (4, 5, 6)]}
+        assert [row["name"][-5:] for row in result["kept"]] == ["node3"]
+        assert [row["name"][-5:] for row in result["conflicts"]] == ["node1", "node2"]
+        assert {node: subnets()[node] for node in (1, 2, 3)} == {node: before[node] for node in (1, 2, 3)}
+        assert {node: subnets()[node] for node in (5, 6)} == {5: before[6], 6: before[5]}
+        live.allocate(f"{fabric}-rail1-v4-node3", [])
+        ok(objects(placed(fabric, after), prune=True))
+        assert (subnets()[1], subnets()[2]) == (before[2], before[3])
+
+    def test_an_address_given_out_meanwhile_leaves_no_node_without_pool(
+        self,
+        objects: Run,
+        live: Live,
+        fabric: str,
+        subnets: t.Callable[[], dict[int, str]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        ok(objects(placed(fabric, {1: 1, 2: 2, 3: 3}), prune=True))
+        before = subnets()
+        check = run.ApplyRun.check
+
+        def allocate_meanwhile(self: t.Any, plan: t.Any) -> None:
+            check(self, plan)
+            live.allocate(f"{fabric}-rail1-v4-node2", ["172.17.0.35"])
+
+        with monkeypatch.context() as patch:
+            patch.setattr(run.ApplyRun, "check", allocate_meanwhile)
+            result = ok(objects(placed(fabric, {1: 2, 2: 1, 3: 4}), prune=True))
+        assert sorted(row["name"][-5:] for row in result["kept"]) == ["node1", "node2", "node3"]
+        assert subnets() == before
+        live.allocate(f"{fabric}-rail1-v4-node2", [])
+        ok(objects(placed(fabric, {1: 2, 2: 1, 3: 4}), prune=True))
+        assert (subnets()[1], subnets()[2]) == (before[2], before[1])
+
+    @pytest.mark.only_double("needs a scripted refusal")
+    def test_a_refused_delete_leaves_no_node_without_pool(
+        self, objects: Run, fabric: str, subnets: t.Callable[[], dict[int, str]], double: ApiDouble
+    ) -> None:
+        ok(objects(placed(fabric, {1: 1, 2: 2}), prune=True))
+        before = subnets()
+        # The trial before the first write is the delete of node1.
+        double.faults.append(Fault(method="DELETE", path="node2", code=403, reason="Forbidden"))
+        result = objects(placed(fabric, {1: 2, 2: 1}), prune=True)
+        assert result["failed"]
+        assert subnets() == before
+        double.faults.clear()
+        ok(objects(placed(fabric, {1: 2, 2: 1}), prune=True))
+        assert subnets() == {1: before[2], 2: before[1]}
+
+
 REAL_WRITE = "^(?!.*dryRun)"
 
 

@@ -91,14 +91,16 @@ class ApplyStep:
     force: bool = False
     uid: str = ""
     version: str = ""
+    before: Json = field(default_factory=dict)
+    """The spec of a changed object as it is, below `spec`."""
     early: bool = False
     """It removes a stray whose addresses a new pool needs."""
 
     @property
     def phase(self) -> tuple[int, int]:
-        """Return its place in the order: conflicting strays, changes, removals. Those of one place may run at once."""
+        """Return its place: conflicting strays, replacements, changes, removals. Those of one place may run at once."""
         if self.action != "delete":
-            return 1, self.ref.rank
+            return (0, 1 + self.ref.rank) if self.action == "replace" else (1, self.ref.rank)
         return (0, 0) if self.early else (2, -self.ref.rank)
 
 

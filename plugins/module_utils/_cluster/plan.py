@@ -92,8 +92,6 @@ class ClusterPlanner:
             self._conflicts.append(self._existing(ref, live))
             return
         if self._keeps("delete", ref, live, None):
-            if ref.kind == POOL:
-                self._stay[ref] = self._place(live)
             return
         self._steps.append(ApplyStep("delete", ref, uid=meta.get("uid", ""), version=meta.get("resourceVersion", "")))
         if ref.kind == POOL:
@@ -103,6 +101,8 @@ class ClusterPlanner:
         """Return whether an object has to stay unchanged, and record why."""
         if retained := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
             self._retained.append(retained)
+            if ref.kind == POOL:
+                self._stay[ref] = self._place(live)
         return bool(retained)
 
     @staticmethod
@@ -138,9 +138,9 @@ class ClusterPlanner:
             self._conflicts += clashes
             return
         if action := self._pool_action(ref, wanted, live, found):
-            version = meta.get("resourceVersion", "") if action == "replace" else ""
+            uid, version, old = meta.get("uid", ""), meta.get("resourceVersion", ""), {"spec": live.get("spec")}
             force = bool(reverted) or self.options.force
-            self._steps.append(ApplyStep(action, ref, wanted, found, reverted, force, meta.get("uid", ""), version))
+            self._steps.append(ApplyStep(action, ref, wanted, found, reverted, force, uid, version, old))
 
     @staticmethod
     def _owned(wanted: Json, live: Json) -> bool:
@@ -193,22 +193,26 @@ class ClusterPlanner:
         )
 
     def _conflicting(self, made: list[ApplyStep]) -> tuple[set[Ref], dict[Ref, Conflict]]:
-        """Return strays whose addresses a new pool needs, and new pools that a kept stray blocks."""
+        """Return strays whose addresses a new pool needs, and new pools that a kept pool blocks.
+
+        A blocked replacement keeps its old pool, which may block the next one.
+        """
         early: set[Ref] = set()
         blocked: dict[Ref, Conflict] = {}
         if not self._go and not self._stay:
             return early, blocked
         news = [step for step in made if step.ref.kind == POOL and step.action in ("create", "replace") and step.body]
-        places = sorted((self._place(step.body or {}), step.ref) for step in news)
-        firsts = [place[0][0] for place, _ref in places]
-        lasts = [place[0][1] for place, _ref in places]
-        for stray, (subnet, held) in [*self._go.items(), *self._stay.items()]:
-            for (other, given), ref in places[bisect_left(lasts, subnet[0]) : bisect_right(firsts, subnet[1])]:
+        places = sorted((self._place(step.body or {}), step.ref, step.before) for step in news)
+        firsts = [place[0][0] for place, *_step in places]
+        lasts = [place[0][1] for place, *_step in places]
+        queue = [*self._go.items(), *self._stay.items()]
+        for stray, (subnet, held) in queue:
+            for (other, given), ref, before in places[bisect_left(lasts, subnet[0]) : bisect_right(firsts, subnet[1])]:
                 if other == subnet and subtract(given, held) == given:
                     continue
                 if stray in self._go:
                     early.add(stray)
-                else:
-                    why = "overlaps a pool that still has addresses in use"
-                    blocked[ref] = Conflict(ref, "spec.ips", str(stray), why)
+                elif ref not in blocked:
+                    blocked[ref] = Conflict(ref, "spec.ips", str(stray), "overlaps a pool that has to stay")
+                    queue += [(ref, self._place(before))] if before else []
         return early, blocked

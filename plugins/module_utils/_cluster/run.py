@@ -12,7 +12,7 @@ import threading
 import time
 import typing as t
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .._errors import RdmaError
 from .._fabric.labels import POOL
@@ -35,6 +35,8 @@ WAIT_SECONDS = 120.0
 
 POOLS_AT_ONCE = 8000
 """Pools times their writes at once: Spiderpool's webhook lists all pools at each, and the API waits ten seconds."""
+
+NEIGHBOR_KEPT = "another pool that changes in this run has to stay; run again."
 
 OBJECT_CODES = (400, 403, 404, 409, 422)
 """Codes of the API that concern one object."""
@@ -164,7 +166,7 @@ class ApplyRun:
         """Return whether a dry run of this step is accurate before the others have run."""
         return (
             step.action in ("create", "apply")
-            and not (plan.steps[0].early and step.ref.kind == POOL)
+            and not (plan.steps[0].phase < (1, 0) and step.ref.kind == POOL)
             and step.ref.namespace not in self._absent_namespaces
             and self._cluster.resource(step.ref.api_version, step.ref.kind) is not None
         )
@@ -210,6 +212,8 @@ class ApplyRun:
             kind = steps[0].ref.kind if steps else ""
             with ThreadPoolExecutor(writes_at_once(kind, plan.unchanged + len(steps))) as pool:
                 list(pool.map(do, steps))
+                if steps and steps[0].action == "replace" and not self.outcome.stopped:
+                    list(pool.map(do, self._creations(steps)))
             if self.outcome.stopped:
                 text = f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}"
                 fix = self.outcome.stopped.fix
@@ -236,34 +240,37 @@ class ApplyRun:
             elif isinstance(found, RdmaError):
                 self.outcome.stopped = self.outcome.stopped or found
             else:
-                self.outcome.done += 1
+                self.outcome.done += step.action != "replace"
             report()
 
     def _do(self, step: ApplyStep) -> None:
-        check = self._options.check_mode
-        if step.action == "delete":
-            self._delete(step, dry_run=check)
-            return
-        if step.action == "replace":
-            if not self._delete(step, dry_run=check):
-                return
-            self._wait_deleted([step.ref])
-        self._cluster.apply(step.body or {}, force=step.force, dry_run=check)
+        if step.action in ("delete", "replace"):
+            self._delete(step, dry_run=self._options.check_mode)
+        else:
+            self._cluster.apply(step.body or {}, force=step.force, dry_run=self._options.check_mode)
 
-    def _delete(self, step: ApplyStep, *, dry_run: bool) -> bool:
+    def _creations(self, steps: list[ApplyStep]) -> list[ApplyStep]:
+        """Return the steps that create deleted objects again: pools in their old place when a delete was refused."""
+        self._wait_deleted([step.ref for step in steps])
+        kept = {row.ref for row in self.outcome.retained} | {ref for ref, _exc in self.outcome.refused}
+        gone = [replace(step, action="create") for step in steps if step.ref not in kept]
+        self.outcome.retained += [Retained("replace", step.ref, NEIGHBOR_KEPT) for step in gone if kept and step.before]
+        return [replace(step, body={**(step.body or {}), **step.before}) for step in gone] if kept else gone
+
+    def _delete(self, step: ApplyStep, *, dry_run: bool) -> None:
         """Delete the object that was read; read it again when it changed meanwhile: a pod may just have an address."""
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
                 self._cluster.delete(step.ref, uid=uid, version=version, dry_run=dry_run)
-                return True
+                return
             except NotFound:
                 live = self._cluster.get(step.ref)
                 if live is None or live["metadata"].get("uid") != uid or live["metadata"].get("deletionTimestamp"):
-                    return True
+                    return
                 if row := keep_pool(step.action, step.ref, live, step.body, self._holders, self._options.application):
                     self.outcome.retained.append(row)
-                    return False
+                    return
                 version = live["metadata"].get("resourceVersion", "")
         text = f"{step.ref} changes faster than it can be deleted."
         raise RdmaError(text, "See who writes it, then run again. [object_write_conflict]", code=409)

@@ -179,6 +179,22 @@ def test_a_kept_stray_blocks_what_overlaps_it(subnet):
     assert plan.conflicts[0].owner == "SpiderIPPool old"
 
 
+def test_a_kept_pool_keeps_all_that_need_each_other_s_place():
+    live = [pool(name, f"192.0.2.{32 * slot}/27", [f"192.0.2.{32 * slot + 3}"]) for slot, name in enumerate("abcde")]
+    live[2]["status"] = {"allocatedIPCount": 1}
+    wanted = [{**row, "spec": {**live[slot]["spec"]}} for row, slot in zip(live, (1, 2, 0, 4, 3), strict=True)]
+    plan = planned(wanted, live)
+    assert actions(plan) == [("replace", "d"), ("replace", "e")]
+    assert [row.ref.name for row in plan.retained] == ["c"]
+    assert [(row.ref.name, row.owner[-1]) for row in plan.conflicts] == [("a", "b"), ("b", "c")]
+
+
+def test_replacements_come_before_new_pools():
+    old, new = pool("b"), pool("a")
+    moved = pool("b", "198.51.100.0/27", ["198.51.100.3"])
+    assert actions(planned([new, moved], [old])) == [("replace", "b"), ("create", "a")]
+
+
 def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way():
     plan = planned([pool("new", ips=["192.0.2.20"])], [pool("old", ips=["192.0.2.3"])], prune=True)
     assert not any(step.early for step in plan.steps)
