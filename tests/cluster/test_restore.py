@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import typing as t
+from pathlib import Path
 
 import pytest
 import tools
 from api_double import ApiDouble
-from api_kinds import Kind
-from conftest import Live, Playbook
+from api_kinds import Kind, crd_folder, read_crds
+from conftest import Live, Playbook, Run
 from fabric_objects import labels
 from node_folders import AGENT, CONFIGURATIONS, MULTUS, PLUGINS, NodeFolders
 from plays import SPIDERPOOL, empty, from_, releases, use
 
-if t.TYPE_CHECKING:
-    from pathlib import Path
-
 Json = dict[str, t.Any]
 NOTE = "railops-rdma-release"
+POOLS, SRIOV = "spiderpool.spidernet.io/v2beta1", "sriovnetwork.openshift.io/v1"
 FILES = f"rm -rf /{CONFIGURATIONS}/00-multus.conf /{CONFIGURATIONS}/multus.d"
 BACK = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
 
@@ -80,6 +79,69 @@ def test_multus_file_leaves_every_node_before_the_release(
     assert releases(live) == []
     assert brought(before, nodes.trees()) == {frozenset(f"{PLUGINS}/{name}" for name in (*AGENT, *MULTUS))}
     assert "rm -f " + " ".join(f"/{PLUGINS}/{name}" for name in (*AGENT, *MULTUS)) in said(ran.text)
+
+
+# A release of this collection by helm's answers; what helm would uninstall is recorded.
+RELEASE = """#!/bin/sh
+case "$*" in
+*" list "*) echo '[{{"name":"spiderpool","chart":"spiderpool-1.2.3","status":"deployed"}}]' ;;
+*" get values "*) echo '{{}}' ;;
+*" uninstall "*) echo "$*" >>{helm}.uninstalled ;;
+*) exec {real} "$@" ;;
+esac
+"""
+
+
+def played_release(playbook: Playbook, double: ApiDouble, objects: Run, existing: str = "") -> Path:
+    """Play a release with its CRDs, and return the file that records its removal.
+
+    :param existing: the API group whose CRDs another tool created.
+    """
+    helm = playbook.folder / "helm"
+    helm.write_text(RELEASE.format(helm=helm, real=tools.helm()), encoding="utf-8")
+    helm.chmod(0o755)
+    playbook.values["spiderpool_helm"] = str(helm)
+    crds = read_crds(crd_folder())
+    crd = double.store.kind_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    objects([row for row in crds if row["spec"]["group"] != existing])
+    for row in (row for row in crds if row["spec"]["group"] == existing):
+        double.store.create(crd, "", row, {}, "helm")
+    double.put("v1", "Namespace", "spiderpool")
+    double.put("v1", "ConfigMap", NOTE, "spiderpool", metadata={"labels": labels("fabric")}, data={"made": "true"})
+    double.admission = None
+    return Path(f"{helm}.uninstalled")
+
+
+@pytest.mark.only_double("a release and objects of another user are played")
+@pytest.mark.parametrize("existing", ["", "sriovnetwork.openshift.io"])
+def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
+    playbook: Playbook, double: ApiDouble, objects: Run, existing: str
+) -> None:
+    uninstalled = played_release(playbook, double, objects, existing)
+    # Spiderpool's init job creates the first; it is the release's own.
+    double.put(POOLS, "SpiderMultusConfig", "calico", "spiderpool", spec={"cniType": "custom", "customCNI": ""})
+    custom = {"cniType": "custom", "customCNI": json.dumps({"cniVersion": "1.0.0", "type": "bridge"})}
+    policy = {"nodeSelector": {}, "nicSelector": {"vendor": "8086"}, "numVfs": 2, "resourceName": "intel"}
+    double.put(SRIOV, "SriovNetworkNodePolicy", "default", "spiderpool", spec=policy)
+    others: list[tuple[str, str, str, str, Json]] = [
+        (POOLS, "SpiderMultusConfig", "nas", "spiderpool", custom),
+        (POOLS, "SpiderReservedIP", "gateway", "", {"ips": ["192.0.2.1"]}),
+        (SRIOV, "SriovNetworkNodePolicy", "intel", "spiderpool", policy),
+    ]
+    for api, kind, name, space, spec in others:
+        double.put(api, kind, name, space, spec=spec)
+    names = ["SpiderMultusConfig/spiderpool/nas", "SpiderReservedIP/gateway"]
+    # Without its hook, the release leaves another SR-IOV operator's objects alone.
+    names += [] if existing else ["SriovNetworkNodePolicy/spiderpool/intel"]
+    written = double.writes()
+    for arguments in (("--check",), ()):
+        refused = said(playbook.run(BACK[:1], *arguments, ok=False).text)
+        assert f"there are still {len(names)}: {', '.join(names)}." in refused
+    assert (double.writes(), uninstalled.exists()) == (written, False)
+    for api, kind, name, space, _spec in others[: len(names)]:
+        double.store.delete(double.store.kind_of(api, kind), space, name, {}, {})
+    playbook.run(BACK[:1])
+    assert ("--no-hooks" in uninstalled.read_text(encoding="utf-8")) is bool(existing)
 
 
 @pytest.mark.long
