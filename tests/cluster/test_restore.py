@@ -144,6 +144,26 @@ def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     assert ("--no-hooks" in uninstalled.read_text(encoding="utf-8")) is bool(existing)
 
 
+@pytest.mark.only_double("a release of this collection is played")
+def test_a_coordinator_does_not_hold_its_crd(playbook: Playbook, double: ApiDouble, objects: Run) -> None:
+    uninstalled = played_release(playbook, double, objects, "sriovnetwork.openshift.io")
+    held = {"finalizers": ["spiderpool.spidernet.io"]}
+    double.put(POOLS, "SpiderCoordinator", "default", metadata=held, spec={"mode": "auto"})
+    finalizers: list[t.Any] = []
+
+    def patched(kind: Kind, _old: Json | None, new: Json | None) -> None:
+        if kind.kind == "SpiderCoordinator" and new:
+            finalizers.append(new["metadata"].get("finalizers"))
+
+    double.store.after.append(patched)
+    playbook.values["spiderpool_uninstall_crds"] = True
+    playbook.run(BACK[:1])
+    assert "--no-hooks" in uninstalled.read_text(encoding="utf-8")
+    assert finalizers in ([None], [[]]), "no controller would remove it"
+    crds = {name.partition(".")[2] for name in double.objects("CustomResourceDefinition")}
+    assert crds == {"sriovnetwork.openshift.io"}
+
+
 @pytest.mark.long
 @pytest.mark.only_double("a node's folders are played")
 def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_anothers_note(
