@@ -33,7 +33,7 @@ from api_double import ApiDouble
 from api_kinds import crd
 from conftest import Live, Playbook, chart_copy
 from fabric_objects import pool
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, releases, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
@@ -370,6 +370,19 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     assert nodes["node1"]["spec"]["unschedulable"] is True
     assert not nodes["node2"]["spec"].get("unschedulable")
     assert "fabric.railops.io/fabric" not in nodes["node2"]["metadata"]["labels"]
+    note = nodes["node1"]["metadata"]["annotations"]
+
+    # A teardown instead of the repair: no node stays cordoned, except those of other users.
+    dry = last_part(playbook.run([from_("rail_objects", "remove")], "--check").changed_tasks())
+    assert "Uncordon nodes that an SR-IOV rollout left cordoned" in dry
+    assert nodes == double.objects("Node")
+    playbook.run([from_("rail_objects", "remove")])
+    nodes = double.objects("Node")
+    assert [bool(nodes[f"node{n}"]["spec"].get("unschedulable")) for n in (1, 2, 3)] == [False, False, True]
+    assert "railops.io/sriov-drain" not in (nodes["node1"]["metadata"].get("annotations") or {})
+    assert note["railops.io/sriov-drain"] == "schedulable"
+    playbook.run([RAIL_OBJECTS], ok=False)
+    nodes = double.objects("Node")
 
     double.controllers.sync = "Succeeded"
     kind = double.store.kind_of("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy")
