@@ -27,8 +27,9 @@ CHANCE = ("ip", "ping", "netplan", "nmcli", "helm", "kubectl", "chromium", "qemu
 
 
 def untimed(text: str) -> list[str]:
-    """Return the lines of an output without what is another each time: seconds."""
-    return [re.sub(r"[ \d]*\d(\.\d s| seconds)$", "", line.rstrip()) for line in text.splitlines()]
+    """Return the lines of an output without what is another each time: seconds, and the dots of waiting."""
+    lines = [re.sub(r"[ \d]*\d(\.\d s| seconds)$", "", line.rstrip()) for line in text.splitlines()]
+    return [re.sub(r" \.{4,} done$", " done", line) for line in lines]
 
 
 def shown() -> list[str]:
