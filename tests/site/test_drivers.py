@@ -140,15 +140,3 @@ def test_doca_comes_from_its_repository_package_after_the_headers(host):
     host.doca()
     assert [name for name in host.installed() if name != "lab-tool"] == ["doca-host", HEADERS, "doca-ofed"]
     assert host.doca().changed() == []
-
-
-@pytest.mark.long
-def test_the_printed_command_installs_a_missing_package(host):
-    host.offer("lab-missing")
-    values = {"rdma_driver_packages": ["lab-missing"], "site_host_roles": ["rdma_driver"], "audit_traffic": "none"}
-    (host.fleet.folder / "group_vars/all.json").write_text(json.dumps(values), encoding="utf-8")
-    host.fleet.play("plan")
-    for commands in (["ansible-playbook railops.rdma.hosts --tags rdma_driver --limit node1"], []):
-        assert host.fleet.play("audit", "--limit", "node1,localhost", code=None).commands() == commands
-        for command in commands:
-            host.fleet.paste(command)

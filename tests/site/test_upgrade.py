@@ -10,7 +10,6 @@ order: node2 is made worse by its new package.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 
@@ -73,21 +72,16 @@ class Site:
         return sorted(path.stem for path in self.fleet.folder.glob("verify/fabric/upgrade/unfinished/*.json"))
 
 
-@contextlib.contextmanager
-def installed(kind, fleet, mirror):
-    """Give a site of this kind whose hosts were prepared with the old version."""
+@pytest.fixture(scope="module")
+def site(fleet, tmp_path_factory):
+    """Give a site whose hosts were prepared with the old version."""
+    mirror = tmp_path_factory.mktemp("mirror")
     for folder in (mirror, *mirror.parents[:2]):
         folder.chmod(0o755)
     with fleet.inside(ApiDouble) as double:
-        made = kind(fleet, double, mirror)
+        made = Site(fleet, double, mirror)
         fleet.plan()
         made.play("hosts", "1.0-1")
-        yield made
-
-
-@pytest.fixture(scope="module")
-def site(fleet, tmp_path_factory):
-    with installed(Site, fleet, tmp_path_factory.mktemp("mirror")) as made:
         yield made
 
 

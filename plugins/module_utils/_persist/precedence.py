@@ -259,8 +259,7 @@ class PrecedenceCheck:
         found = [item for item in self.after if item.daemon in self.running - {mine.daemon} and item.matches(device)]
         if mine.daemon == "networkd" and found:
             # netplan excludes networkd's devices from NetworkManager by udev.
-            excluded = self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device)
-            return [] if excluded else found
+            return [] if self.manager == "netplan" or networkmanager.leaves_alone(self.texts, device) else found
         return [item for item in found if "Unmanaged=yes" not in item.holds]
 
     def early(self, item: Profile, mine: Profile) -> bool:

@@ -115,5 +115,4 @@ def seconds(made: Schedule, timeout: int, forks: int) -> int:
 
     :param timeout: seconds that one test may take.
     """
-    waves = -(-len(made.hosts) // max(1, forks))
-    return waves * made.pairs_per_host * timeout
+    return -(-len(made.hosts) // max(1, forks)) * made.pairs_per_host * timeout

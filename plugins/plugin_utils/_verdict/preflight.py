@@ -23,8 +23,8 @@ from .intake import Answer
 DECLARATION, BROKEN, RAIL, BUSY = "declaration", "broken", "rail", "busy"
 """Stops the run; leaves the host out; leaves one rail of it out; puts the host off to a later run."""
 DECLARED = """
-address_renumbered gateway_is_own gateway_outside host_plan_schema host_plan_stale interface_not_found localhost_differs
-node_drain node_name_differs plan_missing rail_duplicate retired role_options ssh_over_fabric
+address_renumbered gateway_outside host_plan_stale interface_not_found localhost_differs node_drain
+node_name_differs plan_missing rail_duplicate retired role_options ssh_over_fabric
 """
 KINDS = {"host_in_use": BUSY, "interface_lost": RAIL, **dict.fromkeys(DECLARED.split(), DECLARATION)}
 """The kind of a problem, by the ID of its error, or of its check where that has none. All others: a broken host."""

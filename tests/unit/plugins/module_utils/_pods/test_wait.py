@@ -288,7 +288,6 @@ def test_how_far_everything_is_is_one_line():
         rollout_state(CONTROLLER, deployment(1, 1, 1, 1)),
         rollout_state(COORDINATOR, None),
     ]
-    assert (
-        headline(states) == "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
-    )
+    shown = "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
+    assert headline(states) == shown
     assert headline(states[1:2]) == "everything is ready"

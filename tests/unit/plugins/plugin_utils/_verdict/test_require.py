@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.require import (
-    RequiredChecks,
-    in_group,
-    unknown_checks,
-)
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import require
 
 LINK = ok("network_link", "up", "up", rail="rail1")
 PING = skipped("ping_rails", "verify_traffic is none for this host")
@@ -61,7 +57,7 @@ def test_a_host_that_was_passed_over_without_a_word():
     rows, status = found(["traffic"], [LATENCY], [LINK])
     assert rows == [("node2", None, "traffic", "no such check was made on this host, and on others it was")]
     assert status == "deviation"
-    required = RequiredChecks(["traffic"])
+    required = require.RequiredChecks(["traffic"])
     required.host("node1", [LATENCY])
     required.host("node2", [])
     assert [check["unconfirmed"] for _host, check in required.hosts_without_check()] == [True]
@@ -82,9 +78,9 @@ def test_the_cluster_counts():
 
 
 def test_groups_are_beginnings_in_complete_words():
-    assert in_group("pod", "pod_read_lat")
-    assert in_group("pod_read_lat", "pod_read_lat")
-    assert not in_group("po", "pod_read_lat")
+    assert require.in_group("pod", "pod_read_lat")
+    assert require.in_group("pod_read_lat", "pod_read_lat")
+    assert not require.in_group("po", "pod_read_lat")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +91,7 @@ def test_groups_are_beginnings_in_complete_words():
     ],
 )
 def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, ids_only, said):
-    assert list(unknown_checks(words, ids_only=ids_only)) == [said]
+    assert list(require.unknown_checks(words, ids_only=ids_only)) == [said]
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])
