@@ -9,8 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok, skipped, warning
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
-from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import require
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge, require
 
 LINK = ok("network_link", "up", "up", rail="rail1")
 PING = skipped("ping_rails", "verify_traffic is none for this host")
