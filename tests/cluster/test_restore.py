@@ -113,7 +113,7 @@ def played_release(playbook: Playbook, double: ApiDouble, objects: Run, existing
 
 
 @pytest.mark.only_double("a release and objects of another user are played")
-@pytest.mark.parametrize("existing", ["", "sriovnetwork.openshift.io"])
+@pytest.mark.parametrize("existing", ["", pytest.param("sriovnetwork.openshift.io", marks=pytest.mark.long)])
 def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     playbook: Playbook, double: ApiDouble, objects: Run, existing: str
 ) -> None:

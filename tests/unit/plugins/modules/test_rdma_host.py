@@ -182,7 +182,7 @@ def test_a_module_that_does_not_load_is_reported_with_the_kernels_reason(root, r
 
 def test_a_host_without_rdma_modules_fails_and_in_check_mode_only_says_so(root, run_module, refused):
     (root / f"lib/modules/{os.uname().release}/modules.dep").write_text("")
-    refused("no module ib_uverbs, rdma_ucm", fix="linux-modules-extra")
+    refused("no module ib_uverbs, rdma_ucm", "linux-modules-extra")
     assert run_module(_ansible_check_mode=True)["checks"][0]["status"] == "deviation"
 
 
