@@ -10,6 +10,7 @@ import sys
 import typing as t
 from pathlib import Path
 
+import ansible.template
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 
@@ -17,6 +18,8 @@ from ansible_collections.railops.rdma.plugins import filter as filters
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOADER = DataLoader()
+# ansible-core before 2.19 trusts every template and has no such argument.
+TRUSTED = {"trusted_as_template": True} if hasattr(ansible.template, "trust_as_template") else {}
 FILES: dict[str, t.Any] = {}
 init_plugin_loader([])
 # Tests import the collection as plain Python: this is what Ansible's own importer would have said of it.
@@ -27,5 +30,5 @@ vars(filters)["__file__"] = str(CHECKOUT / "plugins/filter/__synthetic__")
 def content(path: str) -> t.Any:
     """Return what a YAML file of the collection holds."""
     if path not in FILES:
-        FILES[path] = LOADER.load_from_file(str(CHECKOUT / path), trusted_as_template=True)
+        FILES[path] = LOADER.load_from_file(str(CHECKOUT / path), **TRUSTED)
     return FILES[path]

@@ -102,7 +102,7 @@ def test_every_run_keeps_as_many_verdicts_as_the_option_says(path):
             yield row
 
     (task,) = (row["railops.rdma.verdict"] for row in tasks(content(path)) if "railops.rdma.verdict" in row)
-    assert Templar(loader=LOADER, variables={"verify_keep": 3}).template(task["history"]) == 3
+    assert int(Templar(loader=LOADER, variables={"verify_keep": 3}).template(task["history"])) == 3
 
 
 def sentence(verdict):
