@@ -114,6 +114,7 @@ SAMPLES = {
     "names swapped": (raw_of(), ["node1", "node2", SWAPPED, OTHER]),
     "sriov names swapped": (raw_of(attachment="sriov"), ["node1", "node2", SWAPPED, OTHER]),
     "ib exclusive": (raw_of(**INFINIBAND), names(3)),
+    "ib links": (raw_of(**INFINIBAND, node_prefix=31, gateway="last", inject=None), names(3)),
     "lid only": (raw_of(**INFINIBAND, supernets=[], inject=None), names(3)),
     "ipoib": (raw_of(network="infiniband", attachment="ipoib", rails=rails(8, "ibs{}"), mode="shared"), names(3)),
     "network injection": (

@@ -64,6 +64,11 @@ def _blocks(mtu: int, rail: Rail, interface: str, resource: str, ippools: Body) 
     }
 
 
+def has_pools(plan: FabricPlan, rail: Rail) -> bool:
+    """Return whether pods have addresses on a rail: a subnet may have just the node's, and LID only has none."""
+    return any(block.pod_offsets for block in plan.blocks if block.rail == rail.index - 1)
+
+
 def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
     fabric = plan.fabric
     notes = {}
@@ -71,20 +76,20 @@ def _config(plan: FabricPlan, rail: Rail, interface: str, profile: str) -> Body:
     names = {"ipv4": pool_names(plan, rail, 4), "ipv6": pool_names(plan, rail, 6)}
     # An empty list would be gone after the webhook, and a difference for ever.
     ippools: Body = {**{family: found for family, found in names.items() if found}, "matchMasterSubnet": False}
-    if fabric.inject and fabric.families:
+    if fabric.inject:
         key, value = fabric.inject
         notes[key] = inject_value(value, profile)
     if not fabric.attached.names_resource:
         # The block has no field for the resource, and Spiderpool injects none: authors of pods read it here.
         notes[RESOURCE] = resource
-    block = fabric.attached.block
+    block, addresses = fabric.attached.block, has_pools(plan, rail)
     spec = {
         "chainCNIJsonData": [],
         "cniType": fabric.attachment,
         "coordinator": _COORDINATOR,
-        "disableIPAM": not fabric.families,
+        "disableIPAM": not addresses,
         # Without addresses the coordinator has nothing to tune, and refuses to start.
-        "enableCoordinator": bool(fabric.families),
+        "enableCoordinator": addresses,
         block: _blocks(fabric.mtu, rail, interface, resource, ippools)[block],
     }
     return manifest(SPIDERPOOL, CONFIG, fabric, config_name(fabric, rail, profile), spec, notes=notes)
@@ -108,7 +113,7 @@ def parents(plan: FabricPlan) -> t.Mapping[str, t.Sequence[Node]]:
 
 def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
     """Return what pods get by the networks of the rails, by name profile."""
-    fabric, addresses = plan.fabric, bool(plan.fabric.families)
+    fabric = plan.fabric
     return {
         profile: [
             PodNetwork(
@@ -117,8 +122,8 @@ def pod_networks(plan: FabricPlan) -> dict[str, list[PodNetwork]]:
                 attachment=fabric.attachment,
                 resource=full_resource(plan, rail, profile),
                 ask=not (fabric.backend.injects and fabric.attached.names_resource),
-                addresses=addresses,
-                routes=addresses,
+                addresses=has_pools(plan, rail),
+                routes=has_pools(plan, rail),
                 mtu=fabric.mtu if fabric.network == "roce" else 0,
             )
             for rail in fabric.rails

@@ -192,9 +192,6 @@ def _check_network(check: Checker, given: t.Mapping[str, t.Any], fabric: Fabric)
     elif fabric.attached.needs_addresses:
         fix = "Give a network, or use attachment ib-sriov for LID only. [supernet_missing]"
         check.add("fabric_supernets", f"It is empty, and attachment {fabric.attachment} needs addresses.", fix)
-    if fabric.inject:
-        problem = "Injection needs pools, and LID only has none."
-        check.add("fabric_inject", problem, "Remove it, or give supernets. [injection_no_pools]")
 
 
 def _check_backend(check: Checker, fabric: Fabric) -> None:

@@ -43,14 +43,6 @@ def _covering(prefixes: list[Prefix]) -> Prefix:
     return Prefix(first.family, first.network >> bits << bits, WIDTH[first.family] - bits)
 
 
-def _given(block: Block) -> tuple[Range, ...]:
-    """Return the offsets that a daemon would allocate by default."""
-    last = block.subnet_size - 1
-    if last == 1:
-        return ((0, 1),)
-    return ((1, last if block.family == 6 else last - 1),)
-
-
 def _cut(block: Block, slot: int) -> t.Iterator[Range]:
     """Yield the addresses that the pods of one node do not have beside."""
     first = block.subnet_first(slot)
@@ -76,8 +68,8 @@ def _cidr_pool(plan: FabricPlan, rail: Rail, family: int, blocks: dict[int, Bloc
     }
     if one.gateway_offset is not None:
         spec["gatewayIndex"] = one.gateway_offset
-    # Offsets that no pod may have, the same on every node.
-    if excluded := intervals.subtract(_given(one), one.pod_offsets):
+    # Offsets that no pod may have, the same on every node; a daemon's own default excludes IPv4's broadcast address.
+    if excluded := intervals.subtract([(1, one.subnet_size - (1 if family == 6 else 2))], one.pod_offsets):
         spec["perNodeExclusions"] = [{"startIndex": low, "endIndex": high} for low, high in excluded]
     used = {(node.zone, node.slot) for node in plan.nodes}
     cut = [

@@ -188,12 +188,15 @@ def _check_room(check: Checker, fabric: Fabric, blocks: t.Sequence[Block]) -> No
             seen.add(key)
             check.add(place, problem, fix)
         _check_cuts(check, fabric, block)
+    if fabric.inject and not check.problems and not (blocks and all(block.pod_offsets for block in blocks)):
+        problem = "Injection needs pools, and these rails have none."
+        check.add("fabric_inject", problem, "Remove it, or set supernets with room for pods. [injection_no_pools]")
 
 
 def _check_cuts(check: Checker, fabric: Fabric, block: Block) -> None:
     for slot, cut in sorted(block.cuts.items()):
         what = "the node" if cut.host is None else "pods"
-        if cut.host is None or (not cut.pods and block.pod_offsets and fabric.attached.needs_addresses):
+        if cut.host is None or (not cut.pods and block.pod_offsets):
             rail = fabric.rails[block.rail].name
             problem = f"It leaves no address for {what} in {block.subnet(slot)} (slot {slot}, {rail})."
             fix = "Reserve less, or move the fabric with fabric_subnet_offset or another supernet. [no_address_left]"

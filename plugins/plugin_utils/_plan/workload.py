@@ -221,7 +221,7 @@ def pod_templates(plan: FabricPlan) -> list[dict[str, t.Any]]:
         annotations = {POD_DEFAULT: default} if default else {}
         if named:
             annotations[POD_NETWORKS] = ",".join(named.values())
-        if fabric.inject and fabric.families:
+        if fabric.inject:
             # Spiderpool adds networks and resources; the value is that of the profile's configs.
             annotations = {fabric.inject[0]: inject_value(fabric.inject[1], profile)}
         container: dict[str, t.Any] = {

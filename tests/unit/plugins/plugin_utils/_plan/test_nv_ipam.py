@@ -202,7 +202,6 @@ def undigested(text):
             {"inject": {}, "namespace": "spiderpool"}, "'spiderpool' is not where nv-ipam looks", id="namespace"
         ),
         pytest.param({"inject": {"value": "x"}}, "fabric_inject: nv-ipam cannot inject rails into pods.", id="inject"),
-        pytest.param({"node_prefix": 31}, "has no address for pods", id="links"),
         pytest.param(
             {"supernets": ["fd00::/48"], "gateway": "last"},
             "fabric_gateway: Its offset in fabric-rail1-v6 would be 18446744073709551614",
