@@ -262,6 +262,13 @@ def build_plan(
             f"fabric_mtu {fabric.mtu} needs IPoIB's connected mode, which ConnectX-4 and later do not have in current "
             f"drivers; datagram mode goes up to {IPOIB_DATAGRAM_MTU}."
         )
+    several = fabric.mode == "exclusive" or len(fabric.zones) > 1
+    for family in fabric.families if several and fabric.network == "roce" else ():
+        if fabric.gateway[family] == "none":
+            found.append(
+                f"fabric_gateway is none: over IPv{family} a rail does not reach the subnets of other nodes and zones. "
+                "Set it to the leaf's address, such as first, or fabric_mode to shared without zones."
+            )
     count = max(map(fabric.neighbors, range(len(fabric.zones))))
     if blocks and count > SOFT_LIMIT and not fabric.neighbor_tables:
         values = ", ".join(

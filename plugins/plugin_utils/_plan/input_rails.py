@@ -95,15 +95,13 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         check.add(f"{place}.interface", "It is required.", fix)
     resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
     what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
-    pci = given.get("pci")
+    pci = str(given["pci"]).lower() if "pci" in given else None
     if pci is not None:
-        pci = pci.lower() if isinstance(pci, str) else pci
         pci = check.text(f"{place}.pci", pci, PCI, "a PCI address such as 0000:1a:00.0")
     vlan = check.integer(f"{place}.vlan", given["vlan"], 0, 4094) if "vlan" in given else usual_vlan
     check.vlan_interface(f"{place}.interface", interface, vlan)
-    device = given.get("device")
-    if device is not None:
-        device = check.text(f"{place}.device", device, DEVICE, "the name of an RDMA device such as mlx5_0")
+    what_device = "the name of an RDMA device such as mlx5_0"
+    device = check.text(f"{place}.device", given["device"], DEVICE, what_device) if "device" in given else ""
     return Rail(
         index=index + 1,
         name=name,
@@ -113,7 +111,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         resource=check.text(f"{place}.resource", resource, RESOURCE, what),
         pci=pci,
         vlan=vlan,
-        device=device or "",
+        device=device,
     )
 
 
@@ -147,9 +145,7 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
     example = "{name: su1, group: su1, supernets: [172.20.0.0/16]}"
     given = check.mapping(place, item, OPTIONS["zones"]["suboptions"], example)
     name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
-    own = slots
-    if "max_nodes" in given:
-        own = check.integer(f"{place}.max_nodes", given["max_nodes"], 1, MAX_SLOTS, default=1)
+    own = read_optional(check, f"{place}.max_nodes", given.get("max_nodes", slots), 1, MAX_SLOTS)
     if own is None:
         problem = "It is required, here or as fabric_max_nodes."
         check.add(f"{place}.max_nodes", problem, "Give the slots of the zone. [zone_slots]")
