@@ -41,7 +41,7 @@ options:
     elements: path
     default: []
   kinds:
-    description: Take only objects of these kinds. All by default.
+    description: Apply, and with O(prune=true) remove, only objects of these kinds. All by default.
     type: list
     elements: str
     default: []

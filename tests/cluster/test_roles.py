@@ -332,9 +332,15 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     sriov_fleet(playbook, double, plans("sriov-roce"), 2)
     double.install_crds()
     sriov_operator(double)
+    pools = yaml.safe_load_all((plans("sriov-roce") / "fabric/cluster/ippools.yaml").read_text(encoding="utf-8"))
+    renamed = next(row for row in pools if row and row["metadata"]["name"].endswith("node1"))
+    meta = {"labels": renamed["metadata"]["labels"]}
+    double.put(renamed["apiVersion"], renamed["kind"], "before", metadata=meta, spec=renamed["spec"])
     before = double.writes()
-    shown = playbook.run([RAIL_OBJECTS], "--check").changed_tasks()
-    assert [name.rpartition(": ")[2] for name in shown if "Cordon the node" in name] == ["node1", "node2"]
+    shown = playbook.run([RAIL_OBJECTS], "--check", "--diff")
+    nodes = [name.rpartition(": ")[2] for name in shown.changed_tasks() if "Cordon the node" in name]
+    assert nodes == ["node1", "node2"]
+    assert "- SpiderIPPool before" in shown.text
     assert double.writes() == before
     double.requests.clear()
     run = playbook.run([RAIL_OBJECTS])

@@ -16,7 +16,7 @@ from .._fabric.labels import LABEL_FABRIC
 from . import source
 from .checks import object_checks
 from .client import Cluster
-from .model import ClusterPlan, Ref
+from .model import PRUNED_KINDS, ClusterPlan, Ref
 from .plan import ApplyOptions
 from .progress import reporter
 from .run import ApplyOutcome, ApplyRun
@@ -39,8 +39,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         raise RdmaError(text, "Set fabric. Nothing was changed. [prune_no_fabric]")
     options = ApplyOptions(
         fabric=fabric,
-        prune=params["prune"],
-        declared=() if params["state"] == "absent" else declared.keys(),
+        prune=[key for key in PRUNED_KINDS if params["prune"] and (not kinds or key[1] in kinds)],
         absent=params["state"] == "absent",
         force=params["force"],
         check_mode=module.check_mode,

@@ -32,9 +32,8 @@ class ApplyOptions:
 
     fabric: str = ""
     """Whose strays are removed."""
-    prune: bool = False
-    declared: t.Collection[Ref] = ()
-    """What is declared is no stray, though this run skips it."""
+    prune: t.Collection[tuple[str, str]] = ()
+    """API and kind of the strays that are removed."""
     absent: bool = False
     """What is wanted is to go."""
     force: bool = False
@@ -74,7 +73,6 @@ class ClusterPlanner:
                 self._compare(ref, wanted, live)
         elif (
             self.options.prune
-            and ref not in self.options.declared
             and is_managed(live, self.options.fabric)
             # What a controller made of an object goes with that.
             and not live["metadata"].get("ownerReferences")

@@ -79,7 +79,7 @@ class ApplyRun:
     def plan(self) -> ClusterPlan:
         """Read what is there, a page at a time, and decide."""
         planner = ClusterPlanner(self._wanted, self._options, self._holders)
-        groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in PRUNED_KINDS if self._options.prune}
+        groups: dict[tuple[str, str], list[Ref]] = {key: [] for key in self._options.prune}
         for ref, body in self._wanted.items():
             groups.setdefault((body["apiVersion"], body["kind"]), []).append(ref)
 
