@@ -33,7 +33,7 @@ from api_double import ApiDouble
 from api_kinds import crd
 from conftest import Live, Playbook, chart_copy
 from fabric_objects import pool
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, releases, sriov_fleet, sriov_operator, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
 IMAGE = "registry.example/rdma-tools@sha256:" + "0" * 64
@@ -350,12 +350,27 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
     assert double.objects("Node")["node2"]["status"]["allocatable"]["spidernet.io/fabric_rail1"] == "8"
     assert "node3" in run.text, "the nodes that are not in the cluster are reported"
-    config = double.objects("SriovOperatorConfig")["default"]
-    assert config["spec"] == {"disableDrain": True, "disablePlugins": ["mellanox"]}, "firmware is nic_link_type's"
+    disabled = {"disableDrain": True, "disablePlugins": ["mellanox"]}
+    assert double.objects("SriovOperatorConfig")["default"]["spec"] == disabled, "firmware is nic_link_type's"
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
+
+    # An unfinished rollout cordoned node1, another user node2. A storage card has virtual functions.
+    cordoned = double.objects("Node")
+    cordoned["node1"]["metadata"]["annotations"] = {"railops.io/sriov-drain": "schedulable"}
+    for node in cordoned.values():
+        node["spec"]["unschedulable"] = True
+    card = {"name": "ens20f0np0", "pciAddress": "0000:5a:00.0", "vendor": "15b3", "totalvfs": 16}
+    double.objects("SriovNetworkNodeState")["node1"]["status"]["interfaces"] = [card]
+    removed = " ".join(playbook.run([from_("rail_objects", "remove")]).text.split())
+    nodes = double.objects("Node")
+    assert not any("fabric.railops.io/fabric" in node["metadata"]["labels"] for node in nodes.values())
+    assert [bool(nodes[name]["spec"].get("unschedulable")) for name in ("node1", "node2")] == [False, True]
+    assert "railops.io/sriov-drain" not in (nodes["node1"]["metadata"].get("annotations") or {})
+    assert double.objects("SriovOperatorConfig")["default"]["spec"] == disabled
+    assert "1 cards, for the next boot: node1: ens20f0np0 (0000:5a:00.0, 16 functions)" in removed
+    assert """patch sriovoperatorconfig default --type merge -p '{"spec": {"disablePlugins": []}}'""" in removed
+    double.objects("SriovNetworkNodeState")["node1"]["status"]["interfaces"] = []
     playbook.run([from_("rail_objects", "remove")])
-    labels = [node["metadata"]["labels"] for node in double.objects("Node").values()]
-    assert not any("fabric.railops.io/fabric" in row for row in labels)
     assert double.objects("SriovOperatorConfig")["default"]["spec"] == {"disableDrain": True, "disablePlugins": []}
 
 
@@ -376,19 +391,7 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     assert nodes["node1"]["spec"]["unschedulable"] is True
     assert not nodes["node2"]["spec"].get("unschedulable")
     assert "fabric.railops.io/fabric" not in nodes["node2"]["metadata"]["labels"]
-    note = nodes["node1"]["metadata"]["annotations"]
-
-    # A teardown instead of the repair: no node stays cordoned, except those of other users.
-    dry = last_part(playbook.run([from_("rail_objects", "remove")], "--check").changed_tasks())
-    assert "Uncordon nodes that an SR-IOV rollout left cordoned" in dry
-    assert nodes == double.objects("Node")
-    playbook.run([from_("rail_objects", "remove")])
-    nodes = double.objects("Node")
-    assert [bool(nodes[f"node{n}"]["spec"].get("unschedulable")) for n in (1, 2, 3)] == [False, False, True]
-    assert "railops.io/sriov-drain" not in (nodes["node1"]["metadata"].get("annotations") or {})
-    assert note["railops.io/sriov-drain"] == "schedulable"
-    playbook.run([RAIL_OBJECTS], ok=False)
-    nodes = double.objects("Node")
+    assert nodes["node1"]["metadata"]["annotations"]["railops.io/sriov-drain"] == "schedulable"
 
     double.controllers.sync = "Succeeded"
     kind = double.store.kind_of("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy")
@@ -399,11 +402,7 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     order = [path for method, path in double.requests if method == "PATCH" and "/nodes/" in path]
     assert order[0].split("/nodes/")[1].startswith("node1")
     nodes = double.objects("Node")
-    assert [bool(nodes[name]["spec"].get("unschedulable")) for name in ("node1", "node2", "node3")] == [
-        False,
-        False,
-        True,
-    ]
+    assert [bool(nodes[f"node{n}"]["spec"].get("unschedulable")) for n in (1, 2, 3)] == [False, False, True]
     assert not any("railops.io/sriov-drain" in (node["metadata"].get("annotations") or {}) for node in nodes.values())
 
     path = playbook.folder / "plan/fabric/cluster/sriovpolicies.yaml"
