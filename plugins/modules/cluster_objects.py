@@ -20,6 +20,7 @@ description:
     fields that this collection set before and that are no longer wanted.
   - Pools come before the configs that name them, and configs are removed before pools.
   - A C(SpiderIPPool) with allocated addresses is never deleted, narrowed or replaced, it is returned in RV(kept).
+  - A C(SpiderMultusConfig) without IPAM is not deleted while pods use its network, it is returned in RV(kept).
   - The labels C(app.kubernetes.io/managed-by=railops.rdma) and C(railops.io/fabric) mark an owned object. The module
     reverts edits of an owned object. It does not change an object of the same name without these labels, nor a field
     that another controller declares by server-side apply. It returns them in RV(conflicts), and fails after all other

@@ -116,7 +116,7 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
 
     site.pod("train-0", "172.17.0.35")
     text = " ".join(site.run("teardown", "--tags", "cluster", ok=False).text.split())
-    assert "Pods hold addresses of 1 pools: fabric-rail1-v4 (172.17.0.35 by default/train-0)." in text
+    assert "Pods use 1 pools or networks: fabric-rail1-v4 (172.17.0.35 by default/train-0)." in text
     assert len(live.objects("CIDRPool", NV)) == 8
     live.of("Pod", "v1").delete(name="train-0", namespace="default")
     site.run("teardown", "--tags", "cluster")

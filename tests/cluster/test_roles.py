@@ -32,7 +32,7 @@ from api_controllers import allocate
 from api_double import ApiDouble
 from api_kinds import crd
 from conftest import Live, Playbook, chart_copy
-from fabric_objects import pool
+from fabric_objects import config, pool
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, releases, sriov_fleet, sriov_operator, use
 
 Json = dict[str, t.Any]
@@ -530,8 +530,15 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     playbook.run([RAIL_OBJECTS, from_("rail_objects", "test_application", rail_objects_test_image=IMAGE)])
     allocate(double.store, ours, ["172.17.0.3"], "default/fabric-test-x7k2p")
     allocate(double.store, others, ["172.17.1.3"], "ml/train-0")
+    lids = config("fabric", 9)
+    meta, spec = {"labels": lids["metadata"]["labels"]}, {**lids["spec"], "disableIPAM": True}
+    double.put(lids["apiVersion"], lids["kind"], "ib", "spiderpool", metadata=meta, spec=spec)
+    notes = {"k8s.v1.cni.cncf.io/network-status": json.dumps([{"name": "spiderpool/ib", "interface": "net1"}])}
+    double.put("v1", "Pod", "train-1", "default", metadata={"annotations": notes})
     refused = playbook.shipped("teardown", "--tags", "cluster", ok=False)
-    assert f"Pods hold addresses of 1 pools: {others} (172.17.1.3 by ml/train-0)." in refused.text
+    users = f"{others} (172.17.1.3 by ml/train-0), ib (spiderpool/ib by default/train-1)"
+    assert f"Pods use 2 pools or networks: {users}." in " ".join(refused.text.split())
+    double.store.delete(double.store.kind_of("v1", "Pod"), "default", "train-1", {}, {})
     assert "fabric-test" in live.objects("DaemonSet", "apps/v1")
     allocate(double.store, others, [])
     assert "address is in use" not in playbook.shipped("teardown", "--tags", "cluster", "--check").text

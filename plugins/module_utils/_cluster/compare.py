@@ -13,7 +13,7 @@ import ipaddress
 import json
 import typing as t
 
-from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
+from .._fabric.labels import CIDR_POOL, CONFIG, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, merge, subtract
 from .model import FIELD_MANAGER, Difference, Json, Ref, Retained
 from .pools import allocated, allocations, listed, moved, without
@@ -154,7 +154,7 @@ def keep_pool(
     holders: t.Callable[[], t.Mapping[str, str]],
     application: str = "",
 ) -> Retained | None:
-    """Return why a pool must stay as it is, or None when no address that pods hold is concerned.
+    """Return why a pool, or the config of a network without addresses, must stay; None when no pod uses it.
 
     :param action: what would be done: delete, narrow or replace.
     :param live: the pool as it is.
@@ -170,6 +170,10 @@ def keep_pool(
         rows = without(every, application)
         # Addresses of unreadable allocations count as in use.
         count = max(len(rows), allocated(live) - len(every) + len(rows)) if application else allocated(live)
+    elif ref.kind == CONFIG and wanted is None and live["spec"].get("disableIPAM"):
+        users = {text: pod for text, pod in holders().items() if text.startswith(f"{ref.namespace}/{ref.name} ")}
+        who = listed(without(users, application))
+        return Retained(action, ref, f"Pods use it{who}; move those pods away and run again.", who) if who else None
     else:
         return None
     noun, who = "address is" if count == 1 else "addresses are", listed(rows)

@@ -68,10 +68,8 @@ def ended(plan: ClusterPlan, outcome: ApplyOutcome, facts: dict[str, t.Any]) -> 
     if rows := facts["conflicts"]:
         shown = [f"{row['kind']} {row['name']} {row['field']}: {row['reason']} ({row['owner']})" for row in rows]
         text = f"{len(rows):,} conflict(s) with other owners, skipped; the rest ({outcome.done:,}) was done:\n"
-        fix = (
-            "Let the other owner release the field or object (or delete it), or run with force: true to take it over. "
-        )
-        raise RdmaError(text + _lines(shown), f"{fix}[objects_conflict]", **facts)
+        fix = "Let the other owner release or delete it, or take it over with force: true. [objects_conflict]"
+        raise RdmaError(text + _lines(shown), fix, **facts)
     line = summary(facts["summary"])
     retained = [f"{row['kind']} {row['name']} is kept, would {row['action']}: {row['reason']}" for row in facts["kept"]]
     return {

@@ -18,7 +18,7 @@ from .._fabric.facts import inside, status_rows
 from .._formatting import shortened
 from .._validation import parsed
 from .model import Json
-from .pod_state import finished
+from .pod_state import finished, name_of
 
 
 def allocated(live: Json) -> int:
@@ -30,7 +30,8 @@ def listed(rows: t.Mapping[str, str], most: int = 3) -> str:
     """Return addresses and their pods in a few words."""
     if not rows:
         return ""
-    return f" ({shortened([f'{address} by {pod}' for address, pod in rows.items()], most)})"
+    held = [f"{address.partition(' ')[0]} by {pod}" for address, pod in rows.items()]
+    return f" ({shortened(held, most)})"
 
 
 def without(rows: t.Mapping[str, str], application: str) -> dict[str, str]:
@@ -56,14 +57,15 @@ def allocations(live: Json) -> dict[str, str]:
 def attached(pods: t.Iterable[Json]) -> dict[str, str]:
     """Return the pod (`namespace/name`) that has each address beside its first one, as Multus notes it.
 
-    A pod that has ended keeps the note and no address.
+    An interface without addresses is listed as its network and its pod, separated by a space. A pod that has ended
+    keeps the note and no address.
     """
     found = {}
     for pod in itertools.filterfalse(finished, pods):
-        meta = pod["metadata"]
-        for row in status_rows(meta):
+        name = name_of(pod)
+        for row in status_rows(pod["metadata"]):
             if not row.get("default"):
-                found.update(dict.fromkeys(row.get("ips") or (), f"{meta.get('namespace')}/{meta['name']}"))
+                found.update(dict.fromkeys(row.get("ips") or [f"{row.get('name')} {name}"], name))
     return found
 
 

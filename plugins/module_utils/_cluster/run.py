@@ -228,7 +228,10 @@ class ApplyRun:
             return
         found: Exception | None = None
         try:
-            self._do(step)
+            if step.action in ("delete", "replace"):
+                self._delete(step)
+            else:
+                self._cluster.apply(step.body or {}, force=step.force, dry_run=self._options.check_mode)
         except (FieldConflict, RdmaError) as exc:
             found = exc
         with self._lock:
@@ -243,12 +246,6 @@ class ApplyRun:
                 self.outcome.done += step.action != "replace"
             report()
 
-    def _do(self, step: ApplyStep) -> None:
-        if step.action in ("delete", "replace"):
-            self._delete(step, dry_run=self._options.check_mode)
-        else:
-            self._cluster.apply(step.body or {}, force=step.force, dry_run=self._options.check_mode)
-
     def _creations(self, steps: list[ApplyStep]) -> list[ApplyStep]:
         """Return the steps that create deleted objects again: pools in their old place when a delete was refused."""
         self._wait_deleted([step.ref for step in steps])
@@ -257,12 +254,12 @@ class ApplyRun:
         self.outcome.retained += [Retained("replace", step.ref, NEIGHBOR_KEPT) for step in gone if kept and step.before]
         return [replace(step, body={**(step.body or {}), **step.before}) for step in gone] if kept else gone
 
-    def _delete(self, step: ApplyStep, *, dry_run: bool) -> None:
+    def _delete(self, step: ApplyStep) -> None:
         """Delete the object that was read; read it again when it changed meanwhile: a pod may just have an address."""
         uid, version = step.uid, step.version
         for _try in range(10):
             try:
-                self._cluster.delete(step.ref, uid=uid, version=version, dry_run=dry_run)
+                self._cluster.delete(step.ref, uid=uid, version=version, dry_run=self._options.check_mode)
                 return
             except NotFound:
                 live = self._cluster.get(step.ref)

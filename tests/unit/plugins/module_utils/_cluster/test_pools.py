@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare import keep_pool
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.model import Ref
-from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import CIDR_POOL, POOL
+from ansible_collections.railops.rdma.plugins.module_utils._cluster.pools import attached
+from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import CIDR_POOL, CONFIG, POD_STATUS, POOL
 
 MANAGED = {"172.17.0.3": {"interface": "net1", "pod": "default/fabric-test-x7k2p", "podUid": "1"}}
 OTHERS = {"172.17.0.4": {"interface": "net1", "pod": "ml/train-0", "podUid": "2"}}
@@ -27,7 +29,6 @@ def pool(text, count):
         pytest.param(pool(None, 0), None, id="given-back"),
         pytest.param(pool(json.dumps(MANAGED), 1), None, id="the-test-application"),
         pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
-        pytest.param(pool(json.dumps(MANAGED | OTHERS), 2), " (172.17.0.4 by ml/train-0)", id="both"),
         pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
         pytest.param(pool("[" * 100_000, 1), "", id="deep"),
         pytest.param(pool('{"172.17.0.4": "x"}', 1), " (172.17.0.4 by a pod)", id="no-object"),
@@ -55,3 +56,14 @@ def test_the_test_application_goes_with_pools_of_nv_ipam_too():
     assert (
         keep_pool("delete", ref, live, None, lambda: both, "default/fabric-test").users == " (172.17.0.4 by ml/train-0)"
     )
+
+
+def test_a_config_without_addresses_is_kept_while_pods_use_its_network():
+    live, ref = {"metadata": {}, "spec": {"disableIPAM": True}}, Ref("", CONFIG, "spiderpool", "fabric-rail1")
+    note = {POD_STATUS: json.dumps([{"name": "spiderpool/fabric-rail1", "interface": "net1"}])}
+    names = ("fabric-test-x7k2p", "train-0")
+    pods = attached({"metadata": {"name": name, "namespace": "default", "annotations": note}} for name in names)
+    retained = keep_pool("delete", ref, live, None, lambda: pods, "default/fabric-test")
+    assert retained.users == " (spiderpool/fabric-rail1 by default/train-0)"
+    assert keep_pool("delete", replace(ref, name="fabric-rail"), live, None, lambda: pods) is None
+    assert keep_pool("delete", ref, {"metadata": {}, "spec": {}}, None, lambda: pods) is None
