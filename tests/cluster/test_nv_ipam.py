@@ -89,6 +89,7 @@ class Site:
         self.double.put("v1", "Pod", name, "default", metadata=note, spec={"nodeName": "node2", "containers": []})
 
 
+@pytest.mark.long
 @pytest.mark.only_double("nv-ipam's controller is played")
 def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     site = Site(playbook, double)

@@ -38,7 +38,7 @@ def brought(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]])
     return {frozenset(after[name].keys() - files.keys()) for name, files in before.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.only_double("a node's folders are played")
 def test_multus_file_leaves_every_node_before_the_release(
     playbook: Playbook, double: ApiDouble, nodes: NodeFolders, live: Live, plans: t.Callable[[str], Path]
