@@ -41,10 +41,6 @@ def declared() -> dict[str, str]:
     return found
 
 
-def environment() -> Environment:
-    return Environment(extensions=["jinja2.ext.do"])
-
-
 def expressions(value: t.Any, key: str = "") -> t.Iterator[tuple[str, bool]]:
     """Give each template of a YAML document, and whether it decides something."""
     if isinstance(value, dict):
@@ -85,7 +81,7 @@ def kind_of(node: nodes.Node | None, known: dict[str, str]) -> tuple[str, str]:
 
 def faults(text: str, decides: bool, known: dict[str, str]) -> t.Iterator[str]:
     """Give the variables of an expression that are used as if they were no text."""
-    tree = environment().parse(text)
+    tree = Environment(extensions=["jinja2.ext.do"]).parse(text)
     asked: list[nodes.Node | None] = []
     computed: list[nodes.Node | None] = []
     if decides:
@@ -123,3 +119,9 @@ def test_no_expression_takes_a_number_or_a_switch_as_it_was_given() -> None:
         }
     )
     assert not found, "\n".join(found)
+
+
+def test_folders_are_those_of_the_planner_which_resolves_environment_variables() -> None:
+    found = [" ".join(text.split()) for _path, text, _decides in sources() if "realpath" in text]
+    assert found
+    assert all("| expandvars | expanduser | realpath" in text for text in found), found

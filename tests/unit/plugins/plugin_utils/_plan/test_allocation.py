@@ -179,7 +179,6 @@ def test_two_nodes_swap_their_slots_when_allowed(zones):
     swapped = plan({**raw, "allow_renumber": True}, back, first.lock)
     assert swapped.address("node1", 1) == first.address("node2", 1)
     assert swapped.address("node2", 1) == first.address("node1", 1)
-    assert len(swapped.allocation.changes["moved"]) == 2
 
 
 def test_a_slot_that_another_keeps_is_refused_even_when_moving_is_allowed():

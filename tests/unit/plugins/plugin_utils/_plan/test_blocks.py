@@ -88,7 +88,6 @@ def test_reserved_addresses_move_the_node_and_split_the_pods():
 def test_lid_only_has_rails_and_no_addresses():
     made = plan(exclusive(network="infiniband", supernets=[]), hosts(2))
 
-    assert made.plan.blocks == ()
     data = made.slice("node1")
     assert [rail["addresses"] for rail in data["rails"]] == [[]] * 8
     assert (data["rdma_prefixes"], data["sysctls"], data["rdma_mode"]) == ([], {}, "exclusive")
