@@ -220,14 +220,14 @@ class ActionModule(FabricAction):
     def _filled(self, words: list[str], hosts: tuple[str, ...] | None, rails: tuple[str, ...]) -> list[str]:
         """Fill in a command; without hosts those of the pods are filled in later."""
         devices = [self._args["devices"].get(rail, "") for rail in rails]
-        if not all(devices) and any("{devices" in word for word in words):
+        filled = [str(word) for word in words]
+        if not all(devices) and any("{devices" in word for word in filled):
             raise Refusal(
                 f"The RDMA devices of {', '.join(rails)} are not known. Name them in accept_devices. [accept_devices]"
             )
         values = {"{devices}": ",".join(f"{device}:1" for device in devices), "{rails}": ",".join(rails)}
         if hosts:
             values |= {"{hosts}": ",".join(hosts), "{count}": str(len(hosts))}
-        filled = [str(word) for word in words]
         for name, value in values.items():
             filled = [word.replace(name, value) for word in filled]
         return filled

@@ -48,6 +48,7 @@ def check_options(args: Options) -> None:
     """
     percent = args["min_relative_percent"]
     wrong = [f"the collective {name!r} ({', '.join(READERS)})" for name in args["collectives"] if name not in READERS]
+    wrong += [f"no list of words for {name}" for name, row in args["collectives"].items() if not isinstance(row, list)]
     wrong += ["netpipe in pods (accept_image)"] * bool(args["image"] and PAIRED in args["collectives"])
     wrong += [f"min_relative_percent {percent} (0 to 100)"] * (not 0 <= percent <= 100)
     wrong += [f"{name} {args[name]} (1 or more)" for name in ("seconds", "timeout") if args[name] < 1]

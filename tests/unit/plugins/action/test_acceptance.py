@@ -231,12 +231,19 @@ def test_it_wants_a_verdict_of_this_plan(played):
     [
         {"collectives": {"linpack": ["x"]}},
         {"collectives": {"netpipe": ["x"]}, "image": "x"},
+        {"collectives": {"alltoall": "mpirun alltoall_perf"}},
         {"min_relative_percent": 200},
         {"seconds": 0},
     ],
 )
 def test_what_cannot_be_is_refused(played, args):
     with pytest.raises(AnsibleActionFail, match="Not known or out of bounds"):
+        played.act(acceptance, phase="begin", hosts=NAMES, **args)
+
+
+def test_a_command_with_devices_that_are_not_known_is_refused(played):
+    args = {"stages": ["collective"], "collectives": {"alltoall": ["-n", 4, "{devices}"]}, "image": "x"}
+    with pytest.raises(AnsibleActionFail, match="accept_devices"):
         played.act(acceptance, phase="begin", hosts=NAMES, **args)
 
 
