@@ -11,6 +11,7 @@ import os
 import typing as t
 from importlib.util import find_spec
 
+from ansible import context
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
@@ -192,7 +193,11 @@ def dry_run(
     command: t.Mapping[str, t.Any] | None,
 ) -> list[str]:
     """Return the lines."""
-    return report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
+    lines = report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
+    # Their values may be secrets.
+    if "Do this:" in lines and context.CLIARGS.get("extra_vars"):
+        lines.append("    Add the -e options of this run.")
+    return lines
 
 
 def reboot_plan(

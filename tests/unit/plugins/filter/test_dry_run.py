@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible import context
 
 from ansible_collections.railops.rdma.plugins.filter.filters import dry_run, reboot_plan
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
@@ -30,7 +31,7 @@ def lines(hosts, problems=(), command=RUN, answering=None):
     return dry_run(Hosts(hosts), list(hosts), list(hosts) if answering is None else answering, problems, command)
 
 
-def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line():
+def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line(monkeypatch):
     assert lines({f"node{number:03}": NETWORK for number in range(1, 301)}) == [
         "300 of 300 hosts would change. Nothing was changed.",
         "",
@@ -41,6 +42,8 @@ def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line():
         "  impact: none",
         "    ansible-playbook railops.rdma.site",
     ]
+    monkeypatch.setattr(context, "CLIARGS", {"extra_vars": ("site_serial=1",)})
+    assert lines({"node1": NETWORK})[-1] == "    Add the -e options of this run."
 
 
 def test_problems_come_first_and_hosts_that_change_more_have_a_block_of_their_own():
