@@ -335,9 +335,7 @@ class Block:
         if slot in self.cuts:
             return self.cuts[slot].host
         first = self.subnet_first(slot)
-        if self.per_node:
-            return first + self.host_offsets[0][0]
-        rest = slot
+        rest = 0 if self.per_node else slot
         for low, high in self.host_offsets:
             if rest <= high - low:
                 return first + low + rest

@@ -126,7 +126,7 @@ class _Allocator:
         limit = ""
         if len(changed) == 1 and next(iter(changed)).endswith("max_nodes"):
             ((name, (low, high)),) = changed.items()
-            zone = next(index for index, one in enumerate(self.fabric.zones) if one.max_nodes == high)
+            zone = self.zone_index[name.partition("zones.")[2].removesuffix(".max_nodes")]
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if self._would_renumber(zone, middle) else (middle, high)

@@ -98,15 +98,13 @@ def sriov_policies(plan: FabricPlan) -> list[Body]:
                 "deviceType": "netdevice",
                 "isRdma": True,
                 "linkType": "ib" if infiniband else "eth",
-                "mtu": fabric.mtu,
+                **({} if infiniband else {"mtu": fabric.mtu}),
                 "nicSelector": {"pfNames": [interfaces_of(fabric, known[profile])[rail.index - 1]]},
                 "nodeSelector": {node_label(fabric): value},
                 "numVfs": fabric.vfs,
                 "priority": 99,
                 "resourceName": rail.resource,
             }
-            if infiniband:
-                del spec["mtu"]
             made.append(manifest(SRIOV, POLICY, fabric, config_name(fabric, rail, value), spec))
     return made
 

@@ -39,7 +39,7 @@ LOCKS = {
     "good": lambda text: text,
     "truncated": lambda text: text[: len(text) // 2],
     "conflict": lambda text: "<<<<<<< HEAD\n" + text,
-    "empty": lambda text: "",
+    "list": lambda text: "[]",
     "binary": lambda text: b"\xff\xfe" + text.encode(),
     "format": lambda text: text.replace('"format": 1', '"format": 99'),
     "tampered": lambda text: text.replace('"slot": 2', '"slot": 3'),
