@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.railops.rdma.plugins.module_utils._route import rollback, run
+from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state, rollback, run
 from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoOutcome
 from ansible_collections.railops.rdma.plugins.module_utils._route.kernel import KernelRejected
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
@@ -32,8 +32,9 @@ class FakeKernel:
         self.group = 4092
 
     def stand_for_the_hosts(self, monkeypatch, folder):
-        """Let policy_route read and write this one, and keep its timers in a folder."""
+        """Let policy_route read and write this one, and keep its timers and records in a folder."""
         monkeypatch.setattr(run, "Kernel", lambda: self)
+        monkeypatch.setattr(managed_state, "ROOT", str(folder))
         monkeypatch.setattr(rollback, "STATE_FOLDER", str(folder))
 
     def set_link(self, *values, **more):
