@@ -226,7 +226,7 @@ def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
         good = plan.step is CardStep.DONE
         fix = {
             CardStep.WRITE: by_role("nic_link_type"),
-            CardStep.PENDING: f"{by_role('reboot')} Or reset the card when it is idle.",
+            CardStep.PENDING: by_role("nic_link_type,reboot") + " Or reset the card when it is idle.",
             CardStep.FAILED: plan.fix,
         }.get(plan.step, "")
         if plan.power_cycle or plan.step is CardStep.POWER_CYCLE:

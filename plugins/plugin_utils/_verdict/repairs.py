@@ -31,7 +31,7 @@ HOSTS: dict[str, Row] = {
     "nic_link_type": ("reboot", ("nic_link_type",)),
     "rdma_driver": ("reboot", ("driver_",)),
     "rdma_host,reboot": ("reboot", ("rdma_name", "rdma_netns_")),
-    "reboot": ("reboot", ("nic_link_type",)),
+    "nic_link_type,reboot": ("reboot", ("nic_link_type",)),
 }
 """The tags of the playbook hosts."""
 FABRIC: dict[str, Row] = {

@@ -10,6 +10,7 @@ import yaml
 
 from ansible_collections.railops.rdma.plugins.filter.filters import reboot_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._settings import known_variables
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.repairs import HOSTS
 
 ROOT = Path(__file__).resolve().parents[4]
 CARD = "LINK_TYPE_P1 is IB(1), wanted 2: waits for a reset or a reboot"
@@ -20,12 +21,6 @@ NIC = {
     "cards": [{"card": "0000:1b:00", "status": "pending", "note": CARD}],
 }
 HOST = {"changed": False, "reboot_required": True, "reboot_reasons": ["mode is shared, wanted exclusive"], "checks": []}
-
-
-def test_a_host_as_planned_needs_nothing():
-    plan = reboot_plan({"rdma_driver": {}, "nic_link_type": {"changed": False, "checks": [], "reboot_required": False}})
-    assert (plan["required"], plan["roles"], plan["power_cycle"]) == (False, [], False)
-    assert plan["lines"] == []
 
 
 def test_all_roles_share_one_reboot_and_each_says_why():
@@ -57,24 +52,11 @@ def test_the_namespace_mode_comes_before_the_modules_and_both_are_checked():
     assert all(task["register"] in block["vars"]["__rdma_host_results"]["rdma_host"] for task in tasks)
 
 
-def test_a_reboot_that_is_not_allowed_is_said_and_nothing_is_drained():
-    lines = reboot_plan({"rdma_host": HOST}, reboot=False, drain=True)["lines"]
-    assert lines == [
-        "no reboot (rdma_host_reboot is false), although one is needed: rdma_host: mode is shared, wanted exclusive"
-    ]
-
-
 def test_a_power_cycle_is_no_reason_to_reboot():
     card = {"card": "0000:1b:00", "status": "power_cycle", "note": CARD}
     plan = reboot_plan({"nic_link_type": {"power_cycle_required": True, "reboot_required": False, "cards": [card]}})
     assert (plan["required"], plan["power_cycle"]) == (False, True)
     assert plan["lines"] == [f"power cycle (nic_link_type): card 0000:1b:00: {CARD}"]
-
-
-def test_skipped_cards_are_listed():
-    skipped = [{"card": "0000:05:00", "devices": ["mlx5_8"], "why": "serves the NVSwitches (VPD SMDL=SW_MNG)"}]
-    lines = reboot_plan({"nic_link_type": {"skipped_cards": skipped}})["lines"]
-    assert lines == ["skip (nic_link_type): card 0000:05:00 (mlx5_8): serves the NVSwitches (VPD SMDL=SW_MNG)"]
 
 
 def test_steps_that_may_need_the_reboot_are_checked_before_it():
@@ -87,6 +69,9 @@ def test_steps_that_may_need_the_reboot_are_checked_before_it():
     (block,) = yaml.safe_load((ROOT / "roles/rdma_host/tasks/reboot.yml").read_text(encoding="utf-8"))
     asked = block["vars"]["__rdma_host_results"]
     assert [task["name"].rpartition(".")[2] for task in tasks[:reboot]] == list(asked)
+    # Only a role whose tag is set beside it gives the reboot a reason.
+    for tags in (tags.split(",") for tags in HOSTS if "reboot" in tags):
+        assert asked.keys() & {*tags}, tags
     assert asked["gpudirect"] == "{{ gpudirect_result | default({}) }}"
     for role in asked.keys() - {"rdma_host"}:
         text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / f"roles/{role}/tasks").glob("*.yml"))
