@@ -17,8 +17,6 @@ from .plan import Proposal
 class Label(str):
     """Text of a host or a leaf: in YAML it is `!unsafe`, so that Ansible never takes it for a template."""
 
-    __slots__ = ()
-
 
 _Dumper: t.Any = type("_Dumper", (yaml.SafeDumper,), {})
 _Dumper.add_representer(Label, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style="'"))

@@ -81,6 +81,7 @@ UNREACHABLE = Trouble(
 )
 _REASONS = (
     ("Could not resolve", "Its name is not known to the controller.", "Set its ansible_host."),
+    ("IDENTIFICATION HAS CHANGED", "Its SSH host key has changed.", "Verify the new one, then run ssh-keygen -R."),
     ("Host key verification failed", "Its SSH host key is not known.", "Add it to known_hosts (ssh-keyscan)."),
     ("Permission denied", "SSH refuses the login.", "Check ansible_user and its key."),
     ("Connection refused", "No SSH server answers.", "Check sshd and ansible_port."),

@@ -16,6 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.preflight im
     batches,
     max_excluded,
     select_hosts,
+    unreachable_reason,
 )
 
 
@@ -149,3 +150,8 @@ def test_dead_cards_are_proposed_to_be_taken_out_of_service():
     everywhere = select_hosts({host: [NAME] for host in places}, [], places, {}, "5%").stop
     assert "fabric_out_of_service" not in " ".join(everywhere)
     assert select_hosts({**found, "node3": [], "node5": []}, [], places, {}, "5%").stop == []
+
+
+def test_a_host_key_that_changed_is_not_called_unknown():
+    text = "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\r\nHost key verification failed."
+    assert unreachable_reason(text, "gpu_nodes", connected=False)[0] == "Its SSH host key has changed."
