@@ -151,25 +151,27 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
         except InvalidData as exc:
             fix = "Look at the host: what answers there is not this collection's module."
             findings.append(HostFinding(host, None, "nonsense", f"Its answer is refused: {exc}.", fix))
-    hosts = list(valid)
     known = {name.lower().split(".")[0] for name in infos}
-    ports = {host: candidates(valid[host], known) for host in hosts}
+    ports = {host: candidates(valid[host], known) for host in valid}
     have = {host: nics for host, (nics, _others) in ports.items()}
     count = _most(len(nics) for nics in have.values()) or 0
     profile = _profile(have, count)
     rail_names = [*(names or ())][:count]
     rail_names += [f"rail{number:0{len(str(count))}d}" for number in range(len(rail_names) + 1, count + 1)]
     placed: dict[str, tuple[Nic | None, ...]] = {}
-    for host in hosts:
+    for host in valid:
         placed[host], more = _place(host, *ports[host], profile, rail_names)
         findings += more
     rails = tuple(_rails(rail_names, placed))
     network = NETWORKS.get(_most(nic.link_layer for nics in placed.values() for nic in nics if nic) or "", "roce")
     findings += _port_findings(placed, rail_names, network)
+    if not count:
+        fix = "Check card and driver: lspci -d 15b3:, dmesg, `rdma link`; rdma_driver installs the driver."
+        findings += [HostFinding(host, None, "no rail", "No RDMA port of it can be a rail.", fix) for host in valid]
     fix = "Nothing: it is no rail, and nothing of this collection touches it."
     findings += [
         HostFinding(host, None, "skipped", f"{device['name']} ({device.get('pci')}) {device['serves']}.", fix)
-        for host in hosts
+        for host in valid
         for device in valid[host]["devices"]
         if device.get("serves")
     ]

@@ -66,8 +66,7 @@ def test_a_fleet_that_is_alike():
 
 
 def test_storage_cards_and_virtual_functions_are_no_rails():
-    nics, others = candidates(info())
-    assert len(nics) == 8
+    _nics, others = candidates(info())
     assert {nic.interface for nic in others} == {"ens20f0np0", "ens20f1np1"}
 
 
@@ -82,6 +81,8 @@ def test_without_gpus_in_sight_all_nics_count_but_the_default_routes():
     assert [rail.interface for rail in discover({"vm": host}).rails] == ["ens7", "ens8"]
     host["default_interfaces"] = ["ens7"]
     assert [rail.interface for rail in discover({"vm": host}).rails] == ["ens8"]
+    host["default_interfaces"].append("ens8")
+    assert kinds(discover({"vm": host})) == [("vm", None, "no rail")]
 
 
 def test_the_rails_follow_the_gpus_and_not_the_names():
@@ -170,7 +171,6 @@ def test_a_port_without_link():
 def test_a_host_that_did_not_answer():
     proposal = discover(fleet(node10=None, node9=None))
     assert kinds(proposal) == [("node9", None, "no answer"), ("node10", None, "no answer")]
-    assert len(proposal.rails) == 8
 
 
 @pytest.mark.parametrize(
