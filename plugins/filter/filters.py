@@ -195,9 +195,8 @@ def dry_run(
     """Return the lines."""
     lines = report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
     # Their values may be secrets.
-    if "Do this:" in lines and context.CLIARGS.get("extra_vars"):
-        lines.append("    Add the -e options of this run.")
-    return lines
+    hidden = "Do this:" in lines and context.CLIARGS.get("extra_vars")
+    return [*lines, "    Add the -e options of this run."] if hidden else lines
 
 
 def reboot_plan(
