@@ -32,6 +32,7 @@ def test_all_roles_share_one_reboot_and_each_says_why():
         "reboot: rdma_host: mode is shared, wanted exclusive",
         "uncordon: when all of it is in force",
     ]
+    assert reboot_plan({"rdma_host": HOST}, reboot=False, drain=True)["lines"][0].startswith("no reboot (rdma_host")
 
 
 def test_a_role_with_two_results_is_looked_at_once_after_the_reboot():
