@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import wait_for
 from ansible_collections.railops.rdma.tests.site.conftest import started
 
 HOSTS = ("node1", "node2", "node3", "node4")
@@ -66,9 +67,10 @@ def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
     # node1 was left out until now.
     for host in HOSTS[1:]:
         fleet.ip(host, "rule", "del", "pref", "10001")
-    words = ("-e", '{"site_serial": 1, "rail_network_gateways": "require", "rail_network_confirm_timeout": 5}')
+    words = ("-e", '{"site_serial": 1, "rail_network_gateways": "require", "rail_network_confirm_timeout": 30}')
     run = fleet.play("hosts", *words, code=2)
     # Until its timer ends node2 has the change that it could not confirm.
+    wait_for(lambda: has_rails(fleet, "node2"), False)
     others = ("node1", "node3", "node4")
     assert [has_rails(fleet, host) for host in others] == [True, False, False], "stops before the next batch"
     run = fleet.play("hosts", *words, "-e", "site_max_fail_percentage=100", code=2)
@@ -76,6 +78,7 @@ def test_a_host_that_fails_while_it_is_changed_is_named_after_the_others(fleet):
     assert {task["host"] for task in run.tasks if task["status"] == "failed"} >= {"node2", "localhost"}
     assert "node2: it failed, as shown above." in run.output
     assert "The change is not confirmed" in fleet.verdict()["hosts"]["node2"]["error"]
+    wait_for(lambda: has_rails(fleet, "node2"), False)
     fleet.ip("node2", "neigh", "del", gateway, "dev", "ens1np0")
 
 
