@@ -20,6 +20,7 @@ from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
 from ..module_utils._fabric.shapes import planned_rails
+from ..plugin_utils._arguments import with_inventory
 from ..plugin_utils._host_plan import hosts_out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
@@ -196,7 +197,7 @@ def dry_run(
     lines = report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
     # Their values may be secrets.
     hidden = "Do this:" in lines and context.CLIARGS.get("extra_vars")
-    return [*lines, "    Add the -e options of this run."] if hidden else lines
+    return [*map(with_inventory, lines), *(["    Add the -e options of this run."] if hidden else [])]
 
 
 def reboot_plan(

@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import typing as t
 
-from ansible import constants
+from ansible import constants, context
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.utils import color
 
+settings: t.Any = constants
 SPEC_KEYS = ("type", "elements", "required", "choices", "default")
 
 
@@ -45,13 +48,20 @@ def arguments(given: dict[str, t.Any], spec: dict[str, t.Any], one_of: list[str]
 
 def forks(task_vars: dict[str, t.Any]) -> int:
     """Return how many hosts a task works on at once."""
-    settings: t.Any = constants
     return int(task_vars.get("ansible_forks") or settings.DEFAULT_FORKS)
 
 
 def has_color() -> bool:
     """Whether output to the terminal may have colors: as Ansible found when it started, with the terminal at hand."""
     return bool(color.ANSIBLE_COLOR)
+
+
+def with_inventory(text: str) -> str:
+    """Return a text whose printed commands have the inventories of this run, but for those of ansible.cfg."""
+    given: t.Any = context.CLIARGS.get("inventory") or ()
+    sources = [] if list(given) == settings.DEFAULT_HOST_LIST else given
+    options = "".join(f" -i {shlex.quote(source.removeprefix(f'{os.getcwd()}/'))}" for source in sources)
+    return text.replace("ansible-playbook railops.", f"ansible-playbook{options} railops.")
 
 
 def without_omitted(value: t.Any, omitted: t.Any) -> t.Any:

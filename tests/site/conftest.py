@@ -127,11 +127,9 @@ class Fleet:
         return running
 
     def paste(self, line: str) -> Run:
-        """Run a line as printed, in the folder of an administrator with the inventory and its ansible.cfg."""
-        sources = ",".join(map(str, (INVENTORY, self.extra, self.lab("inventory", self.name).strip())))
-        words = ("env", f"ANSIBLE_INVENTORY={sources}", "bash", "-c", line)
-        config = str(CHECKOUT / "inventory/ansible.cfg")
-        return self._run([sys.executable, str(LAB), "exec", self.name, "--", *words], 0, {"ANSIBLE_CONFIG": config})
+        """Run a line as printed, in the folder of an administrator with the ansible.cfg of the example inventories."""
+        words = [sys.executable, str(LAB), "exec", self.name, "--", "bash", "-c", line]
+        return self._run(words, 0, {"ANSIBLE_CONFIG": str(CHECKOUT / "inventory/ansible.cfg")})
 
     def _run(self, argv: t.Sequence[str], code: int | None, environ: t.Mapping[str, str]) -> Run:
         self.tasks.write_text("", encoding="utf-8")

@@ -169,4 +169,5 @@ def test_the_printed_commands_of_device_roles_repair_the_machine(fleet, machine)
                 fleet.paste(command)
                 restart(machine) if "nic_link_type,reboot" in command else None
         assert fleet.deviations() == []
-        assert ran == [f"ansible-playbook railops.rdma.hosts --tags {tag} --limit node1" for tag in tags.split()]
+        expected = [f"hosts --tags {tag} --limit node1" for tag in tags.split()]
+        assert [command.partition(" railops.rdma.")[2] for command in ran] == expected

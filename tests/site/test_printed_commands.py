@@ -181,7 +181,7 @@ def test_ten_causes_and_a_changed_plan_are_repaired_by_the_printed_commands(flee
     path = fleet.folder / "group_vars/all.json"
     path.write_text(path.read_text(encoding="utf-8").replace("{", '{"fabric_hca_max": 99, ', 1), encoding="utf-8")
     commands = repaired(fleet, planted, ("plan_inventory", "plan"))
-    assert commands[0] == "ansible-playbook railops.rdma.plan"
+    assert commands[0].endswith(" railops.rdma.plan")
     fleet.play("audit")
 
 

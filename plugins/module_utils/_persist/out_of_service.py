@@ -59,8 +59,8 @@ class OutOfServiceFiles:
             lines = [line for line in have.get(path, "").splitlines(keepends=True) if self._names(line)]
             if lines:
                 file = made.get(path, File(path, HEADER, PUBLIC))
-                rows = sorted({*file.text[len(HEADER) :].splitlines(keepends=True), *lines}, key=_setting)
-                made[path] = replace(file, text=HEADER + "".join(rows))
+                rows = {*file.text[len(HEADER) :].splitlines(keepends=True), *lines}
+                made[path] = replace(file, text=HEADER + "".join(sorted(rows, key=lambda row: row.partition(" = ")[0])))
         if MANAGED_STATE in made:
             planned = from_data(json.loads(made[MANAGED_STATE].text))
             own = snapshot_of_rails(read_retained(self._host), self._rails, self.names)
@@ -70,7 +70,3 @@ class OutOfServiceFiles:
 
     def _names(self, line: str) -> bool:
         return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) for name in self.names)
-
-
-def _setting(line: str) -> str:
-    return line.partition(" = ")[0]

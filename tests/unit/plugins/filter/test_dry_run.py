@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from ansible import context
+from ansible import constants, context
 
 from ansible_collections.railops.rdma.plugins.filter.filters import dry_run, reboot_plan
 from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
@@ -32,6 +34,7 @@ def lines(hosts, problems=(), command=RUN, answering=None):
 
 
 def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line(monkeypatch):
+    monkeypatch.setattr(context, "CLIARGS", {"inventory": tuple(constants.DEFAULT_HOST_LIST)})
     assert lines({f"node{number:03}": NETWORK for number in range(1, 301)}) == [
         "300 of 300 hosts would change. Nothing was changed.",
         "",
@@ -42,8 +45,12 @@ def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line(monkeypa
         "  impact: none",
         "    ansible-playbook railops.rdma.site",
     ]
-    monkeypatch.setattr(context, "CLIARGS", {"extra_vars": ("site_serial=1",)})
-    assert lines({"node1": NETWORK})[-1] == "    Add the -e options of this run."
+    given = {"extra_vars": ("site_serial=1",), "inventory": (f"{os.getcwd()}/lab/my hosts", "/srv/more")}
+    monkeypatch.setattr(context, "CLIARGS", given)
+    assert lines({"node1": NETWORK})[-2:] == [
+        "    ansible-playbook -i 'lab/my hosts' -i /srv/more railops.rdma.site",
+        "    Add the -e options of this run.",
+    ]
 
 
 def test_problems_come_first_and_hosts_that_change_more_have_a_block_of_their_own():
