@@ -112,8 +112,9 @@ def played_release(playbook: Playbook, double: ApiDouble, objects: Run, existing
     return Path(f"{helm}.uninstalled")
 
 
+@pytest.mark.long
 @pytest.mark.only_double("a release and objects of another user are played")
-@pytest.mark.parametrize("existing", ["", pytest.param("sriovnetwork.openshift.io", marks=pytest.mark.long)])
+@pytest.mark.parametrize("existing", ["", "sriovnetwork.openshift.io"])
 def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     playbook: Playbook, double: ApiDouble, objects: Run, existing: str
 ) -> None:
@@ -144,6 +145,7 @@ def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     assert ("--no-hooks" in uninstalled.read_text(encoding="utf-8")) is bool(existing)
 
 
+@pytest.mark.long
 @pytest.mark.only_double("a release of this collection is played")
 def test_a_coordinator_does_not_hold_its_crd(playbook: Playbook, double: ApiDouble, objects: Run) -> None:
     uninstalled = played_release(playbook, double, objects, "sriovnetwork.openshift.io")

@@ -325,6 +325,7 @@ def test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster(
     assert "Set fabric_kubeconfig (or KUBECONFIG) to a cluster that answers" in silent
 
 
+@pytest.mark.long
 @pytest.mark.only_double("needs nodes whose virtual functions come and do not come")
 def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]

@@ -24,6 +24,7 @@ from ansible_collections.railops.rdma.tests.unit.fixtures.mlx.cards import ETH, 
 from ansible_collections.railops.rdma.tests.unit.machines import lay_out, program, put
 from ansible_collections.railops.rdma.tests.unit.plugins.modules.test_roce_qos import MLNX_QOS
 
+pytestmark = pytest.mark.long
 CARDS = [f"0000:{bus + 4:02x}:00" for bus in (0x15, 0x26, 0x37, 0x48, 0x97, 0xA7, 0xB7, 0xC7)]
 SWITCHES = "0000:5a:00"
 RAILS = [{"name": f"rail{n}", "interface": f"ens{n}np0", "pci": f"{CARDS[n - 1]}.0"} for n in range(1, 8)]
@@ -146,7 +147,6 @@ CAUSES = {
 }
 
 
-@pytest.mark.long
 def test_the_printed_commands_of_device_roles_repair_the_machine(fleet, machine):
     """Each runs once, as printed, until an audit prints none. The cards restart where a command only reboots."""
     setpci = f'cd {machine}; [ "${{3#*=}}" = "$3" ] || echo "${{3#*=}}" >"$2"; cat "$2" 2>/dev/null || echo 001d'

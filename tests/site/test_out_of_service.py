@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.railops.rdma.tests.site.conftest import started
 
+pytestmark = pytest.mark.long
 OUT = {"node2": {"rails": ["rail2"], "reason": "RMA 4711"}, "node3": {"rails": "all"}}
 
 

@@ -26,7 +26,10 @@ APT = (
 )
 NEEDED = ("apt-get", "dpkg-deb")
 
-pytestmark = pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not all(map(shutil.which, NEEDED)), reason=f"needs {', '.join(NEEDED)}"),
+]
 
 
 class Site:
