@@ -144,7 +144,7 @@ def load_lock(folder: str) -> PlanFile:
         with open(place, encoding="utf-8") as stream:
             lock = parsed_lock(stream.read(), place)
     except FileNotFoundError:
-        fix = "Run the playbook railops.rdma.plan, or set fabric_plan_dir to the folder of the plan. [plan_missing]"
+        fix = "Run `ansible-playbook railops.rdma.plan`, or set fabric_plan_dir to the plan's folder. [plan_missing]"
         raise RdmaError(f"There is no plan: {place!r} does not exist.{parent_hint(folder)}", fix) from None
     except (OSError, UnicodeDecodeError) as exc:
         raise RdmaError(

@@ -200,7 +200,7 @@ def test_without_a_plan_the_parts_say_who_makes_one(fleet, words):
     (fleet / "group_vars/all.yml").write_text(SETTINGS + "ansible_connection: local\n")
     done = playbook(fleet, *words[1:], book=words[0])
     assert done.returncode == 2
-    assert "Run the playbook railops.rdma.plan" in done.stdout + done.stderr
+    assert "Run `ansible-playbook railops.rdma.plan`" in " ".join((done.stdout + done.stderr).split())
     assert not (fleet / "plan").exists()
 
 
