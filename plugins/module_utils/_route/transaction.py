@@ -34,7 +34,11 @@ def settle(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
         if kernel.apply(_while_armed(left, armed)) and not any(_has_side_effects(op) for phase in left for op in phase):
             # Every message was acknowledged: there is nothing that a second look could show.
             return
-        now = kernel.again(host)
+        try:
+            now = kernel.again(host)
+        except OSError as exc:
+            text = f"The host network cannot be read after a change: {exc}; the change is rolled back."
+            raise RdmaError(text, "Check the kernel's log (`dmesg`) and run again. [network_unreadable]") from exc
         refuse_held(left, now)
     if left := steps(now, toward(now, host.snapshot, target)):
         raise RdmaError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
 from ansible_collections.railops.rdma.plugins.module_utils._management_network import ManagementNetwork
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel as kernel_of_host
 from ansible_collections.railops.rdma.plugins.module_utils._route.change import Op
@@ -20,10 +21,13 @@ from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
 class SilentKernel(FakeKernel):
     """A kernel that refuses rules, and gives no answer to the first reads after that."""
 
-    def __init__(self, silent):
+    def __init__(self, silent, refuse="rule add"):
         super().__init__("ens1np0")
-        self.refuse = "rule add"
+        self.refuse = refuse
         self.silent = silent
+
+    def apply(self, phases):
+        return super().apply(phases) and bool(self.refuse)
 
     def again(self, host):
         self.silent -= 1
@@ -32,12 +36,18 @@ class SilentKernel(FakeKernel):
         return super().again(host)
 
 
-@pytest.mark.parametrize("silent", [0, 1, 4])
-def test_a_rollback_goes_on_while_the_host_cannot_be_read(silent):
-    kernel = SilentKernel(silent)
+@pytest.mark.parametrize(
+    ("silent", "refuse", "error"),
+    [
+        *((silent, "rule add", "refused `ip rule add") for silent in (0, 1, 4)),
+        (1, "", r"timed out.*network_unreadable"),
+    ],
+)
+def test_a_rollback_goes_on_while_the_host_cannot_be_read(silent, refuse, error):
+    kernel = SilentKernel(silent, refuse)
     before = kernel.snapshot
     plan = decide(parse_want(WANT), kernel.read(None, ManagementNetwork()))
-    with pytest.raises(kernel_of_host.KernelRejected) as caught:
+    with pytest.raises(RdmaError, match=error) as caught:
         change(kernel, plan.host, plan.target, lambda: True)
     assert caught.value.facts["taken_back"] is True
     assert kernel.snapshot == before
