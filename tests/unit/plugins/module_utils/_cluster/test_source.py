@@ -27,6 +27,27 @@ def test_a_broken_file_is_reported_by_name(tmp_path, text):
         list(source.documents(str(path)))
 
 
+LOL = "".join(f"l{row}: &l{row} [{', '.join([f'*l{row - 1}'] * 10)}]\n" for row in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("spec: {2026-11-28: a}", "keys must be str, .* not date"),
+        ("spec: &a [*a]", "Circular"),
+        (f"l0: &l0 {'lol' * 999}\n{LOL}", "with its aliases it has more than 3,145,728 characters"),
+        (f"l0: &l0 lol\n{LOL}kind: *l9", "with its aliases"),
+        ("kind: XList\nitems: 5", "'int' object is not iterable"),
+    ],
+    ids=["a date as key", "an alias of itself", "an alias bomb", "an alias bomb as kind", "a number as list"],
+)
+def test_what_the_server_cannot_have_is_refused_by_file(tmp_path, text, why):
+    path = tmp_path / "one.yaml"
+    path.write_text(f"apiVersion: v1\n{'' if 'kind' in text else 'kind: X'}\nmetadata: {{name: a}}\n{text}\n")
+    with pytest.raises(RdmaError, match=rf"one\.yaml.* cannot be read: {why}.*\[manifest_unreadable\]"):
+        source.read([], [str(path)])
+
+
 @pytest.mark.parametrize("text", ["metadata: text", "metadata: {name: [a]}", "kind: {}", "apiVersion: 1"])
 def test_an_object_without_names_is_refused(text):
     whole = {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
