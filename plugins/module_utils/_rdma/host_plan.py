@@ -47,6 +47,7 @@ class RdmaPlan:
     files: dict[str, str | None] = field(default_factory=dict)
     load: list[str] = field(default_factory=list)
     reboot_reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
@@ -96,12 +97,16 @@ def plan_host(want: RdmaOptions, have: RdmaState) -> RdmaPlan:
     wanted = {**_modules(plan), **_names(plan)} if want.present else {}
     plan.files = {path: text for path, text in wanted.items() if have.files.get(path) != text}
     plan.files.update({path: None for path in have.files if path not in wanted})
+    given = [
+        f"the name {match['name']} was given by {path} and holds until the host starts again"
+        for path, text in have.files.items()
+        if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
+    ]
     if not want.present:
-        plan.reboot_reasons = [
-            f"the name {match['name']} was given by {path} and holds until the host starts again"
-            for path, text in have.files.items()
-            if (match := re.search(r"^Name=(?P<name>\S+)$", text, re.MULTILINE))
-        ]
+        plan.reboot_reasons = given
+    elif want.naming == "none":
+        advice = "Set fabric_interfaces to the name that the port has then, or rdma_host_naming: name."
+        plan.warnings = [f"{text}. {advice}" for text in given]
     for rail in want.rails if want.present and want.network == "infiniband" else ():
         _ipoib(plan, rail)
     return plan

@@ -56,6 +56,7 @@ def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str
         "files": sorted(plan.files),
         "reboot_required": bool(plan.reboot_reasons),
         "reboot_reasons": plan.reboot_reasons,
+        "warnings": plan.warnings,
         "problems": [asdict(item) for item in problems],
         "checks": checks,
         "before": {"files": {path: plan.have.files.get(path) for path in plan.files}, "loaded": []},
