@@ -296,6 +296,7 @@ def test_work_that_is_not_kubernetes_is_checked_before_anything(site):
     assert (resumed.read_text(), site.mark.exists()) == ("reboot\n", False)
 
 
+@pytest.mark.long
 def test_a_host_that_an_upgrade_emptied_is_returned_by_the_upgrade_only(site):
     """A reboot in between empties the host again and does not return it."""
     site.mark.write_text("upgrade\n")
@@ -345,6 +346,7 @@ def hosts(playbook, double, plans):
     return Hosts(playbook, double, plans("hosts-only"))
 
 
+@pytest.mark.long
 def test_hosts_ends_what_an_interrupted_reboot_left_and_no_upgrade(hosts):
     """A node without drift is played where a reboot left it, and not where a drain of another purpose did."""
     node = hosts.double.objects("Node")[NODE]

@@ -109,6 +109,7 @@ def test_a_package_is_installed_once_and_foretold(host):
     assert host.play(packages=["lab-tool"]).changed() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("want", "error"),
     [
@@ -126,6 +127,7 @@ def test_a_failure_has_its_fix(host, want, error):
     assert f"[{error}]" in run.output
 
 
+@pytest.mark.long
 def test_doca_needs_its_checksum_and_the_headers_before_its_driver(host):
     run = host.doca(doca_checksum=f"sha256:{'0' * 64}", code=2)
     assert "[checksum_differs]" in run.output
@@ -134,6 +136,7 @@ def test_doca_needs_its_checksum_and_the_headers_before_its_driver(host):
     assert "doca-ofed" not in host.installed()
 
 
+@pytest.mark.long
 def test_doca_comes_from_its_repository_package_after_the_headers(host):
     host.offer("lab-tool", HEADERS)
     assert "doca-ofed is new" in host.doca("--check").output

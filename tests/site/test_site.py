@@ -180,6 +180,7 @@ def test_an_unreachable_host_is_left_out_and_listed(fleet, site):
     assert verdict["hosts"]["node1"]["status"] == "pass"
 
 
+@pytest.mark.long
 def test_a_lost_plan_renumbers_no_node(fleet, site):
     """The plan is lost, and a new one gives two nodes each other's addresses."""
     extra = fleet.folder / "swapped.yml"
@@ -196,6 +197,7 @@ def test_a_lost_plan_renumbers_no_node(fleet, site):
     assert {host: fleet.dump(host) for host in HOSTS} == before
 
 
+@pytest.mark.long
 def test_one_node_leaves_and_comes_back(fleet, site, before):
     """As in docs/guides/nodes.md; no other node changes."""
     planned = {host: fleet.dump(host) for host in HOSTS}
@@ -219,8 +221,9 @@ def started(fleet):
     return running
 
 
+@pytest.mark.long
 def test_a_host_that_dies_in_a_batch_is_named(fleet, site):
-    """The canary is done; node3 dies before the batch reaches it. The test after this one completes the rest."""
+    """The canary is done; node3 dies before the batch reaches it. The next complete run brings the rest."""
     for host in HOSTS:
         fleet.ip(host, "rule", "del", "pref", "10001")
     interpreter = lab_state.folder(fleet.name) / "node3/python"
