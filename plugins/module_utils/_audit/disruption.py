@@ -28,8 +28,9 @@ from .._route import run as route_run
 from .groups import RUN_KEY, Checks, Facts, Request, compare, runs_role
 
 IDENTITY = ("machine_id", "boot_id", "kubelet")
+Row = tuple[str, str, t.Any]
 # What changes a driver, a mode or a name, and wants the reboot: the role, its module, and where that works.
-CHANGES: tuple[tuple[str, str, t.Any], ...] = (
+CHANGES: tuple[Row, ...] = (
     ("rdma_driver", "rdma_driver_info", driver_run),
     ("nic_link_type", "nic_link_type", card_run),
     ("rdma_host", "rdma_netns", netns_run),
@@ -38,7 +39,7 @@ CHANGES: tuple[tuple[str, str, t.Any], ...] = (
 )
 PENDING_KEYS = ("changed", "packages", "reboot_required", "problems", "warnings", "power_cycle_required")
 """The keys of a result by which a role has something to do or to say."""
-NETWORK: tuple[tuple[str, str, t.Any], ...] = (
+NETWORK: tuple[Row, ...] = (
     ("rail_network", "policy_route", route_run),
     ("rail_network", "rail_persist", persist_run),
     ("lossless_roce", "roce_qos", qos_run),
@@ -49,19 +50,23 @@ def check_drift(request: Request) -> tuple[Checks, Facts]:
     """Return as fact `drift` the roles that have something to do or to say here; none where the host is as planned."""
     persist = boolean(request.settings.get(RUN_KEY, {}).get("persist", True))
     found = ["rail_network"] if rollback.pending() else []
-    for role, name, room in (*CHANGES, *NETWORK):
-        if not runs_role(request, role) or (name == "rail_persist" and not persist):
-            continue
-        try:
-            result = compare(name, room, request)
-        except RdmaError:
-            found.append(role)
-            continue
+    rooms = [row for row in (*CHANGES, *NETWORK) if persist or row[1] != "rail_persist"]
+    for role, name, result in _results(request, rooms):
         due = any(result.get(key) for key in PENDING_KEYS)
         # A cable is no role's work; what another module's check names, its role may refuse.
         bad = name != "policy_route" and any(check["status"] == DEVIATION for check in result.get("checks") or ())
         found += [role] if due or bad else []
     return [], {"drift": [*dict.fromkeys(found)]}
+
+
+def _results(request: Request, rooms: t.Iterable[Row]) -> t.Iterator[Row]:
+    """Yield role, module and result of each module that would run; what a module refuses is a problem."""
+    for role, name, room in rooms:
+        if runs_role(request, role):
+            try:
+                yield role, name, compare(name, room, request)
+            except RdmaError as exc:
+                yield role, name, {"problems": [str(exc)]}
 
 
 def check_workloads(request: Request) -> tuple[Checks, Facts]:
@@ -100,13 +105,7 @@ def changes_of(request: Request, run: dict[str, t.Any]) -> tuple[list[str], list
     """
     reboots: list[str] = []
     at_once: list[str] = []
-    for role, name, room in CHANGES:
-        if not runs_role(request, role):
-            continue
-        try:
-            result = compare(name, room, request)
-        except RdmaError:
-            continue  # the role says it itself
+    for _role, name, result in _results(request, CHANGES):
         reboots += result.get("reboot_reasons") or ()
         at_once += [f"{package} is replaced" for package in result.get("replaced") or ()]
         at_once += ["the RDMA namespace mode changes"] if name == "rdma_netns" and result.get("live") == "set" else []

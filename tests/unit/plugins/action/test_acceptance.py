@@ -155,15 +155,20 @@ def test_netpipe_by_every_rail_at_once(played):
     assert played.finish(**args)["status"] == "deviation"
 
 
+EIGHT_RAILS = {
+    "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
+    "image": "registry.example/nccl",
+    "min_gbytes": 40,
+}
+
+
 def test_in_pods(played):
     args = {
         "stages": ["collective"],
         "collectives": {
             "all_reduce": ["mpirun", "--host", "{hosts}", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]
         },
-        "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
-        "image": "registry.example/nccl",
-        "min_gbytes": 40,
+        **EIGHT_RAILS,
     }
     step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
     assert [group["nodes"] for group in step["groups"]] == [NAMES]
@@ -198,9 +203,7 @@ def test_a_job_that_fails_is_the_failure_of_its_rail(played):
     args = {
         "stages": ["collective"],
         "collectives": {"all_reduce": ["mpirun", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]},
-        "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
-        "image": "registry.example/nccl",
-        "min_gbytes": 40,
+        **EIGHT_RAILS,
     }
     slow, good = ({"code": 0, "output": (FIXTURES / name).read_text()} for name in ("slow-2.13.txt", "good-2.17.txt"))
     step = played.act(acceptance, phase="begin", hosts=NAMES, **args)

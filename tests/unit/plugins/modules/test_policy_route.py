@@ -70,6 +70,18 @@ def test_the_mtu_of_ipoib_is_read_back_and_what_holds_it_is_named(kernel, run_mo
         assert run_module(**wish)["changed"] is False
 
 
+def refuse_rules(kernel, *, complete):
+    """Let the kernel refuse new rules, and unless the rollback is `complete` also to remove routes."""
+    original = kernel.apply
+
+    def apply(phases):
+        phases = list(phases)
+        kernel.refuse = "route delete" if "route delete" in str(phases[0][0]) and not complete else "rule add"
+        return original(phases)
+
+    kernel.apply = apply
+
+
 def test_what_cannot_be_taken_back_is_named(kernel, run_module):
     kernel.refuse = "rule"
     run_module()
@@ -77,14 +89,7 @@ def test_what_cannot_be_taken_back_is_named(kernel, run_module):
     result = run_module()
     assert result["taken_back"] is True
     # The rule cannot be made, and then its table's routes cannot be removed either.
-    original = kernel.apply
-
-    def apply(phases):
-        phases = list(phases)
-        kernel.refuse = "route delete" if "route delete" in str(phases[0][0]) else "rule add"
-        return original(phases)
-
-    kernel.apply = apply
+    refuse_rules(kernel, complete=False)
     kernel.refuse = ""
     result = run_module()
     assert result["taken_back"] is False
@@ -97,14 +102,7 @@ def test_a_rollback_timer_stays_armed_while_something_is_left_to_undo(kernel, ru
     monkeypatch.setattr(work, "arm", lambda *_change: "token")
     monkeypatch.setattr(work, "armed", lambda _token: True)
     monkeypatch.setattr(work, "confirm", confirmed.append)
-    original = kernel.apply
-
-    def apply(phases):
-        phases = list(phases)
-        kernel.refuse = "route delete" if "route delete" in str(phases[0][0]) and not complete else "rule add"
-        return original(phases)
-
-    kernel.apply = apply
+    refuse_rules(kernel, complete=complete)
     result = run_module(confirm_timeout=60)
     assert result["failed"]
     assert result["taken_back"] is complete

@@ -19,14 +19,6 @@ def test_an_object_is_read_as_the_server_will_have_it(tmp_path, value, read):
     assert [row["spec"] for row in source.read([], [str(path)]).values()] == [read]
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\t", "a: 2026-13-45"])
-def test_a_broken_file_is_reported_by_name(tmp_path, text):
-    path = tmp_path / "broken.yaml"
-    path.write_text(text)
-    with pytest.raises(RdmaError, match=r"broken\.yaml"):
-        list(source.documents(str(path)))
-
-
 LOL = "".join(f"l{row}: &l{row} [{', '.join([f'*l{row - 1}'] * 10)}]\n" for row in range(1, 10))
 
 
@@ -38,13 +30,14 @@ LOL = "".join(f"l{row}: &l{row} [{', '.join([f'*l{row - 1}'] * 10)}]\n" for row 
         (f"l0: &l0 {'lol' * 999}\n{LOL}", "with its aliases it has more than 3,145,728 characters"),
         (f"l0: &l0 lol\n{LOL}kind: *l9", "with its aliases"),
         ("kind: XList\nitems: 5", "'int' object is not iterable"),
+        *((text, "") for text in ("a: [", "a: !!python/object:os.system x", "\t", "a: 2026-13-45")),
     ],
-    ids=["a date as key", "an alias of itself", "an alias bomb", "an alias bomb as kind", "a number as list"],
+    ids=range(9),
 )
 def test_what_the_server_cannot_have_is_refused_by_file(tmp_path, text, why):
     path = tmp_path / "one.yaml"
     path.write_text(f"apiVersion: v1\n{'' if 'kind' in text else 'kind: X'}\nmetadata: {{name: a}}\n{text}\n")
-    with pytest.raises(RdmaError, match=rf"one\.yaml.* cannot be read: {why}.*\[manifest_unreadable\]"):
+    with pytest.raises(RdmaError, match=rf"(?s)one\.yaml.* cannot be read: {why}.*\[manifest_unreadable\]"):
         source.read([], [str(path)])
 
 
