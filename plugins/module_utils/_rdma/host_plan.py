@@ -105,8 +105,9 @@ def plan_host(want: RdmaOptions, have: RdmaState) -> RdmaPlan:
     if not want.present:
         plan.reboot_reasons = given
     elif want.naming == "none":
-        advice = "Set fabric_interfaces to the name that the port has then, or rdma_host_naming: name."
-        plan.warnings = [f"{text}. {advice}" for text in given]
+        plan.warnings = [
+            f"{text}. Set fabric_interfaces to its next name, or rdma_host_naming: name." for text in given
+        ]
     for rail in want.rails if want.present and want.network == "infiniband" else ():
         _ipoib(plan, rail)
     return plan

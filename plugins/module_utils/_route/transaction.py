@@ -34,11 +34,7 @@ def settle(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
         if kernel.apply(_while_armed(left, armed)) and not any(_has_side_effects(op) for phase in left for op in phase):
             # Every message was acknowledged: there is nothing that a second look could show.
             return
-        try:
-            now = kernel.again(host)
-        except OSError as exc:
-            text = f"The host network cannot be read after a change: {exc}; the change is rolled back."
-            raise RdmaError(text, "Check the kernel's log (`dmesg`) and run again. [network_unreadable]") from exc
+        now = kernel.again(host)
         refuse_held(left, now)
     if left := steps(now, toward(now, host.snapshot, target)):
         raise RdmaError(
@@ -90,12 +86,14 @@ def change(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
             settle(kernel, host, target, armed)
     except BaseException as exc:
         left = revert(kernel, host, host.snapshot, target)
-        if not isinstance(exc, RdmaError):
-            raise
-        exc.facts["taken_back"] = not left
-        if left:
-            exc.facts["left"] = left
-        raise
+        if isinstance(exc, OSError):
+            text = f"The host network cannot be read after a change, which is rolled back: {exc}."
+            exc = RdmaError(text, "Check the kernel's log (`dmesg`) and run again. [network_unreadable]")
+        if isinstance(exc, RdmaError):
+            exc.facts["taken_back"] = not left
+            if left:
+                exc.facts["left"] = left
+        raise exc
 
 
 def revert(kernel: Kernel, host: RouteHost, before: Snapshot, after: Snapshot) -> list[str]:
