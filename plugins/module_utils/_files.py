@@ -55,11 +55,9 @@ class Sysfs:
 
     def data(self, path: str) -> bytes | None:
         """Return a file's bytes, or None."""
-        try:
-            with open(self.path(path), "rb") as file:
-                return file.read()
-        except OSError:
-            return None
+        with contextlib.suppress(OSError), open(self.path(path), "rb") as file:
+            return file.read()
+        return None
 
     def number(self, path: str) -> int | None:
         """Return a file's number (decimal, or hexadecimal with 0x), or None."""

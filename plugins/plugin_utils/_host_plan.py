@@ -196,13 +196,11 @@ def drawn_addresses(plan_dir: str, host: str, seed: int) -> dict[str, list[str]]
 
 
 def _rails_of(plan_dir: str, node: str) -> list[dict[str, t.Any]]:
-    try:
+    with contextlib.suppress(AnsibleActionFail):
         have = read_host_plan(plan_dir, node)
-    except AnsibleActionFail:
-        return []
-    if have["node"] != node:
-        return []
-    return [
-        {"name": rail["name"], "addresses": [{"address": item["address"]} for item in rail["addresses"]]}
-        for rail in have["rails"]
-    ]
+        if have["node"] == node:
+            return [
+                {"name": rail["name"], "addresses": [{"address": item["address"]} for item in rail["addresses"]]}
+                for rail in have["rails"]
+            ]
+    return []

@@ -105,9 +105,7 @@ def plan_host(want: RdmaOptions, have: RdmaState) -> RdmaPlan:
     if not want.present:
         plan.reboot_reasons = given
     elif want.naming == "none":
-        plan.warnings = [
-            f"{text}. Set fabric_interfaces to its next name, or rdma_host_naming: name." for text in given
-        ]
+        plan.warnings = [f"{one}. Set fabric_interfaces to its next name, or rdma_host_naming: name." for one in given]
     for rail in want.rails if want.present and want.network == "infiniband" else ():
         _ipoib(plan, rail)
     return plan
