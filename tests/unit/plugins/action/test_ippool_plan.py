@@ -195,15 +195,6 @@ def test_site_plans_the_first_time_only(fleet, monkeypatch):
     assert slots(fleet)["node11"] == 2
 
 
-@pytest.mark.parametrize("words", [("hosts",), ("cluster", "--check")])
-def test_without_a_plan_the_parts_say_who_makes_one(fleet, words):
-    (fleet / "group_vars/all.yml").write_text(SETTINGS + "ansible_connection: local\n")
-    done = playbook(fleet, *words[1:], book=words[0])
-    assert done.returncode == 2
-    assert "Run `ansible-playbook railops.rdma.plan`" in " ".join((done.stdout + done.stderr).split())
-    assert not (fleet / "plan").exists()
-
-
 EVIL = "{{ lookup('pipe', 'touch CANARY; echo leaf1') }}"
 
 
