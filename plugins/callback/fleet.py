@@ -36,6 +36,7 @@ from ansible import constants
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback import default
 
+from ..module_utils._formatting import group_by
 from ..plugin_utils._report.equal import folded, group_diffs
 
 Default: t.Any = default.CallbackModule
@@ -48,9 +49,7 @@ class Recap:
     """The counts of a run: hosts with equal counts under one name."""
 
     def __init__(self, stats: t.Any) -> None:
-        counts: dict[str, list[str]] = {}
-        for host in sorted(stats.processed):
-            counts.setdefault(str(stats.summarize(host)), []).append(host)
+        counts = group_by((str(stats.summarize(host)), host) for host in sorted(stats.processed))
         self.processed = {folded(hosts, len(hosts)): hosts[0] for hosts in counts.values()}
         self.custom = stats.custom
         self._stats = stats

@@ -9,6 +9,8 @@ from __future__ import annotations
 import typing as t
 from dataclasses import asdict, dataclass
 
+from ._formatting import group_by
+
 
 class RdmaError(Exception):
     """A failure that the user can act on: what is wrong, and what to do about it.
@@ -46,9 +48,7 @@ def grouped(rows: t.Iterable[tuple[str, str]]) -> list[str]:
 
     :param rows: what is wrong, with its place, and what to do.
     """
-    by_fix: dict[str, list[str]] = {}
-    for wrong, fix in rows:
-        by_fix.setdefault(fix or wrong, []).append(wrong)
+    by_fix = group_by((fix or wrong, wrong) for wrong, fix in rows)
     return [("\n    " if len(lines) > 1 else " ").join(dict.fromkeys([*lines, fix])) for fix, lines in by_fix.items()]
 
 

@@ -23,7 +23,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ..module_utils._errors import InputError, Problem, grouped
-from ..module_utils._formatting import shortened
+from ..module_utils._formatting import group_by, shortened
 from ._localhost import DECIDING, LOCAL_FIX, ROLES, answered, differing
 from ._report.equal import folded
 from ._verdict.require import unknown_checks
@@ -235,9 +235,7 @@ def collect(
 
     zones = raw.get("zones") if isinstance(raw.get("zones"), (list, tuple)) else []
     names = [zone.get("group") or zone.get("name") for zone in zones or [] if isinstance(zone, dict)]
-    member: dict[str, list[str]] = {}
-    for host, name in [(host, one) for one in names if isinstance(one, str) for host in groups.get(one, ())]:
-        member.setdefault(host, []).append(name)
+    member = group_by((host, one) for one in names if isinstance(one, str) for host in groups.get(one, ()))
     group = str(raw.get("group") or DEFAULTS["group"])
     outside = sorted(set(member) - set(groups.get(group, ())))
     warning = f"In a zone's group but not in {group}, so without a slot: {shortened(outside, 5)}." if outside else ""

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing as t
 
-from .._formatting import shortened
+from .._formatting import group_by, shortened
 from .model import Json, below
 
 Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
@@ -101,9 +101,7 @@ def overlaps(found: Found, rails: Networks, supernets: Networks, declared: Netwo
     :param rails: networks of the fabric's rails; `supernets` those that it may grow in.
     :param declared: `fabric_existing_networks`: in supernets these are known, and the planner keeps rails out of them.
     """
-    rows: dict[str, list[Network]] = {}
-    for place, nets in found:
-        rows.setdefault(place, []).extend(nets)
+    rows = group_by((place, net) for place, nets in found for net in nets)
     for place, nets in rows.items():
         for net in collapsed(nets):
             known = any(net.version == one.version and net.subnet_of(one) for one in declared)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from .._fabric.facts import Facts
 from .._fabric.labels import DECLARED, LEAF_LABEL, MANAGED, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json, below
-from .pod_state import is_ready, newest, trouble
+from .pod_state import condition, is_ready, newest, trouble
 
 RESOURCES, SRIOV_STATE = "node_resources", "node_sriov"
 SYNCED = "Succeeded"
@@ -273,8 +273,5 @@ def lost_nodes(nodes: t.Iterable[Json]) -> frozenset[str]:
     return frozenset(
         node["metadata"]["name"]
         for node in nodes
-        if any(
-            row.get("type") == "Ready" and row.get("status") != "True"
-            for row in (node.get("status") or {}).get("conditions") or ()
-        )
+        if condition(node, "Ready", status="False") or condition(node, "Ready", status="Unknown")
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .._errors import Problem
 from .._fabric.facts import Aggregate
-from .model import Json
+from .model import Json, below
 from .nodes import listed, lost_nodes
 
 CILIUM = ("cilium", "rke2-cilium")
@@ -74,10 +74,7 @@ DISTRIBUTIONS = (
 def distribution_of(nodes: t.Sequence[Json]) -> Distribution:
     """Return the distribution of the first node that has a sign of one."""
     for node in nodes:
-        words = [
-            ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion") or "",
-            *(node["metadata"].get("labels") or ()),
-        ]
+        words = [below(node, "status.nodeInfo.kubeletVersion") or "", *(node["metadata"].get("labels") or ())]
         for row in DISTRIBUTIONS:
             if any(re.search(row.sign, word) for word in words):
                 return row

@@ -16,6 +16,7 @@ import signal
 import typing as t
 from dataclasses import dataclass
 
+from .._formatting import group_by
 from .._probe.perftest import explain, parse, threshold_failure
 from .._probe.schedule import HostPair, schedule
 from .._validation import ADDRESS, INTERFACE, line
@@ -137,9 +138,7 @@ def rounds(todo: t.Iterable[HostPair], most: int) -> t.Iterator[list[list[HostPa
 
     :param most: pairs of nodes in a round.
     """
-    left: dict[tuple[str, str], list[HostPair]] = {}
-    for pair in todo:
-        left.setdefault((pair.client, pair.server), []).append(pair)
+    left = group_by(((pair.client, pair.server), pair) for pair in todo)
     while left:
         busy: set[str] = set()
         now: list[list[HostPair]] = []
@@ -240,9 +239,7 @@ def latency_checks(outcomes: t.Sequence[LatencyOutcome], name: str = CHECK) -> l
 
     :param name: the check's id.
     """
-    groups: dict[tuple[str, str], list[LatencyOutcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((outcome.pair.client, outcome.pair.rail), []).append(outcome)
+    groups = group_by(((outcome.pair.client, outcome.pair.rail), outcome) for outcome in outcomes)
     checks = []
     for (node, rail), every in groups.items():
         for why in dict.fromkeys((item.cause, item.fix) for item in every if item.skipped):

@@ -152,12 +152,9 @@ def _findings(target: PathTarget, state: PathState, answers: t.Iterable[LookupRe
         fix = f"Remove it (`ip address del {target.address} dev {here[0]}`, with its prefix length)."
         yield Finding(True, f"{target.address} is an address of this host itself, on {', '.join(here)}", fix)
         return
-    flows: dict[Finding, set[str]] = {}
-    for lookup in answers:
-        if finding := _evaluate(lookup, state):
-            flows.setdefault(finding, set()).add(lookup.flow)
-    for finding, own in flows.items():
-        side = ""
+    flows = group_by((finding, lookup.flow) for lookup in answers if (finding := _evaluate(lookup, state)))
+    for finding, each in flows.items():
+        own, side = {*each}, ""
         if own == {TCP}:
             side = f" (not RoCE, but TCP to port {TEST_PORT})"
         elif finding.bad and own <= {UNBOUND, TCP}:

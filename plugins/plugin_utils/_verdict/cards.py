@@ -14,7 +14,7 @@ import typing as t
 
 from ...module_utils._check import DEVIATION
 from ...module_utils._fabric.shapes import Cause
-from ...module_utils._formatting import natural, shortened
+from ...module_utils._formatting import group_by, natural, shortened
 from .._report.equal import ADDRESS, SECTIONS, folded
 from .causes import Defect, rank
 from .phrases import Phrase, phrase_of
@@ -38,11 +38,8 @@ def cards_of(found: t.Iterable[Defect], leaves: Leaves, total: int | None = None
     :param total: the number of hosts in the plan: a command for all of them needs no list.
     """
     groups: dict[tuple[t.Any, ...], list[tuple[Defect, Phrase]]] = {}
-    followers: dict[int, list[Defect]] = {}
-    for item in found:
-        if item.root is not None:
-            followers.setdefault(id(item.root), []).append(item)
-            continue
+    followers = group_by((id(item.root), item) for item in found)
+    for item in followers.pop(id(None), ()):
         phrase = _phrase(item)
         fix = "" if item.repair.playbook else re.sub(r"\d+", "#", ADDRESS.sub("@", str(item.check["fix"] or "")))
         ends = item.places if len(item.places) > 1 else ()
