@@ -148,6 +148,10 @@ class Checker:
         self.add(place, f"{shown(value)} is not a list.", f"Give a list of {of}. [not_a_list]")
         return []
 
+    def entries(self, place: str, value: object, of: str) -> t.Iterator[tuple[str, t.Any]]:
+        """Take a list, and return each entry with its place."""
+        return ((f"{place}[{index}]", item) for index, item in enumerate(self.listing(place, value, of)))
+
     def dictionary(self, place: str, value: object, example: str) -> dict[t.Any, t.Any]:
         """Take a dictionary."""
         if isinstance(value, dict):
@@ -175,12 +179,9 @@ class Checker:
         """Record every value that an earlier entry has already."""
         first: dict[str, int] = {}
         for index, value in enumerate(values):
-            if not value:
-                continue
-            if value in first:
+            if value and first.setdefault(value, index) != index:
                 problem = f"{what} {value!r} is already taken by {place(first[value])}."
                 self.add(place(index), problem, "Give each its own. [value_in_use]")
-            first.setdefault(value, index)
 
     def vlan_interface(self, place: str, interface: str, vlan: int) -> None:
         """Check that the name of the interface that a VLAN gets is one that the kernel takes."""

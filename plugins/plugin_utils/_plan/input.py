@@ -58,11 +58,9 @@ def read_options(check: Checker, raw: t.Mapping[str, t.Any]) -> Options:
     given = _with_defaults(raw)
     names: dict[str, tuple[str, ...]] = {}
     for key in ("retire", "release"):
-        place = PLACE + key
-        items = check.listing(place, given[key], "node names")
         names[key] = tuple(
-            check.text(f"{place}[{index}]", item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
-            for index, item in enumerate(items)
+            check.text(*item, SUBDOMAIN, "a Kubernetes node name (DNS-1123)")
+            for item in check.entries(PLACE + key, given[key], "node names")
         )
     place = PLACE + "rename"
     pairs = tuple(check.dictionary(place, given["rename"], "{old name: new name}").items())
@@ -298,8 +296,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
 
 def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]:
     """Return addresses, ranges and networks as (family, first, last), merged and sorted."""
-    items = check.listing("fabric_reserved", value, "addresses and ranges")
-    spans = [check.span(f"fabric_reserved[{index}]", item) for index, item in enumerate(items)]
+    spans = [check.span(*item) for item in check.entries("fabric_reserved", value, "addresses and ranges")]
     merged: list[tuple[int, int, int]] = []
     for family in (4, 6):
         ranges = intervals.merge((span[1], span[2]) for span in spans if span and span[0] == family)
@@ -308,9 +305,7 @@ def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]
 
 
 def _existing(check: Checker, value: object) -> tuple[Prefix, ...]:
-    found = [
-        check.prefix(f"fabric_existing_networks[{index}]", item, rail=False)
-        for index, item in enumerate(check.listing("fabric_existing_networks", value, "networks"))
-    ]
+    networks = check.entries("fabric_existing_networks", value, "networks")
+    found = [check.prefix(*item, rail=False) for item in networks]
     # Places of later problems are indexes: an invalid existing network stops the run before they are used.
     return tuple(prefix for prefix in found if prefix)

@@ -40,15 +40,12 @@ def read_optional(check: Checker, place: str, value: object, low: int, high: int
 def read_networks(check: Checker, place: str, value: object) -> tuple[Prefix, ...]:
     """Return at most one network per family, IPv4 first."""
     found: dict[int, Prefix] = {}
-    for index, item in enumerate(check.listing(place, value, "networks in CIDR form")):
-        prefix = check.prefix(f"{place}[{index}]", item)
-        if prefix is None:
-            continue
-        if prefix.family in found:
+    for entry, item in check.entries(place, value, "networks in CIDR form"):
+        prefix = check.prefix(entry, item)
+        if prefix and found.setdefault(prefix.family, prefix) is not prefix:
             problem = f"{prefix} is a second IPv{prefix.family} network beside {found[prefix.family]}."
             fix = "Give at most one per family; more room means a shorter prefix. [family_duplicate]"
-            check.add(f"{place}[{index}]", problem, fix)
-        found.setdefault(prefix.family, prefix)
+            check.add(entry, problem, fix)
     return tuple(found[family] for family in sorted(found))
 
 
@@ -155,5 +152,4 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
 
 
 def _leaves(check: Checker, place: str, value: object) -> tuple[str, ...]:
-    leaves = enumerate(check.listing(place, value, "leaf names"))
-    return tuple(check.printable(f"{place}[{number}]", leaf) for number, leaf in leaves)
+    return tuple(check.printable(*leaf) for leaf in check.entries(place, value, "leaf names"))

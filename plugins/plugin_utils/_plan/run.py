@@ -164,8 +164,7 @@ def read_input(raw: t.Mapping[str, t.Any], nodes: Nodes) -> tuple[Fabric, Option
 def read_existing(check: Checker, paths: object) -> tuple[Existing, ...]:
     """Read the plans of other clusters."""
     found: list[Existing] = []
-    for index, path in enumerate(check.listing("fabric_existing_plans", paths, "paths of plan.json files")):
-        place = f"fabric_existing_plans[{index}]"
+    for place, path in check.entries("fabric_existing_plans", paths, "paths of plan.json files"):
         fix = (
             "Set the path of the other cluster's plan.json, relative to the working directory. [existing_plan_invalid]"
         )
