@@ -473,6 +473,12 @@ def plans(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture
+def exclusive(playbook: plays.Playbook, plans: t.Callable[[str], Path]) -> None:
+    """Let the playbook read the plan and the variables of the example fabric."""
+    plays.use(playbook, plans("exclusive"), "exclusive")
+
+
+@pytest.fixture
 def maybe_double(request: pytest.FixtureRequest) -> ApiDouble | None:
     """Give the double, or None on a real cluster: what only the double can show is then not checked."""
     return None if REAL else request.getfixturevalue("double")

@@ -24,7 +24,7 @@ from api_double import ApiDouble
 from api_kinds import HERE, crd_folder, read_crds
 from conftest import Live, Playbook
 from kubernetes.dynamic.exceptions import ConflictError
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, sriov_fleet, sriov_operator, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, sriov_fleet, sriov_operator
 
 Json = dict[str, t.Any]
 # NVIDIA's CRDs as data, where they lie beside the checkout.
@@ -110,9 +110,8 @@ class Case:
 
 
 @pytest.fixture
-def case(playbook: Playbook, live: Live, plans: t.Callable[[str], Path]) -> Case:
+def case(playbook: Playbook, live: Live, exclusive: None) -> Case:
     """Give a cluster for the example fabric with macvlan."""
-    use(playbook, plans("exclusive"), "exclusive")
     return Case(playbook, live)
 
 

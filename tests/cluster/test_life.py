@@ -17,10 +17,10 @@ import pytest
 from api_double import ApiDouble
 from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import labels
-from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases, use
+from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases
 
 if t.TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 Json = dict[str, t.Any]
 PARTS = ("spiderpool-controller", "spiderpool-agent", "spiderpool-rdma-shared-device-plugin")
@@ -69,10 +69,7 @@ class Life:
 
 
 @pytest.mark.usefixtures("webhooks")
-def test_life_of_a_cluster(
-    playbook: Playbook, live: Live, maybe_double: ApiDouble | None, plans: t.Callable[[str], Path]
-) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
+def test_life_of_a_cluster(playbook: Playbook, live: Live, maybe_double: ApiDouble | None, exclusive: None) -> None:
     life = Life(playbook, live, maybe_double)
     preview(life)
     install(life)

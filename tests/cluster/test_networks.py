@@ -11,13 +11,12 @@ import os
 import socket
 import sys
 import typing as t
-from pathlib import Path
 
 import pytest
 from api_double import ApiDouble
 from api_kinds import crd
 from conftest import Playbook
-from plays import empty, use
+from plays import empty
 
 Json = dict[str, t.Any]
 double = empty
@@ -28,9 +27,8 @@ KUBEADM = "networking:\n  podSubnet: {}\n  serviceSubnet: 10.96.0.0/12\n"
 
 
 @pytest.fixture
-def cluster(playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]) -> ApiDouble:
+def cluster(double: ApiDouble, exclusive: None) -> ApiDouble:
     """Give a cluster for the example fabric: 172.17.0.0/16, whose first eight /24 have rails."""
-    use(playbook, plans("exclusive"), "exclusive")
     return double
 
 

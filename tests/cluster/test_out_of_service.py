@@ -12,10 +12,10 @@ import typing as t
 import pytest
 from api_double import ApiDouble
 from conftest import Playbook
-from plays import CHECKOUT, RAIL_OBJECTS, use
+from plays import CHECKOUT, RAIL_OBJECTS
 
 if t.TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 Json = dict[str, t.Any]
 OUT = {"node2": {"rails": ["rail2"], "reason": "RMA 4711"}, "node4": {"rails": "all", "taint": True}}
@@ -40,8 +40,7 @@ def without_versions(found: dict[str, Json]) -> dict[str, Json]:
 
 
 @pytest.mark.only_double("other objects are compared with their versions")
-def test_out_of_service_and_back(playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
+def test_out_of_service_and_back(playbook: Playbook, double: ApiDouble, exclusive: None) -> None:
     for number in range(3, 9):
         double.add_node(f"node{number}")
     double.objects("Node")["node4"]["spec"]["taints"] = TAINTS[:1]

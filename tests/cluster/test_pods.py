@@ -22,7 +22,6 @@ from api_double import ApiDouble
 from api_pods import PRINTED, STATUS, Pods
 from conftest import Playbook, Run
 from fabric_objects import labels
-from plays import use
 
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.numbers import TEST_PORT
 from ansible_collections.railops.rdma.plugins.module_utils._pods import run as pods_run
@@ -348,11 +347,10 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
 @pytest.mark.slow
 @pytest.mark.only_double("its pods are played")
 def test_a_gated_node_recovers_by_itself(
-    probe: Probe, playbook: Playbook, plans: t.Callable[[str], Path], environment: dict[str, str]
+    probe: Probe, playbook: Playbook, exclusive: None, environment: dict[str, str]
 ) -> None:
     """A broken rail takes node2 out; once it is repaired, verify with the gate takes the taint off."""
     folder = playbook.folder
-    use(playbook, plans("exclusive"), "exclusive")
     digest = json.loads((folder / "plan/fabric/plan.json").read_text(encoding="utf-8"))["digest"]
     values = {**playbook.values, "fabric_kubeconfig": str(playbook.kubeconfig), "verify_fail": False}
     gate = {

@@ -17,7 +17,7 @@ from api_kinds import Kind, crd_folder, read_crds
 from conftest import Live, Playbook, Run
 from fabric_objects import labels
 from node_folders import AGENT, CONFIGURATIONS, MULTUS, PLUGINS, NodeFolders
-from plays import SPIDERPOOL, empty, from_, releases, use
+from plays import SPIDERPOOL, empty, from_, releases
 
 Json = dict[str, t.Any]
 NOTE = "railops-rdma-release"
@@ -41,9 +41,8 @@ def brought(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]])
 @pytest.mark.long
 @pytest.mark.only_double("a node's folders are played")
 def test_multus_file_leaves_every_node_before_the_release(
-    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, live: Live, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, live: Live, exclusive: None
 ) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
     before = nodes.trees()
     playbook.run([SPIDERPOOL])
     assert all(f"{CONFIGURATIONS}/00-multus.conf" in files for files in nodes.trees().values())
@@ -169,9 +168,8 @@ def test_a_coordinator_does_not_hold_its_crd(playbook: Playbook, double: ApiDoub
 @pytest.mark.long
 @pytest.mark.only_double("a node's folders are played")
 def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_anothers_note(
-    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, nodes: NodeFolders, exclusive: None
 ) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
     calico = double.objects("DaemonSet")["calico-node"]["spec"]
     playbook.run([SPIDERPOOL])
     assert double.objects("DaemonSet")["calico-node"]["spec"] != calico
@@ -194,9 +192,8 @@ def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_an
 
 @pytest.mark.only_double("a node's folders are played")
 def test_a_note_that_another_user_wrote_changes_nothing_but_calicos_choice(
-    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, exclusive: None
 ) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
     double.put("v1", "Namespace", "spiderpool")
     role = {"api_version": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "names": [], "namespace": ""}
     role["back"] = {"metadata": {"name": "view"}, "rules": [{"verbs": ["*"]}]}

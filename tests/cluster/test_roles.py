@@ -286,9 +286,8 @@ def test_a_long_apply_is_announced_while_it_runs(playbook: Playbook, double: Api
 
 @pytest.mark.only_double("its writes are counted")
 def test_an_older_checkout_is_refused_and_a_lost_plan_comes_from_the_cluster(
-    playbook: Playbook, double: ApiDouble, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, exclusive: None
 ) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
     double.put("v1", "Namespace", "spiderpool")
     here = ["-i", str(plays.CHECKOUT / "inventory/exclusive")]
     lock = playbook.folder / "plan/fabric/plan.json"
@@ -452,10 +451,7 @@ def test_sriov_policies_do_not_go_from_under_pods_unasked(
 
 @pytest.mark.long
 @pytest.mark.only_double("its image is none that a cluster could run")
-def test_the_test_application(
-    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
-) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
+def test_the_test_application(playbook: Playbook, double: ApiDouble, live: Live, exclusive: None) -> None:
     double.install_crds()
     try_application(playbook, live)
 
@@ -479,10 +475,9 @@ def test_the_test_application_is_a_playbook(
 
 @pytest.mark.only_double("its image is none that a cluster could run")
 def test_the_test_application_is_not_green_without_pods(
-    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, live: Live, exclusive: None
 ) -> None:
     """Taints, a private registry, GPUs: every planned node has its pod, or is named with the reason."""
-    use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
     nodes = double.objects("Node")
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -521,9 +516,8 @@ def test_the_test_application_is_not_green_without_pods(
 
 @pytest.mark.only_double("pods that hold addresses are played")
 def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_along(
-    playbook: Playbook, double: ApiDouble, live: Live, plans: t.Callable[[str], Path]
+    playbook: Playbook, double: ApiDouble, live: Live, exclusive: None
 ) -> None:
-    use(playbook, plans("exclusive"), "exclusive")
     double.install_crds()
     playbook.values["rail_objects_nodes_required"] = False
     double.put("v1", "Namespace", "spiderpool")

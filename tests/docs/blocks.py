@@ -25,32 +25,31 @@ OWN_PROGRAMS = ("ansible", "ansible-doc", "ansible-playbook", "make", "molecule"
 
 
 @dataclass(frozen=True)
-class Block:
-    """One fenced block."""
+class Part:
+    """A part of a page."""
 
     path: str
     line: int
-    language: str
-    text: str
 
     @property
     def place(self) -> str:
-        """Return where the block begins."""
+        """Return where it begins."""
         return f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True)
-class Command:
-    """One command as a reader types it: a line, or a loop of several."""
+class Block(Part):
+    """One fenced block."""
 
-    path: str
-    line: int
+    language: str
     text: str
 
-    @property
-    def place(self) -> str:
-        """Return the command's place."""
-        return f"{self.path}:{self.line}"
+
+@dataclass(frozen=True)
+class Command(Part):
+    """One command as a reader types it: a line, or a loop of several."""
+
+    text: str
 
 
 @dataclass
