@@ -93,15 +93,15 @@ class ApplyStep:
     version: str = ""
     before: Json = field(default_factory=dict)
     """The spec of a changed object as it is, below `spec`."""
-    early: bool = False
-    """It removes a stray whose addresses a new pool needs."""
+    turn: int = 0
+    """The place of a pool that moves, and of a stray in its way, among these; pools of one turn move together."""
 
     @property
-    def phase(self) -> tuple[int, int]:
-        """Return its place: conflicting strays, replacements, changes, removals. Those of one place may run at once."""
-        if self.action != "delete":
-            return (0, 1 + self.ref.rank) if self.action == "replace" else (1, self.ref.rank)
-        return (0, 0) if self.early else (2, -self.ref.rank)
+    def phase(self) -> tuple[int, int, int]:
+        """Return its place: replacements, changes, removals. Those of one place may run at once."""
+        if self.turn or self.action == "replace":
+            return (0, self.ref.rank, self.turn)
+        return (2, -self.ref.rank, 0) if self.action == "delete" else (1, self.ref.rank, 0)
 
 
 @dataclass(frozen=True)

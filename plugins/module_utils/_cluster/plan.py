@@ -15,10 +15,12 @@ has no admission check, gives no node another prefix or gateway under pods.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import typing as t
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from .._fabric.labels import CIDR_POOL, LABEL_FABRIC, LABEL_MANAGER, POOL
 from .._intervals import Intervals, subtract
@@ -120,7 +122,8 @@ class ClusterPlanner:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
             if not self._keeps("replace", ref, live, wanted):
-                self._steps.append(ApplyStep("replace", ref, wanted, uid=meta.get("uid", "")))
+                before = {"spec": live["spec"]} if ref.kind == POOL else {}
+                self._steps.append(ApplyStep("replace", ref, wanted, uid=meta.get("uid", ""), before=before))
             return
         found = object_differences(wanted, live)
         if not found:
@@ -174,15 +177,17 @@ class ClusterPlanner:
         return "replace" if replaced else "apply"
 
     def finish(self) -> ClusterPlan:
-        """Return the plan. Missing objects and conflicting strays come first."""
+        """Return the plan. Pools that move come first, with the strays in their way."""
         news = []
         if self.options.absent:
             self._unchanged += len(set(self.wanted) - self._seen)
         else:
             news = [ApplyStep("create", ref, body) for ref, body in self.wanted.items() if ref not in self._seen]
-        early, blocked = self._conflicting([step for step in [*news, *self._steps] if step.action != "delete"])
+        steps = [*news, *self._steps]
+        needs, blocked = self._conflicting(steps)
         self._conflicts += blocked.values()
-        steps = [replace(step, early=step.ref in early) for step in [*news, *self._steps] if step.ref not in blocked]
+        turns = _turns({ref: of for ref, of in needs.items() if ref not in blocked})
+        steps = [replace(step, turn=turns.get(step.ref, 0)) for step in steps if step.ref not in blocked]
         return ClusterPlan(
             steps=tuple(sorted(steps, key=lambda step: (step.phase, step.ref))),
             retained=tuple(sorted(self._retained, key=lambda row: row.ref)),
@@ -190,27 +195,52 @@ class ClusterPlanner:
             unchanged=self._unchanged,
         )
 
-    def _conflicting(self, made: list[ApplyStep]) -> tuple[set[Ref], dict[Ref, Conflict]]:
-        """Return strays whose addresses a new pool needs, and new pools that a kept pool blocks.
+    def _conflicting(self, steps: list[ApplyStep]) -> tuple[dict[Ref, list[Ref]], dict[Ref, Conflict]]:
+        """Return the pools whose addresses each moved or new pool takes over, and new pools that a kept pool blocks.
 
         A blocked replacement keeps its old pool, which may block the next one.
         """
-        early: set[Ref] = set()
+        news = [step for step in steps if step.ref.kind == POOL and step.action in ("create", "replace")]
+        moved = {step.ref: self._place(step.before) for step in news if step.action == "replace"}
+        if not self._go and not self._stay and not moved:
+            return {}, {}
+        needs: dict[Ref, list[Ref]] = {ref: [] for ref in moved}
         blocked: dict[Ref, Conflict] = {}
-        if not self._go and not self._stay:
-            return early, blocked
-        news = [step for step in made if step.ref.kind == POOL and step.action in ("create", "replace") and step.body]
-        places = sorted((self._place(step.body or {}), step.ref, step.before) for step in news)
-        firsts = [place[0][0] for place, *_step in places]
-        lasts = [place[0][1] for place, *_step in places]
-        queue = [*self._go.items(), *self._stay.items()]
-        for stray, (subnet, held) in queue:
-            for (other, given), ref, before in places[bisect_left(lasts, subnet[0]) : bisect_right(firsts, subnet[1])]:
-                if other == subnet and subtract(given, held) == given:
+        places = sorted((self._place(step.body or {}), step.ref) for step in news)
+        firsts = [place[0][0] for place, _ref in places]
+        lasts = [place[0][1] for place, _ref in places]
+        queue = [*self._go.items(), *moved.items(), *self._stay.items()]
+        for old, (subnet, held) in queue:
+            for (other, given), ref in places[bisect_left(lasts, subnet[0]) : bisect_right(firsts, subnet[1])]:
+                if ref == old or (other == subnet and subtract(given, held) == given):
                     continue
-                if stray in self._go:
-                    early.add(stray)
+                if old in self._go or old in moved:
+                    needs.setdefault(ref, []).append(old)
                 elif ref not in blocked:
-                    blocked[ref] = Conflict(ref, "spec.ips", str(stray), "overlaps a pool that has to stay")
-                    queue += [(ref, self._place(before))] if before else []
-        return early, blocked
+                    blocked[ref] = Conflict(ref, "spec.ips", str(old), "overlaps a pool that has to stay")
+                    queue += [(ref, moved.pop(ref))] if ref in moved else []
+        return needs, blocked
+
+
+def _turns(needs: dict[Ref, list[Ref]]) -> dict[Ref, int]:
+    """Return the turn of each pool that moves. A stray goes with the first pool that needs its addresses.
+
+    A pool moves after those whose addresses it takes over, so that pools that all shift by one move one by one. Pools
+    that take over each other's addresses share a turn: all pools where all nodes trade places in one circle.
+    """
+    sorter = TopologicalSorter(needs)
+    order: list[Ref] = []
+    # Pools outside of cycles come in order anyway.
+    with contextlib.suppress(CycleError):
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        sorter.done(*ready)
+        order += ready
+    turns: dict[Ref, int] = {}
+    for turn, ref in enumerate([*(ref for ref in order if ref in needs), *needs], 1):
+        together = [ref]
+        while together:
+            if (pool := together.pop()) not in turns:
+                turns[pool] = turn
+                together += needs.get(pool, ())
+    return turns

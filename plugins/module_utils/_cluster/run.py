@@ -203,24 +203,31 @@ class ApplyRun:
         """Do the steps, phase by phase; in check mode let the server try them."""
         total = len(plan.steps)
         progress = Progress(self._report, total)
-        for _place, group in itertools.groupby(plan.steps, lambda step: step.phase):
+        for (place, _rank), group in itertools.groupby(plan.steps, lambda step: step.phase[:2]):
             steps = list(group)
-            name = f"{'remove' if steps[0].action == 'delete' else 'apply'} {steps[0].ref.kind}"
+            kind = steps[0].ref.kind
+            width = writes_at_once(kind, plan.unchanged + len(steps))
             if self._options.check_mode:
                 steps = [step for step in steps if step.action == "delete" or self.can_try(plan, step)]
-            do = functools.partial(self._one, report=functools.partial(progress.step, name))
-            kind = steps[0].ref.kind if steps else ""
-            with ThreadPoolExecutor(writes_at_once(kind, plan.unchanged + len(steps))) as pool:
-                list(pool.map(do, steps))
-                if steps and steps[0].action == "replace" and not self.outcome.stopped:
-                    list(pool.map(do, self._creations(steps)))
+            self._write(steps, width, functools.partial(progress.step, f"{'remove' if place == 2 else 'apply'} {kind}"))
             if self.outcome.stopped:
                 text = f"Stopped after {self.outcome.done:,} of {total:,} objects. {self.outcome.stopped.problem}"
                 fix = self.outcome.stopped.fix
                 raise RdmaError(text, fix, **{**self.outcome.stopped.facts, "done": self.outcome.done, "total": total})
             if not self._options.check_mode:
-                self._wait_deleted([step.ref for step in steps if step.action == "delete"])
                 self._wait_established([step.ref for step in steps if step.ref.kind == "CustomResourceDefinition"])
+
+    def _write(self, steps: list[ApplyStep], width: int, report: t.Callable[[], None]) -> None:
+        """Do the steps of a phase, `width` at once. A killed run leaves the pools of as many turns deleted."""
+        do = functools.partial(self._one, report=report)
+        with ThreadPoolExecutor(width) as pool:
+            for _number, turns in itertools.groupby(steps, lambda step: step.turn // width):
+                batch = list(turns)
+                removed = [step for step in batch if step.action in ("delete", "replace")]
+                list(pool.map(do, removed))
+                if not self.outcome.stopped and not self._options.check_mode:
+                    list(pool.map(do, self._creations(removed)))
+                list(pool.map(do, [step for step in batch if step.action in ("create", "apply")]))
 
     def _one(self, step: ApplyStep, report: t.Callable[[], None]) -> None:
         """Do one step; what only concerns this object is noted, what concerns all stops the run."""
@@ -250,12 +257,18 @@ class ApplyRun:
         """Return the steps that create deleted objects again: pools in their old place when a delete was refused."""
         self._wait_deleted([step.ref for step in steps])
         kept = {row.ref for row in self.outcome.retained} | {ref for ref, _exc in self.outcome.refused}
-        gone = [replace(step, action="create") for step in steps if step.ref not in kept]
+        gone = [replace(step, action="create") for step in steps if step.action == "replace" and step.ref not in kept]
         self.outcome.retained += [Retained("replace", step.ref, NEIGHBOR_KEPT) for step in gone if kept and step.before]
         return [replace(step, body={**(step.body or {}), **step.before}) for step in gone] if kept else gone
 
     def _delete(self, step: ApplyStep) -> None:
-        """Delete the object that was read; read it again when it changed meanwhile: a pod may just have an address."""
+        """Delete the object that was read; read it again when it changed meanwhile: a pod may just have an address.
+
+        A pool that would move after one that had to stay may need that one's place: it stays too.
+        """
+        if step.turn and step.before and (self.outcome.retained or self.outcome.refused):
+            self.outcome.retained.append(Retained("replace", step.ref, NEIGHBOR_KEPT))
+            return
         uid, version = step.uid, step.version
         for _try in range(10):
             try:

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from ansible_collections.railops.rdma.plugins.module_utils._cluster import run
 from ansible_collections.railops.rdma.plugins.module_utils._cluster.compare import (
     differences,
     object_differences,
@@ -167,6 +168,64 @@ def test_a_pool_being_deleted_is_made_again_unless_it_is_in_use():
     assert planned([pool()], [pool(used=1, **gone)]).retained[0].action == "replace"
 
 
+class Pools:
+    """A cluster that takes so many writes, and refuses two pools in one subnet."""
+
+    def __init__(self, rows, writes=0):
+        self.live = {row["metadata"]["name"]: row for row in rows}
+        self.writes = [True] * writes
+
+    def delete(self, ref, **dummy):
+        self.writes.pop()
+        del self.live[ref.name]
+
+    def get(self, ref):
+        return self.live.get(ref.name)
+
+    def apply(self, body, **dummy):
+        self.writes.pop()
+        assert body["spec"]["subnet"] not in self.subnets().values()
+        self.live[body["metadata"]["name"]] = body
+
+    def subnets(self):
+        return {name[-1]: row["spec"]["subnet"] for name, row in self.live.items()}
+
+    def converge(self, wanted):
+        plan = planned(wanted, self.live.values(), prune=True)
+        run.ApplyRun(self, {}, ApplyOptions()).execute(plan)
+
+
+def placed(slots, prefix=""):
+    places = [f"192.0.2.{32 * slot}" for slot in slots]
+    return [pool(f"{prefix}{node}", f"{place}/27", [place]) for node, place in enumerate(places)]
+
+
+@pytest.mark.parametrize(
+    ("slots", "prefix", "most"),
+    [
+        pytest.param([4, 5, 6, 7], "", 1, id="elsewhere"),
+        pytest.param([1, 2, 3, 4, 0], "", 1, id="shifted-and-a-new-node-in-the-slot-left"),
+        pytest.param([1, 0, 3, 2], "", 2, id="swapped-in-pairs"),
+        pytest.param([0, 1, 2, 3], "other-", 1, id="renamed"),
+    ],
+)
+def test_a_run_killed_at_any_write_leaves_one_group_of_pools_deleted(slots, prefix, most, monkeypatch):
+    monkeypatch.setattr(run, "THREADS", 1)
+    old, new = placed(range(4)), placed(slots, prefix)
+    before, after = Pools(old).subnets(), Pools(new).subnets()
+    for writes in range(8):
+        cluster = Pools(old, writes)
+        with pytest.raises(IndexError):
+            cluster.converge(new)
+        left = cluster.subnets()
+        assert len(left) >= 4 - most
+        assert left.items() <= before.items() | after.items()
+        cluster.writes = [True] * 9
+        cluster.converge(new)
+        assert cluster.subnets() == after
+        assert not planned(new, cluster.live.values(), prune=True).steps
+
+
 @pytest.mark.parametrize("subnet", ["192.0.2.0/26", "192.0.2.0/28", "192.0.2.0/27"])
 def test_a_kept_stray_blocks_what_overlaps_it(subnet):
     plan = planned([pool("new", subnet, ips=["192.0.2.3"])], [pool("old", used=1)], prune=True)
@@ -176,7 +235,7 @@ def test_a_kept_stray_blocks_what_overlaps_it(subnet):
 
 def test_pools_that_share_a_subnet_without_sharing_addresses_are_not_in_the_way():
     plan = planned([pool("new", ips=["192.0.2.20"])], [pool("old", ips=["192.0.2.3"])], prune=True)
-    assert not any(step.early for step in plan.steps)
+    assert not any(step.turn for step in plan.steps)
 
 
 def test_an_object_of_our_name_without_our_mark_is_left():
