@@ -155,7 +155,9 @@ def test_netpipe_by_every_rail_at_once(played):
     assert played.finish(**args)["status"] == "deviation"
 
 
-EIGHT_RAILS = {
+COLLECTIVE = {
+    "stages": ["collective"],
+    "collectives": {"all_reduce": ["mpirun", "--host", "{hosts}", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]},
     "devices": {f"rail{number}": f"mlx5_{number}" for number in range(1, 9)},
     "image": "registry.example/nccl",
     "min_gbytes": 40,
@@ -163,21 +165,14 @@ EIGHT_RAILS = {
 
 
 def test_in_pods(played):
-    args = {
-        "stages": ["collective"],
-        "collectives": {
-            "all_reduce": ["mpirun", "--host", "{hosts}", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]
-        },
-        **EIGHT_RAILS,
-    }
-    step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
+    step = played.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
     assert [group["nodes"] for group in step["groups"]] == [NAMES]
     assert step["groups"][0]["words"][2] == "{hosts}"
     assert step["groups"][0]["words"][4].startswith("NCCL_IB_HCA==mlx5_1:1,mlx5_2:1")
-    assert all(played.act(acceptance, host, phase="send", **args)["skipped"] for host in NAMES)
+    assert all(played.act(acceptance, host, phase="send", **COLLECTIVE)["skipped"] for host in NAMES)
     came = {"code": 0, "output": (FIXTURES / "slow-2.13.txt").read_text()}
     # The whole is slow: each rail by itself is next.
-    step = played.act(acceptance, phase="next", collective=[came], **args)
+    step = played.act(acceptance, phase="next", collective=[came], **COLLECTIVE)
     assert len(step["groups"]) == 8
     good = {"code": 0, "output": (FIXTURES / "good-2.17.txt").read_text()}
     while step["more"]:
@@ -185,8 +180,8 @@ def test_in_pods(played):
             any("mlx5_3:1" in word for word in group["words"]) and "node2" in group["nodes"] for group in step["groups"]
         ]
         results = [came if slow else good for slow in bad]
-        step = played.act(acceptance, phase="next", collective=results, **args)
-    assert bad_of(played.finish(**args)) == {("node2", "rail3", "accept_collective")}
+        step = played.act(acceptance, phase="next", collective=results, **COLLECTIVE)
+    assert bad_of(played.finish(**COLLECTIVE)) == {("node2", "rail3", "accept_collective")}
     assert played.asked == []
 
 
@@ -200,19 +195,14 @@ def test_jobs_that_do_not_start_end_it_and_the_next_run_goes_on(played):
 
 def test_a_job_that_fails_is_the_failure_of_its_rail(played):
     why = "Kubernetes has ended the Job x: BackoffLimitExceeded. Fix what the pod says. [job_failed]"
-    args = {
-        "stages": ["collective"],
-        "collectives": {"all_reduce": ["mpirun", "-x", "NCCL_IB_HCA=={devices}", "all_reduce_perf"]},
-        **EIGHT_RAILS,
-    }
     slow, good = ({"code": 0, "output": (FIXTURES / name).read_text()} for name in ("slow-2.13.txt", "good-2.17.txt"))
-    step = played.act(acceptance, phase="begin", hosts=NAMES, **args)
-    step = played.act(acceptance, phase="next", collective=[slow], **args)
-    came = [{"msg": why} if "mlx5_3:1" in group["words"][2] else good for group in step["groups"]]
+    step = played.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
+    step = played.act(acceptance, phase="next", collective=[slow], **COLLECTIVE)
+    came = [{"msg": why} if "mlx5_3:1" in group["words"][4] else good for group in step["groups"]]
     while step["more"]:
-        step = played.act(acceptance, phase="next", collective=came, **args)
+        step = played.act(acceptance, phase="next", collective=came, **COLLECTIVE)
         came = [good for _group in step.get("groups", ())]
-    found = played.finish(**args)
+    found = played.finish(**COLLECTIVE)
     (check,) = [check for check in found["cluster"]["checks"] if check["status"] == "deviation"]
     assert check["object"].endswith(", rail3")
     assert why in check["cause"]
