@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import typing as t
-from itertools import accumulate
 
 from ansible.module_utils.common.yaml import yaml_load_all
 
@@ -19,8 +18,6 @@ from .._fabric.lock import KUSTOMIZATION, LOCK, verified
 from .model import Json, Ref
 from .requirements import yaml
 
-LARGEST = 3 * 2**20
-"""Characters of an object: kube-apiserver takes no longer request."""
 UNREADABLE = "Correct the file, or run the plan again. [manifest_unreadable]"
 # What is in a plan's folder beside objects: values for Helm and a list of the files.
 NOT_OBJECTS = ("values.yaml", "values.yml", "deviceplugin.json", KUSTOMIZATION)
@@ -59,23 +56,12 @@ def documents(path: str) -> t.Iterable[t.Any]:
         with open(path, "rb") as stream:
             for document in yaml_load_all(stream):
                 kind = document.get("kind") if isinstance(document, dict) else ""
-                if isinstance(kind, str) and kind.endswith("List") and "items" in document:
+                if str(kind).endswith("List") and "items" in document:
                     yield from document["items"] or ()
                 elif document is not None:
                     yield document
     except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as exc:
         raise RdmaError(f"{path!r} cannot be read: {exc}.", UNREADABLE) from exc
-
-
-def _as_json(document: t.Any) -> t.Any:
-    """Return a document as the server will have it: dates, which YAML knows, become text.
-
-    :raises ValueError: its aliases make it longer than LARGEST. TypeError: a key is no text.
-    """
-    pieces = json.JSONEncoder(default=str).iterencode(document)
-    if any(length > LARGEST for length in accumulate(map(len, pieces))):
-        raise ValueError(f"with its aliases it has more than {LARGEST:,} characters")
-    return json.loads(json.dumps(document, default=str))
 
 
 def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, Json]:
@@ -88,7 +74,8 @@ def read(definitions: t.Iterable[t.Any], sources: t.Iterable[str]) -> dict[Ref, 
 
     def take(place: str, document: t.Any) -> None:
         try:
-            document = _as_json(document)
+            # As the server will have it: dates, which YAML knows, become text.
+            document = json.loads(json.dumps(document, default=str))
         except (TypeError, ValueError, RecursionError) as exc:
             problems.append(Problem(place, f"It cannot be read: {exc}.", UNREADABLE))
             return
