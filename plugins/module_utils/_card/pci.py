@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import re
 import typing as t
 from dataclasses import dataclass, field
@@ -68,11 +69,6 @@ class PciFunction:
         return self.physfn is not None
 
     @property
-    def is_nic(self) -> bool:
-        """Whether this is a network function, of any class that carries RDMA."""
-        return bool(self.rdma) or self.class_code >> 8 == CLASS_NETWORK
-
-    @property
     def is_gpu(self) -> bool:
         """Whether this is a GPU or another accelerator."""
         if self.class_code in (CLASS_3D, CLASS_ACCELERATOR):
@@ -106,8 +102,9 @@ class PciTree:
 
     @functools.cached_property
     def nics(self) -> tuple[PciFunction, ...]:
-        """The network functions in PCI order; virtual functions left out."""
-        return tuple(item for item in self._ordered if item.is_nic and not item.is_vf)
+        """The network functions, of any class that carries RDMA, in PCI order; virtual functions left out."""
+        nics = (item for item in self._ordered if item.rdma or item.class_code >> 8 == CLASS_NETWORK)
+        return tuple(item for item in nics if not item.is_vf)
 
     def vfs(self, address: str) -> tuple[PciFunction, ...]:
         """Return the virtual functions of a physical one."""
@@ -116,11 +113,8 @@ class PciTree:
     def distance(self, one: str, other: str) -> Distance:
         """Return how far two functions are apart."""
         first, second = self.functions[one], self.functions[other]
-        common = 0
-        for left, right in zip(first.path, second.path):
-            if left != right:
-                break
-            common += 1
+        shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first.path, second.path))
+        common = len([*shared])
         if common == 0:
             # -1 is the kernel's "unknown": the same node only where there is but one.
             known = first.numa_node >= 0 or self.numa_nodes <= 1

@@ -64,7 +64,7 @@ class NetnsHost:
 
     def apply(self, plan: NetnsPlan) -> NetnsPlan:
         """Carry a plan out and return it as it turned out."""
-        if plan.writes_file:
+        if plan.before.file != plan.after.file:
             self._files.put(planning.OWNED_FILE, plan.after.file)
         # The images before the live change: after an interrupted run the next boot repairs the host.
         for image in plan.images:

@@ -97,11 +97,6 @@ class NetnsPlan:
     set_live: bool = False
 
     @property
-    def writes_file(self) -> bool:
-        """Whether the owned file will be written or removed."""
-        return self.before.file != self.after.file
-
-    @property
     def changed(self) -> bool:
         """Whether anything will change."""
         return self.before != self.after or bool(self.images)

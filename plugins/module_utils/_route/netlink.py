@@ -56,7 +56,7 @@ class Socket:
     def _ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
         first = self._sequence + 1
         self._sequence += len(messages)
-        numbered = (message[:8] + u32(number) + message[12:] for number, message in enumerate(messages, first))
+        numbered = (message[:8] + struct.pack("=I", seq) + message[12:] for seq, message in enumerate(messages, first))
         self._socket.send(b"".join(numbered))
         answers: list[list[bytes]] = [[] for _message in messages]
         ends: dict[int, tuple[int, str]] = {}
@@ -89,10 +89,6 @@ def _explanation(flags: int, body: bytes) -> str:
         return ""
     offset = 4 + (16 if flags & NLM_F_CAPPED else struct.unpack_from("=I", body, 4)[0])
     return attributes(body, offset).get(NLMSGERR_ATTR_MSG, b"").rstrip(b"\0").decode(errors="replace")
-
-
-def u32(value: int) -> bytes:
-    return struct.pack("=I", value)
 
 
 def request(kind: int, flags: int, body: bytes) -> bytes:

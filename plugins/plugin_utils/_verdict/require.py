@@ -20,11 +20,6 @@ ID = "verify_require"
 GROUPS = {group for name in IDS for group in accumulate(name.split("_"), "{}_{}".format)}
 
 
-def in_group(group: str, name: str) -> bool:
-    """Return whether a check is of a group."""
-    return name == group or name.startswith(f"{group}_")
-
-
 def unknown_checks(names: t.Iterable[str], *, ids_only: bool) -> t.Iterator[str]:
     """Yield a sentence for each name that is neither the ID of a check nor, unless `ids_only`, a group of checks."""
     known = IDS if ids_only else GROUPS
@@ -60,7 +55,7 @@ class RequiredChecks:
         return [check for group in self._required for check in self._group_checks(group, where, checks)]
 
     def _group_checks(self, group: str, where: str, checks: t.Sequence[t.Mapping[str, t.Any]]) -> t.Iterator[Check]:
-        rows = [row for row in checks if in_group(group, row["id"])]
+        rows = [row for row in checks if f"{row['id']}_".startswith(f"{group}_")]
         checked = {row["rail"] for row in rows if row["status"] != SKIPPED}
         if rows:
             self._known[group].add(where)
