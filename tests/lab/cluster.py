@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import time
 import typing as t
 from pathlib import Path
@@ -68,18 +67,7 @@ def start(lab: Lab) -> None:
         identities.append(f'{token},system:node:{host.name},{host.name},"system:nodes"')
     (home / "nodes.csv").write_text("\n".join(identities) + "\n", encoding="utf-8")
     python = str(environments.environment(None) / "python")
-    unshared = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    keeper = [python, str(HERE / "keeper.py"), str(home), ADDRESS]
-    with (home / "keeper.log").open("w", encoding="utf-8") as log:
-        started = subprocess.Popen(
-            ["ip", "netns", "exec", lab.fabric, *unshared, *keeper],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd="/",
-        )
-    state.record_process(home / "keeper.pid", started.pid)
+    state.start(lab.fabric, [python, str(HERE / "keeper.py"), str(home), ADDRESS], home, "keeper")
     ip(lab.fabric, [["route", "add", pods_of(host), "via", host.address] for host in lab.hosts])
 
     def up() -> bool:

@@ -12,7 +12,6 @@ systemd-networkd: roles write its files, into the private /etc. What a role pers
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import typing as t
 from pathlib import Path
@@ -63,18 +62,7 @@ def _start(lab: Lab, host: Host) -> None:
             ["route", "add", "::/0", "via", MANAGEMENT6[1], "dev", "mgmt0"],
         ],
     )
-    unshared = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    init = [sys.executable, "-S", "-E", str(FIRST_PROCESS), host.name, str(home)]
-    with (home / "init.log").open("w", encoding="utf-8") as log:
-        started = subprocess.Popen(
-            ["ip", "netns", "exec", namespace, *unshared, *init],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd="/",
-        )
-    state.record_process(home / "unshare.pid", started.pid)
+    state.start(namespace, [sys.executable, "-S", "-E", str(FIRST_PROCESS), host.name, str(home)], home, "unshare")
 
 
 def _finish(lab: Lab, host: Host, python: Path) -> None:
@@ -85,7 +73,7 @@ def _finish(lab: Lab, host: Host, python: Path) -> None:
         (home / "ready").exists,
         seconds=30,
         step=0.01,
-        fix=f"Its first process said: {(home / 'init.log').read_text(encoding='utf-8').strip()}",
+        fix=f"Its first process said: {(home / 'unshare.log').read_text(encoding='utf-8').strip()}",
     )
     parent = state.recorded_process(home / "unshare.pid")
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split()

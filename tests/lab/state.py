@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 import typing as t
 from dataclasses import asdict
@@ -115,6 +116,21 @@ def _start_time(pid: int) -> str | None:
 def record_process(path: Path, pid: int) -> None:
     """Write down a process that the lab started."""
     path.write_text(json.dumps({"pid": pid, "start": _start_time(pid)}) + "\n", encoding="utf-8")
+
+
+def start(namespace: str, command: list[str], home: Path, name: str) -> None:
+    """Start a process with file systems and processes of its own in a network namespace: `NAME.log` and `NAME.pid`."""
+    unshared = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with (home / f"{name}.log").open("w", encoding="utf-8") as log:
+        started = subprocess.Popen(
+            ["ip", "netns", "exec", namespace, *unshared, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+    record_process(home / f"{name}.pid", started.pid)
 
 
 def recorded_process(path: Path) -> int | None:

@@ -108,7 +108,7 @@ class Fleet:
         self.play("plan")
         self.lab("gateways", self.name, "--plan", str(self.folder / "plan/fabric"))
 
-    def begin(self, playbook: str, done: t.Callable[[], bool], **output: t.Any) -> subprocess.Popen[str]:
+    def begin(self, playbook: str, done: t.Callable[[], bool]) -> subprocess.Popen[bytes]:
         """Start a playbook, and return when something is done, or it ended before."""
         self.tasks.write_text("", encoding="utf-8")
         running = subprocess.Popen(
@@ -116,9 +116,9 @@ class Fleet:
             cwd=self.folder,
             env=self.environ(),
             stdin=subprocess.DEVNULL,
-            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-            **{"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **output},
         )
         deadline = time.monotonic() + 300
         while not done() and running.poll() is None:

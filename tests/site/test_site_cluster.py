@@ -10,10 +10,6 @@ The tests of this file share one fleet and one cluster and run in their order.
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
 import tempfile
 import typing as t
 from pathlib import Path
@@ -248,24 +244,6 @@ def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
     double.faults = []
     assert "goes on where this one ended" in run.output
     assert broken.fleet.verdict()["status"] == "incomplete"
-
-
-@pytest.mark.long
-def test_interrupted_by_the_keyboard_in_the_cluster(broken):
-    """Ctrl-C while an object is written."""
-    fleet, double = broken.fleet, broken.double
-    written = "spiderippools/fabric-rail[13][^?]*[?](?!.*dryRun)"
-    double.faults = [Fault(slow=5.0, method="PATCH", path=written)]
-    seen = len(double.requests)
-
-    def writes() -> bool:
-        return any(method == "PATCH" and re.search(written, path) for method, path in double.requests[seen:])
-
-    running = fleet.begin("cluster", writes, stdout=subprocess.PIPE)
-    os.killpg(running.pid, signal.SIGINT)
-    output, _none = running.communicate(timeout=600)
-    double.faults = []
-    assert running.returncode != 0, output
 
 
 def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
