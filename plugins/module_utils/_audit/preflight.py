@@ -177,13 +177,12 @@ def _driver_may_create(rail: RailOptions, request: Request, sysfs: Sysfs) -> boo
         cards = [item for item in cards if item.address == normal_address(rail.pci)]
     driver, types = runs_role(request, "rdma_driver"), runs_role(request, "nic_link_type")
     other = request.settings.get("rdma_driver_info", {}).get("source", "inbox") != "inbox"
-    waits = other and not sysfs.exists("/sys/module/mlx5_core/version")
+    waits = driver and other and not sysfs.exists("/sys/module/mlx5_core/version")
     wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET
     return any(
         (driver and not card.netdevs and card.driver != "vfio-pci")
-        or (card.vendor == VENDOR_MELLANOX and driver and waits)
         # A port's name changes with its link type.
-        or (card.vendor == VENDOR_MELLANOX and types and _link_types(sysfs, card.netdevs) != {wanted})
+        or (card.vendor == VENDOR_MELLANOX and (waits or (types and _link_types(sysfs, card.netdevs) != {wanted})))
         for card in cards
         if not card.is_vf
     )
