@@ -19,9 +19,6 @@ from conftest import PLAYED, Live, Playbook, chart_copy
 from fabric_objects import labels
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases
 
-if t.TYPE_CHECKING:
-    pass
-
 Json = dict[str, t.Any]
 PARTS = ("spiderpool-controller", "spiderpool-agent", "spiderpool-rdma-shared-device-plugin")
 TLS = "railops-rdma-webhook-tls"

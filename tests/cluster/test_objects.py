@@ -249,6 +249,15 @@ class TestMovedSlots:
 
         return read
 
+    def test_pools_move_up_and_a_new_node_gets_the_slot_left_in_one_run(
+        self, objects: Run, fabric: str, subnets: Subnets
+    ) -> None:
+        after = placed(fabric, {1: 2, 2: 3, 3: 4, 4: 1})
+        ok(objects(placed(fabric, {1: 1, 2: 2, 3: 3}), prune=True))
+        ok(objects(after, prune=True))
+        assert subnets() == {node: row["spec"]["subnet"] for node, row in enumerate(after, 1)}
+        assert not ok(objects(after, prune=True))["changed"]
+
     def test_a_pool_in_use_keeps_those_that_need_its_place(
         self, objects: Run, live: Live, fabric: str, subnets: Subnets
     ) -> None:

@@ -14,9 +14,6 @@ from api_double import ApiDouble
 from conftest import Playbook
 from plays import CHECKOUT, RAIL_OBJECTS
 
-if t.TYPE_CHECKING:
-    pass
-
 Json = dict[str, t.Any]
 OUT = {"node2": {"rails": ["rail2"], "reason": "RMA 4711"}, "node4": {"rails": "all", "taint": True}}
 KINDS = ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP", "Node")

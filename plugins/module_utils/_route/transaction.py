@@ -87,7 +87,7 @@ def change(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
     except BaseException as exc:
         left = revert(kernel, host, host.snapshot, target)
         if isinstance(exc, OSError):
-            text = f"The host network cannot be read after a change, which is rolled back: {exc}."
+            text = f"The host network cannot be read after a change: {exc}."
             exc = RdmaError(text, "Check the kernel's log (`dmesg`) and run again. [network_unreadable]")
         if isinstance(exc, RdmaError):
             exc.facts["taken_back"] = not left
