@@ -11,7 +11,6 @@ import os
 import typing as t
 from importlib.util import find_spec
 
-from ansible import context
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils._audit.renumbered import FIX as RESTORE
@@ -20,7 +19,7 @@ from ..module_utils._errors import InputError, RdmaError
 from ..module_utils._fabric.attachments import ATTACHMENTS
 from ..module_utils._fabric.lock import LOCK, read_lock
 from ..module_utils._fabric.shapes import planned_rails
-from ..plugin_utils._arguments import with_inventory
+from ..plugin_utils._arguments import for_this_run
 from ..plugin_utils._host_plan import hosts_out_of_service, planned_hosts, read_host_plan, read_plan
 from ..plugin_utils._release import checksums, custom_kinds, workloads
 from ..plugin_utils._report.equal import folded
@@ -194,10 +193,8 @@ def dry_run(
     command: t.Mapping[str, t.Any] | None,
 ) -> list[str]:
     """Return the lines."""
-    lines = report({host: hostvars.raw_get(host) if host in answering else None for host in hosts}, problems, command)
-    # Their values may be secrets.
-    hidden = "Do this:" in lines and context.CLIARGS.get("extra_vars")
-    return [*map(with_inventory, lines), *(["    Add the -e options of this run."] if hidden else [])]
+    answers = {host: hostvars.raw_get(host) if host in answering else None for host in hosts}
+    return [for_this_run(line) for line in report(answers, problems, command)]
 
 
 def reboot_plan(

@@ -56,12 +56,16 @@ def has_color() -> bool:
     return bool(color.ANSIBLE_COLOR)
 
 
-def with_inventory(text: str) -> str:
-    """Return a text whose printed commands have the inventories of this run, but for those of ansible.cfg."""
+def for_this_run(text: str) -> str:
+    """Return a text whose printed commands have the inventories of this run, but for those of ansible.cfg.
+
+    Its heading reminds of the -e options, whose values may be secrets.
+    """
     given: t.Any = context.CLIARGS.get("inventory") or ()
     sources = [] if list(given) == settings.DEFAULT_HOST_LIST else given
     options = "".join(f" -i {shlex.quote(source.removeprefix(f'{os.getcwd()}/'))}" for source in sources)
-    return text.replace("ansible-playbook railops.", f"ansible-playbook{options} railops.")
+    heading = "Do this, with the -e options of this run:" if context.CLIARGS.get("extra_vars") else "Do this:"
+    return text.replace("ansible-playbook railops.", f"ansible-playbook{options} railops.").replace("Do this:", heading)
 
 
 def without_omitted(value: t.Any, omitted: t.Any) -> t.Any:

@@ -14,7 +14,7 @@ from ansible.utils.display import Display
 
 from ...module_utils._errors import RdmaError
 from ...module_utils._fabric.shapes import Verdict
-from .._arguments import has_color, with_inventory
+from .._arguments import for_this_run, has_color
 from .._json_lines import json_lines
 from .._report.html import with_verdict
 from .._report.verdict import record
@@ -44,7 +44,7 @@ def finish(args: t.Mapping[str, t.Any], verdict: Verdict, display: Display) -> d
         result["warnings"] = [warning]
     path = os.path.abspath(os.path.join(args["verify_dir"], "verdict.md" if page is None else "report.html"))
     if args["show"]:
-        display.display(with_inventory(text.terminal(verdict, _name(args), color=has_color(), report=path)))
+        display.display(for_this_run(text.terminal(verdict, _name(args), color=has_color(), report=path)))
     problem = fix = ""
     if not verdict["hosts"]:
         problem = f"No host of this play is in the plan {args['plan_dir']!r}."

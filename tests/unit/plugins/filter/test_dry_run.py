@@ -47,9 +47,10 @@ def test_300_equal_hosts_are_one_block_and_the_command_is_the_last_line(monkeypa
     ]
     given = {"extra_vars": ("site_serial=1",), "inventory": (f"{os.getcwd()}/lab/my hosts", "/srv/more")}
     monkeypatch.setattr(context, "CLIARGS", given)
-    assert lines({"node1": NETWORK})[-2:] == [
+    assert lines({"node1": NETWORK})[-3:] == [
+        "Do this, with the -e options of this run:",
+        "  impact: none",
         "    ansible-playbook -i 'lab/my hosts' -i /srv/more railops.rdma.site",
-        "    Add the -e options of this run.",
     ]
 
 
