@@ -88,8 +88,7 @@ def chart_copy(target: Path, version: str = "") -> Path:
         if chart.is_dir():
             shutil.copytree(chart, target)
         else:
-            with tarfile.open(chart) as packed:
-                packed.extractall(target.parent / f"{target.name}.unpacked", filter="data")
+            shutil.unpack_archive(chart, target.parent / f"{target.name}.unpacked")
             (target.parent / f"{target.name}.unpacked" / "spiderpool").rename(target)
     if version:
         text = (target / "Chart.yaml").read_text(encoding="utf-8")

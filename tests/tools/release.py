@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 from importlib.metadata import PathDistribution
@@ -45,9 +45,9 @@ def finish(tarball: Path) -> list[Path]:
     :raises SystemExit: the SBOM breaks its schema.
     """
     sbom, sums = tarball.with_name(tarball.name.removesuffix(".tar.gz") + ".cdx.json"), tarball.with_name("SHA256SUMS")
-    with tempfile.TemporaryDirectory(prefix="railops-release-") as name, tarfile.open(tarball) as archive:
+    with tempfile.TemporaryDirectory(prefix="railops-release-") as name:
         folder = Path(name)
-        archive.extractall(folder, filter="data")
+        shutil.unpack_archive(tarball, folder)
         about = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]
         project = {"name": f"{about['namespace']}.{about['name']}", "version": about["version"]}
         project["license"] = " AND ".join(about["license"])
