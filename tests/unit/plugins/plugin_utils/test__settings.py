@@ -205,7 +205,8 @@ def test_a_run_of_ours_is_refused_for_a_tag_that_does_nothing(tmp_path, book):
     ],
 )
 def test_a_run_without_preflight_says_so_once(tmp_path, words, said):
-    done = _played(tmp_path, "railops.rdma.hosts", *words, "-e", '{"site_host_roles": []}')
+    planned = ("-e", f"fabric_plan_dir={CHECKOUT / 'docs/example-plan'}")
+    done = _played(tmp_path, "railops.rdma.hosts", *words, *planned, "-e", '{"site_host_roles": []}')
     assert done.returncode == 0, done.stdout
     assert said in done.stdout
     assert done.stdout.count("Preflight was skipped") == 1
