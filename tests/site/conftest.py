@@ -43,7 +43,7 @@ class Run:
 
     def commands(self) -> list[str]:
         """Return the commands that repair the causes, as printed."""
-        return re.findall(r"^ {6}(ansible-playbook .+)$", self.output.partition("Do this, with the -e options of this run:")[2], re.M)
+        return re.findall(r"^ {6}(ansible-playbook .+)$", self.output.partition("-e options of this run:")[2], re.M)
 
 
 def commit() -> str:
