@@ -67,7 +67,7 @@ class Pods:
         self.tested: list[tuple[str, str, str, int]] = []
         self.most_on_a_rail = 0
         self._busy: Counter[tuple[str, str]] = Counter()
-        self._waiting: dict[tuple[str, int], Server] = {}
+        self.waiting: dict[tuple[str, int], Server] = {}
         self._lock = threading.Lock()
         self._given: dict[str, int] = {}
         double.pods = self
@@ -95,7 +95,7 @@ class Pods:
         if len(words) == 4:
             return self.serve(node, [(address, port) for address in entry["ips"]], seconds)
         with self._lock:
-            server = self._waiting.get((words[4], port))
+            server = self.waiting.get((words[4], port))
         if server is None or server.node in self.silent:
             text = (PRINTED / "read_lat_no_server.txt").read_text(encoding="utf-8")
             return text.replace("172.17.0.35:18515", f"{words[4]}:{port}"), 1
@@ -130,13 +130,13 @@ class Pods:
         time.sleep(self.delay)
         server = Server(node)
         with self._lock:
-            if any(place in self._waiting for place in places):
+            if any(place in self.waiting for place in places):
                 return f"Couldn't listen to port {places[0][1]}\n", 1
-            self._waiting.update(dict.fromkeys(places, server))
+            self.waiting.update(dict.fromkeys(places, server))
         met = server.met.wait(seconds)
         with self._lock:
             for place in places:
-                del self._waiting[place]
+                del self.waiting[place]
         return "", 0 if met else 124
 
     # Networks

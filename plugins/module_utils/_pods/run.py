@@ -29,7 +29,8 @@ from .scheduling import DOWN, exclusion, fix_of, off_text
 from .wait import selector as pods_of
 
 THREADS = 8
-POLL_SECONDS = 1.0
+# Seconds between a client's attempts, and that the server has to report after a failed one.
+POLL_SECONDS, REPORT_SECONDS = 1.0, 5.0
 # Seconds that a command may outlive the time that it has inside of the pod.
 MARGIN = 30
 _START = "Start it with the role rail_objects, tasks_from test_application (docs/guides/test-application.md)."
@@ -179,7 +180,7 @@ class Pods:
                         break
                     time.sleep(POLL_SECONDS)
                 node = pair.server
-                reported = server.ended(POLL_SECONDS) if client.code else CommandResult()
+                reported = server.ended(REPORT_SECONDS) if client.code else CommandResult()
         except CommandFailed as exc:
             return latency.failed_command(pair, node, str(exc))
         return latency.read(pair, client, reported, params["max_latency_us"])
