@@ -68,6 +68,7 @@ class DcbDouble:
         self.keeps_dcbx = False
         self.overridden = False
         self.broken = None  # the interface, and what cannot be done there
+        self.late = 0  # the message from now whose acknowledgement is of the second before for `dcb`
 
     def port(self, interface):
         return self.ports.setdefault(interface, {"pfc": 0, "dscp": {}, "dcbx": 0x0A})
@@ -122,7 +123,8 @@ class DcbDouble:
         else:
             failed = self.set(interface, command, given[ATTR_IEEE])
             yield answer(kind, sequence, head + attribute(ATTR_IEEE, bytes([-failed & 0xFF])))
-        yield answer(2, sequence, struct.pack("=i", code) + message[:16])
+        self.late -= 1
+        yield answer(2, sequence - (not self.late), struct.pack("=i", code) + message[:16])
 
     def ieee(self, interface):
         port = self.port(interface)
