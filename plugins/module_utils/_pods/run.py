@@ -29,10 +29,8 @@ from .scheduling import DOWN, exclusion, fix_of, off_text
 from .wait import selector as pods_of
 
 THREADS = 8
-# Seconds between a client's attempts, and that the server has to report after a failed one.
-POLL_SECONDS, REPORT_SECONDS = 1.0, 5.0
-# Seconds that a command may outlive the time that it has inside of the pod.
-MARGIN = 30
+# Seconds between a client's attempts, for its server's report, and that a command may outlive its time in the pod.
+POLL_SECONDS, REPORT_SECONDS, MARGIN = 1.0, 5.0, 30
 _START = "Start it with the role rail_objects, tasks_from test_application (docs/guides/test-application.md)."
 _FORBIDDEN = (
     "this identity may not run commands in pods (create and get on pods/exec)",
