@@ -90,7 +90,7 @@ class QosRun:
                 problem = f"{name}: flow control cannot be read, and is to be restored: {values['problem']}."
                 raise RdmaError(problem, "Repair what it names, then run again. [qos_unreadable]", interface=name)
             if name in self.rails:
-                self.plans[name] = planning.plan_nic(self.policy, values)
+                self.plans[name] = planning.plan_nic(self.policy, values, entry.get("original"))
             else:
                 self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:

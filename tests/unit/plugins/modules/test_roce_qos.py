@@ -440,7 +440,8 @@ def test_the_same_priority_set_by_others_is_taken_over(run_module, dcb):
     assert run_module()["changed"] is True
 
 
-def test_a_share_of_the_bandwidth(run_module, dcb):
+@pytest.mark.parametrize("gone", [{}, {"state": "absent"}])
+def test_a_share_of_the_bandwidth(run_module, dcb, gone):
     predicted = run_module(ets_bandwidth=60, _ansible_check_mode=True, _ansible_diff=True)
     real = run_module(ets_bandwidth=60, _ansible_diff=True)
     assert predicted["diff"] == real["diff"]
@@ -449,9 +450,8 @@ def test_a_share_of_the_bandwidth(run_module, dcb):
     assert ("ens1np0", "ets", wanted) in dcb.writes
     assert {check["status"] for check in of(run_module(ets_bandwidth=60), "roce_ets")} == {"ok"}
     assert "60 percent of the bandwidth for priority 5 (ETS)" in real["switch"]
-    assert of(run_module(), "roce_ets") == []
-    run_module(state="absent")
-    assert dcb.port("ens1np0")["ets"] == FRESH
+    assert of(run_module(**gone), "roce_ets") == []
+    assert (dcb.port("ens1np0")["ets"], run_module(**gone)["changed"]) == (FRESH, False)
 
 
 def test_without_dcb_ets_stays_unchanged_and_the_package_is_named(run_module, refused, mlnx_qos, tmp_path):
