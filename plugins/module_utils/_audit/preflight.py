@@ -13,7 +13,6 @@ plugin_utils/_verdict/ids.py, the variables that it reads in playbooks/preflight
 from __future__ import annotations
 
 import os
-import typing as t
 from dataclasses import replace
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -178,18 +177,16 @@ def _driver_may_create(rail: RailOptions, request: Request, sysfs: Sysfs) -> boo
     driver, types = runs_role(request, "rdma_driver"), runs_role(request, "nic_link_type")
     other = request.settings.get("rdma_driver_info", {}).get("source", "inbox") != "inbox"
     waits = driver and other and not sysfs.exists("/sys/module/mlx5_core/version")
-    wanted = INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET
+    wanted = {INFINIBAND if request.params.get("network") == "infiniband" else ETHERNET}
     return any(
         (driver and not card.netdevs and card.driver != "vfio-pci")
-        # A port's name changes with its link type.
-        or (card.vendor == VENDOR_MELLANOX and (waits or (types and _link_types(sysfs, card.netdevs) != {wanted})))
+        or (
+            card.vendor == VENDOR_MELLANOX  # a port's name changes with its link type
+            and (waits or (types and {sysfs.number(f"/sys/class/net/{one}/type") for one in card.netdevs} != wanted))
+        )
         for card in cards
         if not card.is_vf
     )
-
-
-def _link_types(sysfs: Sysfs, interfaces: t.Iterable[str]) -> set[int | None]:
-    return {sysfs.number(f"/sys/class/net/{name}/type") for name in interfaces}
 
 
 # The role that would do harm, the module whose settings the function reads, and the function. One of the form

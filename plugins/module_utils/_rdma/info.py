@@ -136,8 +136,7 @@ def _port_netdev(sysfs: Sysfs, home: str, function: PciFunction | None, port: in
         own = [name for name in own if sysfs.number(f"{NET}/{name}/dev_port") == port - 1] or own
     if own:
         return own[0]
-    parent = sysfs.text(f"{home}/parent")  # soft-RoCE
-    return parent or next((row["netdev"] for row in table if row["netdev"]), None)
+    return sysfs.text(f"{home}/parent") or next((row["netdev"] for row in table if row["netdev"]), None)  # soft-RoCE
 
 
 def merge_verbs(info: Info, mtus: Mtus) -> None:

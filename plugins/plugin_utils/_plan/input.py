@@ -306,6 +306,5 @@ def _reserved(check: Checker, value: object) -> tuple[tuple[int, int, int], ...]
 
 def _existing(check: Checker, value: object) -> tuple[Prefix, ...]:
     networks = check.entries("fabric_existing_networks", value, "networks")
-    found = [check.prefix(*item, rail=False) for item in networks]
     # Places of later problems are indexes: an invalid existing network stops the run before they are used.
-    return tuple(prefix for prefix in found if prefix)
+    return tuple(filter(None, (check.prefix(*item, rail=False) for item in networks)))
