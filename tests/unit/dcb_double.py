@@ -35,11 +35,11 @@ FRESH_ETS = [*range(8), *[100] * 8, *["vendor"] * 8]
 
 @functools.cache
 def library():
-    """Build the library."""
-    folder = Path(tempfile.mkdtemp(prefix="netlink-double-"))
-    argv = ["cc", "-shared", "-fPIC", "-o", str(folder / "netlink_double.so"), str(SOURCE), "-ldl"]
+    """Build the library; return its folder, which goes with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="netlink-double-")
+    argv = ["cc", "-shared", "-fPIC", "-o", f"{folder.name}/double.so", str(SOURCE), "-ldl"]
     subprocess.run(argv, check=True)
-    return folder / "netlink_double.so"
+    return folder
 
 
 def attribute(kind, payload):
@@ -84,7 +84,7 @@ class DcbDouble:
         listener.bind(self.address)
         listener.listen(16)
         threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
-        program(folder / "dcb", f'NETLINK_DOUBLE={self.address} LD_PRELOAD={library()} exec {real} "$@"')
+        program(folder / "dcb", f'NETLINK_DOUBLE={self.address} LD_PRELOAD={library().name}/double.so exec {real} "$@"')
         return lambda: (listener.shutdown(socket.SHUT_RDWR), listener.close(), shutil.rmtree(place))
 
     def connect(self, *dummy):
