@@ -89,16 +89,12 @@ def node_files(lab: Lab, host: Host) -> Files:
     """Return what makes one guest this node: its identity, its address, its pods' network."""
     home = folder(lab)
     token = (home / f"{host.name}.token").read_text(encoding="utf-8")
+    api = {"server": f"https://{ADDRESS}:443", "certificate-authority": "/etc/kubernetes/ca.crt"}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "lab",
-        "clusters": [
-            {
-                "name": "lab",
-                "cluster": {"server": f"https://{ADDRESS}:443", "certificate-authority": "/etc/kubernetes/ca.crt"},
-            }
-        ],
+        "clusters": [{"name": "lab", "cluster": api}],
         "users": [{"name": "lab", "user": {"token": token}}],
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
     }
@@ -190,6 +186,8 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
         "spiderpool_helm": str(binaries(lab) / "helm"),
         "spiderpool_chart_file": chart,
         "spiderpool_cni_daemonsets": [NETWORK],
+        # The nodes lack the plugins of rails (node_image.furnish).
+        "spiderpool_install_cni": True,
         "rail_objects_test_image": container_images.pinned(container_images.TOOLS, images),
         "spiderpool_values": {"spiderpoolAgent": PATIENT, "spiderpoolController": PATIENT},
     }
