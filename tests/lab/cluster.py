@@ -98,23 +98,9 @@ def node_files(lab: Lab, host: Host) -> Files:
         "users": [{"name": "lab", "user": {"token": token}}],
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
     }
-    network = {
-        "cniVersion": "0.4.0",
-        "name": "bridge",
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": "cni0",
-                "isGateway": True,
-                "hairpinMode": True,
-                "ipam": {
-                    "type": "host-local",
-                    "ranges": [[{"subnet": pods_of(host)}]],
-                    "routes": [{"dst": "0.0.0.0/0"}],
-                },
-            }
-        ],
-    }
+    ipam = {"type": "host-local", "ranges": [[{"subnet": pods_of(host)}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "ipam": ipam}
+    network = {"cniVersion": "0.4.0", "name": "bridge", "plugins": [bridge]}
     arguments = f"--hostname-override={host.name} --node-ip={host.address}"
     return {
         "etc/kubernetes/ca.crt": ((home / "tls.crt").read_text(encoding="utf-8"), 0o644),

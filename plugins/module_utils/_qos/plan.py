@@ -10,7 +10,7 @@ No files, no programs.
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .._check import Check, by_role, compared, deviation, skipped
 from .backends import BACKENDS, driver_of
@@ -48,11 +48,8 @@ class NicPlan:
 
 
 def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], original: State | None = None) -> NicPlan:
-    """Return what brings one interface to the policy. `values` is what was read, `original` what was before us."""
+    """Return what brings an interface to the policy. `values` is what was read, `original` what our ETS replaced."""
     have = state_of(values)
-    ets = have["ets"] if policy.ets is None else wanted_ets(policy)
-    if policy.ets is None and original and ets and ets == wanted_ets(replace(policy, ets=ets[8 + policy.priority])):
-        ets = original.get("ets") or ets  # it is ours, and its option is gone
     wanted = {
         "trust": "dscp",
         "pfc": list(policy.pfc),
@@ -64,7 +61,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], original: State |
         "cnp_priority": policy.cnp_priority,
         "traffic_class": policy.traffic_class,
         "forced_traffic_class": policy.traffic_class,
-        "ets": ets,
+        "ets": wanted_ets(policy) if policy.ets is not None else (original or {}).get("ets") or have["ets"],
     }
     after = {name: None if value is None else wanted[name] for name, value in have.items()}
     operations = tuple(_operations(have, after, values))

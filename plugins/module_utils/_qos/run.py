@@ -90,7 +90,8 @@ class QosRun:
                 problem = f"{name}: flow control cannot be read, and is to be restored: {values['problem']}."
                 raise RdmaError(problem, "Repair what it names, then run again. [qos_unreadable]", interface=name)
             if name in self.rails:
-                self.plans[name] = planning.plan_nic(self.policy, values, entry.get("original"))
+                original = entry.get("original") if "ets_bandwidth" in entry.get("options", {}) else None
+                self.plans[name] = planning.plan_nic(self.policy, values, original)
             else:
                 self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
@@ -165,7 +166,9 @@ class QosRun:
     def write(self) -> None:
         """Write down what was there, write every operation, and read back. When one fails, all is as it was before."""
         record = self.files.read(SETTINGS)
-        self.files.record(self.settings())
+        old = {name: entry.get("options", {}) for name, entry in self.recorded.items()}  # for a run that is killed
+        now = self.settings().items()
+        self.files.record({nic: {**row, "options": {**row.get("options", {}), **old.get(nic, {})}} for nic, row in now})
         started: list[str] = []
         try:
             for name, plan in self.writes.items():

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -452,6 +453,19 @@ def test_a_share_of_the_bandwidth(run_module, dcb, gone):
     assert "60 percent of the bandwidth for priority 5 (ETS)" in real["switch"]
     assert of(run_module(**gone), "roce_ets") == []
     assert (dcb.port("ens1np0")["ets"], run_module(**gone)["changed"]) == (FRESH, False)
+
+
+def test_a_share_is_taken_back_by_the_run_after_a_killed_one(run_module, dcb, monkeypatch):
+    run_module(ets_bandwidth=60)
+    ours = dcb.port("ens1np0")["ets"]
+    with monkeypatch.context() as patch:
+        patch.setattr(work.QosRun, "_read_back", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_module()
+    run_module()
+    assert [dcb.port(rail["interface"])["ets"] for rail in RAILS] == [FRESH] * len(RAILS)
+    dcb.port("ens1np0")["ets"] = ours  # a share like ours that somebody else sets
+    assert run_module()["changed"] is False
 
 
 def test_without_dcb_ets_stays_unchanged_and_the_package_is_named(run_module, refused, mlnx_qos, tmp_path):
