@@ -106,7 +106,8 @@ options:
   ets_bandwidth:
     description:
       - The percent of the bandwidth (1 to 99) that RoCE's class gets by ETS; all other traffic gets the rest, and
-        congestion notifications go strictly first. Without it, ETS stays, or is again, as it was before.
+        congestion notifications go strictly first. Without it, ETS stays as it is. Removing
+        the option restores the earlier ETS.
     type: int
   replace:
     description: Whether to take over interfaces where another tool set flow control on another priority.
