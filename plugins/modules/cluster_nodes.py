@@ -119,14 +119,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 unlabeled:
-  description: Nodes in the cluster that still lack the planned label, when O(nodes) or O(label) left them out.
+  description: Nodes in the cluster whose label differs from the plan, when O(nodes) or O(label) left them out.
   returned: always
   type: list
   elements: str
   sample: [node2]
 unfinished:
   description:
-    - Nodes with the note of O(drain=begin), from this run or an interrupted one. With O(drain), those of O(nodes) with
+    - Nodes of the plan with the note of O(drain=begin), from any run. With O(drain), those of O(nodes) with
       the note of O(purpose), and with only O(hosts) those of the cluster.
   returned: always
   type: list

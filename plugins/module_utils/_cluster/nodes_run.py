@@ -89,6 +89,8 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     absent = params["state"] == "absent"
     live = read(cluster, want)
     pending = nodes.label_changes(want, live, absent=absent)
+    # With the label a node gains or loses functions. One that is down and has no rails in service cannot be emptied.
+    emptied = {name for name, row in pending.items() if want.label in row and (live[name].up or name in want.nodes)}
     considered = set(params["nodes"] or live)
     changes = {name: change for name, change in pending.items() if params["label"] and name in considered}
     known = considered & want.known if params["label"] else ()
@@ -112,8 +114,8 @@ def compared(cluster: Cluster, params: dict[str, t.Any], want: NodesRequest, *, 
     rows += [(f"{name} taint {OUT_TAINT['key']}", str(name not in wanted), str(name in wanted)) for name in taints]
     result = {
         "changed": bool(changes or taints),
-        "unlabeled": sorted(name for name, change in pending.items() if change.get(want.label) and name not in changes),
-        "unfinished": sorted(name for name, node in live.items() if node.note),
+        "unlabeled": sorted(emptied - changes.keys()),
+        "unfinished": sorted(name for name, node in live.items() if node.note and name in want.known),
         "diff": {
             "before": "".join(f"{what}={before}\n" for what, before, _after in rows),
             "after": "".join(f"{what}={after}\n" for what, _before, after in rows),
