@@ -336,10 +336,14 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     renamed = next(row for row in pools if row and row["metadata"]["name"].endswith("node1"))
     meta = {"labels": renamed["metadata"]["labels"]}
     double.put(renamed["apiVersion"], renamed["kind"], "before", metadata=meta, spec=renamed["spec"])
+    # A node that the fabric no longer has loses its functions, and the rollout of another fabric cordoned one.
+    double.put("v1", "Node", "removed", metadata={"labels": {"fabric.railops.io/fabric": "declared"}})
+    note = {"labels": {}, "annotations": {"railops.io/sriov-drain": "schedulable"}}
+    double.put("v1", "Node", "other", metadata=note, spec={"unschedulable": True})
     before = double.writes()
     shown = playbook.run([RAIL_OBJECTS], "--check", "--diff")
     nodes = [name.rpartition(": ")[2] for name in shown.changed_tasks() if "Cordon the node" in name]
-    assert nodes == ["node1", "node2"]
+    assert nodes == ["node1", "node2", "removed"]
     assert "- SpiderIPPool before" in shown.text
     assert double.writes() == before
     double.requests.clear()
@@ -347,7 +351,8 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     order = [path for method, path in double.requests if method == "PATCH" and "/nodes/" in path]
     names = [path.split("/nodes/")[1].split("?")[0] for path in order]
     assert names[:6] == ["node1", "node1", "node1", "node2", "node2", "node2"], "cordon, label, uncordon"
-    assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
+    cordoned = double.objects("Node")
+    assert [name for name, node in cordoned.items() if node["spec"].get("unschedulable")] == ["other"]
     assert double.objects("Node")["node2"]["status"]["allocatable"]["spidernet.io/fabric_rail1"] == "8"
     assert "node3" in run.text, "the nodes that are not in the cluster are reported"
     disabled = {"disableDrain": True, "disablePlugins": ["mellanox"]}
@@ -355,7 +360,6 @@ def test_sriov_nodes_are_emptied_and_added_one_at_a_time(
     assert playbook.run([RAIL_OBJECTS]).changed_tasks() == []
 
     # An unfinished rollout cordoned node1, another user node2. A storage card has virtual functions.
-    cordoned = double.objects("Node")
     cordoned["node1"]["metadata"]["annotations"] = {"railops.io/sriov-drain": "schedulable"}
     for node in cordoned.values():
         node["spec"]["unschedulable"] = True
@@ -384,6 +388,14 @@ def test_an_sriov_node_that_fails_is_continued_and_those_after_it_are_not_touche
     double.objects("Node")["node3"]["spec"]["unschedulable"] = True
     double.install_crds()
     sriov_operator(double)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "job", "uid": "1", "controller": True}
+    meta = {"finalizers": ["example.com/busy"], "ownerReferences": [owner]}
+    double.put("v1", "Pod", "busy", "default", metadata=meta, spec={"nodeName": "node1"})
+    waiting = {**RAIL_OBJECTS, "vars": {"rail_objects_drain_timeout": 1}}
+    assert "timeout reached while pods were still running" in playbook.run([waiting], ok=False).text
+    assert double.objects("Node")["node1"]["spec"]["unschedulable"] is True
+    assert "fabric.railops.io/fabric" not in double.objects("Node")["node1"]["metadata"]["labels"]
+    double.store.table(double.store.kind_of("v1", "Pod")).clear()
     double.controllers.sync = "Failed"
     failed = " ".join(playbook.run([RAIL_OBJECTS], ok=False).text.split())
     assert "Node node1 did not get its virtual functions and stays cordoned" in failed
@@ -530,7 +542,12 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     double.put(lids["apiVersion"], lids["kind"], "ib", "spiderpool", metadata=meta, spec=spec)
     notes = {"k8s.v1.cni.cncf.io/network-status": json.dumps([{"name": "spiderpool/ib", "interface": "net1"}])}
     double.put("v1", "Pod", "train-1", "default", metadata={"annotations": notes})
-    refused = playbook.shipped("teardown", "--tags", "cluster", ok=False)
+    # Its removal takes the functions of all nodes, also where pools in use may stay.
+    policy = ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy")
+    ports: Json = {"nodeSelector": {}, "nicSelector": {}, "numVfs": 1, "resourceName": "ports"}
+    double.put(*policy, "ports", "spiderpool", metadata={"labels": meta["labels"]}, spec=ports)
+    refused = playbook.shipped("teardown", "--tags", "cluster", ok=False, teardown_in_use=True)
+    double.store.delete(double.store.kind_of(*policy), "spiderpool", "ports", {}, {})
     users = f"{others} (172.17.1.3 by ml/train-0), ib (spiderpool/ib by default/train-1)"
     assert f"Pods use 2 pools or networks: {users}." in " ".join(refused.text.split())
     double.store.delete(double.store.kind_of("v1", "Pod"), "default", "train-1", {}, {})
@@ -548,6 +565,8 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
 def try_application(playbook: Playbook, live: Live) -> None:
     """Run the test application by injection and by explicit networks on a cluster of eight nodes."""
     assert "by its digest" in playbook.run([from_("rail_objects", "test_application")], ok=False).text
+    hosts_only = from_("rail_objects", "test_application", fabric_attachment="none")
+    assert "no networks for pods" in playbook.run([hosts_only], ok=False).text
     values: Json = {"rail_objects_test_image": IMAGE}
     networks = {
         **values,
