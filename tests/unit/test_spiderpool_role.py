@@ -307,7 +307,8 @@ def test_a_setting_of_the_operator_that_is_still_managed_goes_back() -> None:
 
 
 def test_another_fabric_keeps_calicos_setting() -> None:
-    labels = {"fabric.railops.io/fabric": "a", "fabric.railops.io/zone": "z", "kubernetes.io/os": "linux"}
+    names = {"fabric": "a", "zone": "z", "leaf-rail1": "l", "out-of-service": "all"}
+    labels = {f"fabric.railops.io/{name}": text for name, text in names.items()}
     given: Json = {"__spiderpool_calico_nodes": {"resources": [{"metadata": {"labels": labels}}, {"metadata": {}}]}}
     given["__spiderpool_calico_locks"] = {"resources": [{"metadata": {"name": "railops-fabric-lock"}}]}
     given["__spiderpool_marked"] = {"resources": [{"data": {"fabrics": "fabric"}}]}
