@@ -131,9 +131,10 @@ def test_a_run_without_a_change_has_few_lines_and_ends_with_what_was_not_done(fl
     assert len(run.output.splitlines()) <= 31 + len(HOSTS), run.output
     assert f"  Report: {fleet.folder.resolve()}/verify/fabric/report.html\n" in run.output
     # By its path, too.
-    fleet.play(os.path.relpath(CHECKOUT / "playbooks/audit.yml", fleet.folder))
+    fleet.play(os.path.relpath(CHECKOUT / "playbooks/plan.yml", fleet.folder), "--check")
 
 
+@pytest.mark.long
 def test_a_counter_that_grew_since_the_last_audit_is_named(fleet, site):
     """A link that really flaps; and counters that no virtual port has, played by files over the port's own."""
     here, own = "/root/counters", "/sys/class/net/ens3np0/statistics"

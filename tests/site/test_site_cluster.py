@@ -260,6 +260,7 @@ def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
     assert counts["ok"] >= len([row for row in reported["checks"] if row["status"] == "ok"]) + 4 * FLEET_RAILS
 
 
+@pytest.mark.long
 def test_no_api_is_an_error(site, done, tmp_path):
     broken = tmp_path / "kubeconfig"
     text = Path(site.kubeconfig).read_text(encoding="utf-8")
@@ -295,6 +296,7 @@ def test_teardown_on_request_leaves_only_the_pools_in_use(in_use):
     assert "lookup 1001" not in in_use.fleet.ip("node1", "rule")
 
 
+@pytest.mark.long
 def test_spiderpool_goes_when_no_pool_is_left(in_use):
     """Its own hook would take the pools of others along."""
     double = in_use.double

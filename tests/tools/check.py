@@ -347,11 +347,16 @@ def package() -> t.Iterator[Argv]:
     yield [tool("python"), "-m", "pytest", "-q", "tests/package"]
 
 
-# What the guests show: host roles and rooms on a kernel with RDMA. A refactoring elsewhere starts none.
-GUESTS = (
-    *("molecule/guests", "molecule/netns", "tests/lab", "roles/rail_network", "roles/rdma_*", "roles/lossless_roce"),
+# Host roles and rooms: what guests show on a kernel with RDMA. A refactoring elsewhere starts none.
+HOSTS = (
+    *("roles/rail_network", "roles/rdma_*", "roles/lossless_roce"),
     *(f"plugins/module_utils/_{room}" for room in ("rdma", "netns", "driver", "qos", "persist", "route")),
     *(f"plugins/modules/{name}.py" for name in ("rdma_*", "rail_persist", "policy_route", "roce_qos")),
+)
+GUESTS = (*HOSTS, "molecule/guests", "molecule/netns", "tests/lab")
+CLUSTER = (
+    *("tests/cluster", "tests/admission", "playbooks", "roles"),
+    *("plugins/module_utils/_cluster", "plugins/module_utils/_pods", "plugins/modules/cluster_*"),
 )
 FIRST_COMMAND = ("README.md", "Makefile", "tests/tools", "tests/demo", "tests/bare")
 
@@ -377,11 +382,19 @@ STEPS = (
         root=True,
         rest=True,
         prepare=roots.managers,
+        shows=(*HOSTS, "tests/kernel"),
     ),
     Step("docs", "plugin documentation, changelog, every command of the docs", docs, rest=True),
     Step("docsite", "the documentation site; a warning or a dead link is an error", docsite, rest=True),
     Step("links", "links of the docs to other sites", links, rest=True, weekly=True),
-    Step("cluster-slow", "the long stories of the check cluster", lambda: cluster(SLOW), workers=2, rest=True),
+    Step(
+        "cluster-slow",
+        "the long stories of the check cluster",
+        lambda: cluster(SLOW),
+        workers=2,
+        rest=True,
+        shows=CLUSTER,
+    ),
     Step(
         "unit", "unit and property tests, oldest controller", suite("tests/unit", parallel=True, only=SHORT), workers=2
     ),
