@@ -15,7 +15,7 @@ from .._check import DEVIATION, WARNING, Check, by_role, compared, conflicting, 
 from .._errors import InputError, Problem, RdmaError, with_id
 from .._files import Sysfs, temporary
 from .._management_network import read_management_network
-from .._route.managed_state import MANAGED_STATE
+from .._route.managed_state import MANAGED_STATE, note, read_ports
 from .._route.options import RAILS
 from .._route.route_options import RouteOptions, management_network_problem, named, task_options
 from . import sysctl
@@ -121,6 +121,8 @@ def converge(
     left = [path for path in host.left() if path not in map(temporary, touched)]
     if not check_mode and not stage:
         _swap(host, manager if files else "", write, remove, moves)
+        if host.live and not want.present and not read_ports():  # policy_route has removed the rails
+            note(frozenset(), {})
     checks = [*_checks(files, have), *checks, *(conflicting("persist_preflight", row) for row in lacking)]
     checks += [deviation("persist_stale", "", path, STALE_FILE, FIX) for path in (*remove, *left)]
     checks += [*_left(copies, moves), *_beside(host, remove, moves)]

@@ -89,8 +89,9 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
     )
     checks = tuple(checks_of(want, host, aim, stale))
     original = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    # An interface that is missing or out of service may return with its address.
-    original |= {row for row in host.noted if row[0] not in now.links}
+    planned = {(item.interface, item.address) for item in aim.addresses}
+    # A missing interface may return with its address, and our files may list an address that the plan no longer has.
+    original |= {row for row in host.noted if row[0] not in now.links or row not in planned}
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
     return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, original, ports, unknown)

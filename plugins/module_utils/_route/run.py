@@ -20,7 +20,7 @@ from .._pyroute2 import remove_wheel
 from . import options
 from .icmp import EchoRun
 from .kernel import Kernel
-from .managed_state import note
+from .managed_state import note, read_noted, read_retained
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
@@ -137,7 +137,8 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
             made = converge(want, network, check_mode=check_mode, timeout=timeout, report=report)
         # As long as a rollback timer waits, it needs the library.
         if params["state"] == "absent" and not check_mode and not made.get("token"):
-            note(frozenset(), {})
+            # rail_persist removes the note after the files that list these addresses.
+            note(read_noted() if read_retained().addresses else frozenset(), {})
             remove_wheel()
         return made
     except RdmaError as exc:

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._files import HostFiles
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost as Files
 from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
+from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state
 from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot
@@ -75,6 +76,8 @@ def test_the_record_of_earlier_values_is_read_as_written_and_goes_when_empty(tmp
     for path, text in ((managed_state.ORIGINAL_STATE, "[" * 100_000), (managed_state.PORTS, '{"rail1": 3}')):
         (tmp_path / path[1:]).write_text(text)
     assert (managed_state.read_noted(), managed_state.read_ports()) == (frozenset(), {})
-    managed_state.note(earlier, ports)
-    managed_state.note(frozenset(), {})
-    assert not list(tmp_path.rglob("*.json"))
+    monkeypatch.setattr(Files, "live", True)
+    for left in (ports, {}):  # with and without rails in the running network
+        managed_state.note(earlier, left)
+        converge(parse_want({"state": "absent"}), Files(str(tmp_path)), "networkd", check_mode=False)
+        assert bool(list(tmp_path.rglob("*.json"))) is bool(left)

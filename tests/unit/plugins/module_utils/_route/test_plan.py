@@ -161,6 +161,8 @@ def test_an_address_from_before_the_first_run_stays_known_while_its_interface_is
     )
     present = plan(returned, rails=rails)
     assert present.original == noted
+    renumbered = [{**rails[0], "addresses": RAIL1["addresses"][1:]}, rails[1]]
+    assert plan(returned, rails=renumbered).original == noted, "our files list the address until rail_persist succeeds"
     absent = plan(dataclasses.replace(after(returned, present), noted=present.original), rails=rails, state="absent")
     removed = [str(op) for phase in absent.phases for op in phase if op.verb == "delete"]
     assert "ip rule delete priority 10001 from 192.0.2.2 lookup 1001" in removed
