@@ -13,7 +13,6 @@ import typing as t
 from dataclasses import replace
 
 from .._errors import RdmaError
-from .._fabric.numbers import vlan_interface
 from .._route.desired import exclusion_rules
 from .._route.managed_state import MANAGED_STATE, read_retained
 from .._route.model import KINDS, from_data, snapshot_of_rails
@@ -41,7 +40,7 @@ class OutOfServiceFiles:
             # A card that is gone has no name, and its rail is declared by its address only.
             with contextlib.suppress(RdmaError):
                 port = host.interface(rail.interface, rail.pci)
-                interface = vlan_interface(port, rail.vlan)
+                interface = rail.device if rail.vlan else port
                 self.names |= {port, interface}
                 for manager in MANAGERS.values():
                     files = manager.files(rail, port, interface, [], rules, infiniband=want.network == "infiniband")

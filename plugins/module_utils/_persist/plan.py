@@ -14,7 +14,6 @@ import json
 import typing as t
 
 from .._errors import RdmaError
-from .._fabric.numbers import vlan_interface
 from .._route.desired import exclusion_rules, rail_routes, rail_rule
 from .._route.managed_state import MANAGED_STATE
 from .._route.model import KINDS, PROTOCOL, PROTOCOL_NAME, Address, Snapshot, as_data
@@ -75,7 +74,7 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
     named: dict[str, t.Any] = {part: set() for part in KINDS}
     for number, rail in enumerate(want.rails):
         port = names[rail.name]
-        interface = vlan_interface(port, rail.vlan)
+        interface = rail.device if rail.vlan else port
         routes = [route for item in rail.addresses for route in rail_routes(want, rail, item, interface)]
         # The exclusion rules belong to no rail, and a manager knows only interfaces: the first rail's file has them.
         rules = [*(rail_rule(rail, item) for item in rail.addresses), *(exclusion_rules(want) if number == 0 else ())]
@@ -94,7 +93,7 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
     # networkd would wait for the end of duplicate address detection: without a carrier it has none, and netplan cannot
     # turn it off for an address. NetworkManager leaves routes out where it is off.
     six = [rail for rail in want.rails if any(item.family == 6 for item in rail.addresses)]
-    dad = {f"net/ipv6/conf/{vlan_interface(names[rail.name], rail.vlan)}/accept_dad": "0" for rail in six}
+    dad = {f"net/ipv6/conf/{rail.device if rail.vlan else names[rail.name]}/accept_dad": "0" for rail in six}
     if settings := {**(dad if manager != "networkmanager" else {}), **dict(want.sysctls)}:
         lines = "".join(f"{key} = {value}\n" for key, value in sorted(settings.items()))
         files.append(File(SYSCTL_FILE, HEADER + lines, PUBLIC))

@@ -12,7 +12,6 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from .._check import Check, compared, deviation, ok, skipped, warning
-from .._fabric.numbers import vlan_interface
 from .._route.model import equivalent
 from . import networkd, networkmanager, sysctl
 from .model import LINK, Port, Profile
@@ -54,7 +53,7 @@ def precedence_checks(
             inside = {path[len(target) :]: text for path, text in after.items() if path.startswith(target)}
             after.update({file.path + rest: text for rest, text in inside.items() if rest[:1] in ("", "/")})
     given = [rail for rail in want.rails if want.adopt_ports & {rail.interface, rail.pci, names[rail.name]}]
-    taken = {name for rail in given for name in (names[rail.name], vlan_interface(names[rail.name], rail.vlan))}
+    taken = {name for rail in given for name in (names[rail.name], rail.device)}
     running = {name for name, one in MANAGERS.items() if one.manages(host)}
     now, then = ([*networkd.profiles(texts), *networkmanager.profiles(texts)] for texts in (before, after))
     comparison = PrecedenceCheck(manager, others, own, after, host.ports(), now, then, running, taken)
@@ -67,7 +66,7 @@ def precedence_checks(
         kind = "infiniband" if want.network == "infiniband" else "ether"
         other = replace(comparison.ports.get(old, Port("", type=kind)), name=port, others=frozenset({old}))
         facts = comparison.ports.get(port, other)
-        tagged = Port(vlan_interface(port, rail.vlan), mac=facts.mac, driver="802.1Q VLAN Support", kind="vlan")
+        tagged = Port(rail.device if rail.vlan else port, mac=facts.mac, driver="802.1Q VLAN Support", kind="vlan")
         for device in (facts, comparison.ports.get(tagged.name, tagged)) if rail.vlan else (facts,):
             addresses = rail.addresses if device.name == tagged.name else ()
             planned = {f"address {item.address}/{item.length}" for item in addresses}
@@ -89,7 +88,7 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
     :param names: the interface name of each rail; `own` is the text of our file.
     """
     reported = sysctl.last_words({**host.texts(sysctl.FOLDERS), SYSCTL_FILE: own})
-    rails = {vlan_interface(names[rail.name], vlan): rail.name for rail in want.rails for vlan in (0, rail.vlan)}
+    rails = {name: rail.name for rail in want.rails for name in (names[rail.name], rail.device)}
     for key, (_own, value) in sysctl.last_words({SYSCTL_FILE: own}).items():
         path, last = reported[key]
         if not equivalent(key, last, value):

@@ -61,7 +61,7 @@ class RailOptions:
 
     @property
     def device(self) -> str:
-        """The interface of the rail's addresses: the port, or the interface of its VLAN."""
+        """The interface of the rail's addresses: the port, or that of its VLAN, which has the declared name."""
         return vlan_interface(self.interface, self.vlan) if self.vlan else self.identifier
 
 

@@ -165,8 +165,9 @@ def judged(tmp_path, monkeypatch):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
         host = PlayedHost(str(tmp_path), lambda argv: ProgramResult(0, json.dumps(links), ""))
-        want = parse_want({"adopt_ports": more.pop("adopt_ports", ()), "rails": [{**RAIL1, **more}]})
-        names = {item.name: item.interface for item in want.rails}
+        options = {key: more.pop(key, {}) for key in ("adopt_ports", "sysctls")}
+        want = parse_want({**options, "rails": [{**RAIL1, **more}]})
+        names = {"rail1": "ens1np0"}
         ours = persist.files_of(want, names, manager)
         checks, _aside = precedence.precedence_checks(host, manager, want, names, ours)
         return {(check["id"], check.get("object")): (check["status"], check["cause"]) for check in checks}
@@ -207,14 +208,15 @@ def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never
     assert found == {("persist_precedence", "ens1np0"): ("deviation", cause)}
 
 
-def test_a_rail_in_a_vlan_is_queried_for_its_port_and_for_the_vlan(judged):
+@pytest.mark.parametrize("interface", ["ens1np0", "rail1"])
+def test_a_rail_in_a_vlan_is_queried_for_its_port_and_for_the_vlan(judged, interface):
     files = {f"{NETWORKS}/20-a.network": f"[Match]\nMACAddress={MAC}\n\n[Network]\nAddress=198.51.100.7/24\n"}
-    found = judged(files, [link("ens1np0")], vlan=101)
+    found = judged(files, [link("ens1np0")], interface=interface, vlan=101)
     assert {key: status for key, (status, _cause) in found.items()} == {
         ("persist_precedence", "ens1np0"): "ok",
         ("persist_existing", "ens1np0"): "deviation",
-        ("persist_precedence", "ens1np0.101"): "ok",
-        ("persist_existing", "ens1np0.101"): "deviation",
+        ("persist_precedence", f"{interface}.101"): "ok",
+        ("persist_existing", f"{interface}.101"): "deviation",
     }
 
 

@@ -37,9 +37,9 @@ PARAMS = {
 
 
 def planned(want):
-    names = {rail.identifier for rail in want.rails}
-    links = {name: Link(name, 4200, True) for name in names}
-    found = wanted(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names={name: name for name in names}))
+    names = {rail.identifier: f"eth{rail.index}" for rail in want.rails}
+    links = {name: Link(name, 4200, True) for name in names.values()}
+    found = wanted(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names=names))
     return found.addresses, {exactly(route) for route in found.routes}, found.rules
 
 
@@ -55,7 +55,7 @@ def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan)
     rails = [{**rail, "vlan": vlan} for rail in PARAMS["rails"]]
     want = parse_want({**PARAMS, "rails": rails, "policy": policy})
     files = Files(str(tmp_path))
-    for file in files_of(want, {rail.name: rail.interface for rail in want.rails}, manager):
+    for file in files_of(want, {rail.name: f"eth{rail.index}" for rail in want.rails}, manager):
         files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
     assert named(tmp_path) == planned(want)
     assert named(tmp_path) != planned(dataclasses.replace(want, rails=want.rails[1:]))
