@@ -92,7 +92,7 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
     for key, (_own, value) in sysctl.last_words({SYSCTL_FILE: own}).items():
         path, last = reported[key]
         if not equivalent(key, last, value):
-            port, first = key.split("/")[3], os.path.basename(SYSCTL_FILE)
+            port, first = (key.split("/")[3:-1] or [key])[0], os.path.basename(SYSCTL_FILE)  # net/ipv4/conf/PORT/NAME
             text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."
             fix = f"Take that line out of {path}, or rename the file so that it sorts before {first}."
             where = {"rail": rails.get(port), "object": port}

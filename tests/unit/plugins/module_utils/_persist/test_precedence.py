@@ -151,6 +151,11 @@ def test_the_last_word_of_sysctl_d_by_the_names_of_its_files():
     }
 
 
+def test_a_setting_without_an_interface_that_another_file_overrides(judged):
+    files, key = {"/etc/sysctl.d/99-site.conf": "net.core.rmem_max = 1\n"}, "net/core/rmem_max"
+    assert judged(files, [link("ens1np0")], sysctls={key: "2"})["persist_precedence", key][0] == "deviation"
+
+
 def link(name, **more):
     return {"ifindex": 3, "ifname": name, "link_type": "ether", "address": MAC, "addr_info": [], **more}
 
