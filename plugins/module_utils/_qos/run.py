@@ -58,7 +58,8 @@ class QosRun:
         if self.source != AWAY and not self.rails:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         out = [] if self.source == AWAY else params["out_of_service"] or []
-        apart = {self.sysfs.kernel_name(rail["interface"]) for rail in out}
+        self.last = {rail: row[0] for rail, row in ports_of().items()}  # of the last run: a lost card has no altname
+        apart = {name for row in out for name in (self.sysfs.kernel_name(row["interface"]), self.last.get(row["name"]))}
         self.retained = {name: entry for name, entry in self.recorded.items() if name in apart}
         # What we set earlier and the fabric no longer has goes back to what it was.
         left = [name for name in self.recorded if name not in self.retained]
@@ -75,13 +76,13 @@ class QosRun:
         """Read every interface and plan it."""
         self.nics = {name: nic for name, nic in self.nics.items() if nic.exists(f"/sys/class/net/{name}")}
         if missing := [name for name in self.rails if name not in self.nics]:
-            ports = ports_of()
-            unknown = [name for name in missing if ports.get(self.rails[name], ("",))[0] != name]
+            last = {name: self.last.get(self.rails[name]) for name in missing}
+            unknown = [name for name, port in last.items() if not port or self.sysfs.exists(f"/sys/class/net/{port}")]
             if unknown:
                 self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", IP_LINK, missing=unknown)
             self.missing = [(self.rails.pop(name), name) for name in missing]
             # A lost card keeps its record and its unit until it is back.
-            self.retained.update({name: self.recorded[name] for name in missing if name in self.recorded})
+            self.retained.update({nic: row for nic, row in self.recorded.items() if nic in (*missing, *last.values())})
         for name, nic in self.nics.items():
             values = self.values[name] = nic.read()
             entry = self.recorded.get(name, {})

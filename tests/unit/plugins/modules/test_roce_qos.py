@@ -25,6 +25,7 @@ from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import install, plain
 
 RAILS = [{"name": f"rail{number}", "interface": f"ens{number}np0"} for number in range(1, 9)]
+RENAMED = [*RAILS[:7], {"name": "rail8", "interface": "an-alternative-name-of-ens8np0"}]
 STORAGE = "ens20f0np0"
 SETTINGS = "etc/railops-rdma/roce-qos.json"
 UNIT = "etc/systemd/system/railops-roce-qos@{0}.service"
@@ -273,15 +274,16 @@ def test_a_rail_out_of_service_keeps_its_settings(run_module, dcb, root):
     assert dcb.port("ens8np0")["pfc"] == 0
 
 
-@pytest.mark.parametrize("change", [{}, {"priority": 4}, {"priority": None, "dscp": None}])
+@pytest.mark.parametrize("change", [{}, {"priority": 4}, {"priority": None, "dscp": None}, {"rails": RENAMED}])
 def test_a_rail_whose_card_is_lost_keeps_its_settings(run_module, dcb, root, monkeypatch, change):
     dcb.ports["ens8np0"] = {"pfc": 8, "dscp": {26: 3}, "dcbx": 9}
     run_module(replace=True)
     monkeypatch.setattr(work, "ports_of", lambda: {"rail8": ("ens8np0", "02:00:00:00:00:08")})
     card = root / "sys/class/net/ens8np0"
     card.rename(root / "lost")
+    out = run_module(rails=RENAMED[:7], out_of_service=RENAMED[7:])
     result = run_module(**change)
-    assert [line for line in result["changes"] if "ens8np0" in line] == []
+    assert [line for line in out["changes"] + result["changes"] if "ens8np0" in line] == []
     assert [check["status"] for check in result["checks"] if check["rail"] == "rail8"] == ["deviation"]
     (root / "lost").rename(card)
     assert start(root, "ens8np0") == 0, "the card is back: its unit is there"
