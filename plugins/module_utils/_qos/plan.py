@@ -47,21 +47,22 @@ class NicPlan:
     boot: tuple[Operation, ...] = ()
 
 
-def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], original: State | None = None) -> NicPlan:
-    """Return what brings an interface to the policy. `values` is what was read, `original` what our ETS replaced."""
-    have = state_of(values)
+def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], entry: t.Mapping[str, t.Any]) -> NicPlan:
+    """Return what brings an interface to the policy. `values` is what was read, `entry` the record of earlier runs."""
+    have, old = state_of(values), entry.get("original") or {}
+    old_ets = old.get("ets") if "ets_bandwidth" in entry.get("options", {}) else None
     wanted = {
         "trust": "dscp",
         "pfc": list(policy.pfc),
-        "dscp_map": _with_entries(have["dscp_map"] or (), policy.entries),
+        "dscp_map": _map(have["dscp_map"], old.get("dscp_map"), entry.get("dscps", ()), policy.entries),
         "dcbx": "host",
-        "ecn_np": _with_priority(have["ecn_np"] or (), policy),
-        "ecn_rp": _with_priority(have["ecn_rp"] or (), policy),
+        "ecn_np": _with_priority(old.get("ecn_np", have["ecn_np"]) or (), policy),
+        "ecn_rp": _with_priority(old.get("ecn_rp", have["ecn_rp"]) or (), policy),
         "cnp_dscp": policy.cnp_dscp,
         "cnp_priority": policy.cnp_priority,
         "traffic_class": policy.traffic_class,
         "forced_traffic_class": policy.traffic_class,
-        "ets": wanted_ets(policy) if policy.ets is not None else (original or {}).get("ets") or have["ets"],
+        "ets": wanted_ets(policy) if policy.ets is not None else old_ets or have["ets"],
     }
     after = {name: None if value is None else wanted[name] for name, value in have.items()}
     operations = tuple(_operations(have, after, values))
@@ -69,7 +70,7 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], original: State |
     boot = {
         **after,
         "trust": "dscp",
-        "dscp_map": None if after["dscp_map"] is None else _with_entries((), policy.entries),
+        "dscp_map": None if after["dscp_map"] is None else _map((), (), (), policy.entries),
         "ets": None if policy.ets is None else after["ets"],
     }
     return NicPlan(have, after, operations, _flaps(operations, values), tuple(_operations(state_of({}), boot, values)))
@@ -84,16 +85,14 @@ def wanted_ets(policy: QosPolicy) -> list[t.Any]:
 
 
 def plan_restore(
-    original: t.Mapping[str, t.Any] | None, policy_entries: t.Iterable[int], values: t.Mapping[str, t.Any]
+    original: t.Mapping[str, t.Any] | None, managed: t.Collection[int], values: t.Mapping[str, t.Any]
 ) -> NicPlan:
     """Return what takes an interface back to what it was before, or to the driver's defaults."""
     have = state_of(values)
     old = original or {"trust": "pcp", "pfc": [], "dscp_map": [], "traffic_class": 0, "forced_traffic_class": 0}
     after = {name: now if now is None or old.get(name) is None else old[name] for name, now in have.items()}
     if have["dscp_map"] is not None:
-        managed = set(policy_entries)
-        others = [entry for entry in have["dscp_map"] if entry[0] not in managed]
-        after["dscp_map"] = sorted([*others, *(entry for entry in old.get("dscp_map") or () if entry[0] in managed)])
+        after["dscp_map"] = _map(have["dscp_map"], old.get("dscp_map"), managed, {})
         driver, backend = _writer(values)
         if backend and not backend.writes_trust and driver.trust_follows_map:
             after["trust"] = "dscp" if after["dscp_map"] else "pcp"
@@ -106,8 +105,10 @@ def _writer(values: t.Mapping[str, t.Any]) -> tuple[Driver, Backend | None]:
     return driver_of(values.get("driver")), BACKENDS.get(values.get("backend") or "")
 
 
-def _with_entries(have: t.Iterable[list[int]], wanted: t.Mapping[int, int]) -> list[list[int]]:
-    return sorted([*(entry for entry in have if entry[0] not in wanted), *map(list, wanted.items())])
+def _map(have: t.Any, original: t.Any, managed: t.Collection[int], wanted: t.Mapping[int, int]) -> list[list[int]]:
+    """Return a DSCP map: the managed entries become the original ones, then the wanted ones."""
+    rest = [row for row in have or () if row[0] not in managed] + [row for row in original or () if row[0] in managed]
+    return sorted([*(row for row in rest if row[0] not in wanted), *map(list, wanted.items())])
 
 
 def _with_priority(have: t.Iterable[int], policy: QosPolicy) -> list[int]:

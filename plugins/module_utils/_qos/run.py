@@ -91,8 +91,7 @@ class QosRun:
                 problem = f"{name}: flow control cannot be read, and is to be restored: {values['problem']}."
                 raise RdmaError(problem, "Repair what it names, then run again. [qos_unreadable]", interface=name)
             if name in self.rails:
-                original = entry.get("original") if "ets_bandwidth" in entry.get("options", {}) else None
-                self.plans[name] = planning.plan_nic(self.policy, values, original)
+                self.plans[name] = planning.plan_nic(self.policy, values, entry)
             else:
                 self.plans[name] = planning.plan_restore(entry.get("original"), entry.get("dscps", []), values)
         if self.source == DECLARED:
@@ -145,8 +144,8 @@ class QosRun:
             raise RdmaError(problem, fix, **facts)
         self.warnings.append(f"The real run would stop here as things are now: {problem} {fix}")
 
-    def settings(self) -> dict[str, t.Any]:
-        """Return what the settings file has to hold."""
+    def settings(self, *, started: bool = False) -> dict[str, t.Any]:
+        """Return what the settings file has to hold: while a run writes (`started`), also what earlier runs set."""
         if self.source != DECLARED:
             return {name: entry for name, entry in self.recorded.items() if name in self.rails or name in self.retained}
         found = dict(self.retained)
@@ -156,20 +155,18 @@ class QosRun:
             if not plan.boot:
                 continue
             old = self.recorded.get(name, {})
+            before = old if started else {}
             found[name] = {
-                "original": old.get("original")
-                or {key: value for key, value in plan.before.items() if value is not None},
-                "dscps": sorted({*old.get("dscps", []), *self.policy.entries}),
-                "options": options,
+                "original": old.get("original") or {key: now for key, now in plan.before.items() if now is not None},
+                "dscps": sorted({*before.get("dscps", []), *self.policy.entries}),
+                "options": {**options, **before.get("options", {})},
             }
         return found
 
     def write(self) -> None:
         """Write down what was there, write every operation, and read back. When one fails, all is as it was before."""
         record = self.files.read(SETTINGS)
-        old = {name: entry.get("options", {}) for name, entry in self.recorded.items()}  # for a run that is killed
-        now = self.settings().items()
-        self.files.record({nic: {**row, "options": {**row.get("options", {}), **old.get(nic, {})}} for nic, row in now})
+        self.files.record(self.settings(started=True))
         started: list[str] = []
         try:
             for name, plan in self.writes.items():

@@ -125,6 +125,7 @@ def test_guides_defect_there_was_no_way_back(run_module, dcb):
     dcb.ports["ens1np0"] = {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
     run_module(replace=True)
     run_module(priority=3, dscp=26)
+    assert dcb.port("ens1np0")["dscp"] == {26: 3, 40: 1, 48: 6}
     run_module(state="absent")
     assert dcb.port("ens1np0") == {"pfc": 8, "dscp": {26: 3, 40: 1}, "dcbx": 9}
 
@@ -189,6 +190,8 @@ def test_ofeds_congestion_files(run_module, root):
     assert (root / "sys/class/infiniband/mlx5_0/tc/1/traffic_class").read_text() == "162\n"
     assert {check["status"] for check in of(result, "roce_ecn")} == {"deviation", "skipped"}
     assert run_module()["changed"] is False
+    run_module(priority=3, dscp=24)
+    assert [(home / f"ecn/roce_np/enable/{priority}").read_text() for priority in (3, 5)] == ["1\n", "0\n"]
 
 
 @pytest.fixture
@@ -463,10 +466,12 @@ def test_a_share_is_taken_back_by_the_run_after_a_killed_one(run_module, dcb, mo
     with monkeypatch.context() as patch:
         patch.setattr(work.QosRun, "_read_back", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            run_module()
+            run_module(priority=3, dscp=26)
     run_module()
     assert [dcb.port(rail["interface"])["ets"] for rail in RAILS] == [FRESH] * len(RAILS)
-    dcb.port("ens1np0")["ets"] = ours  # a share like ours that somebody else sets
+    assert dcb.port("ens1np0")["dscp"] == {40: 5, 48: 6}
+    # A share and an entry like ours that another tool sets.
+    dcb.port("ens1np0").update(ets=ours, dscp={26: 3, 40: 5, 48: 6})
     assert run_module()["changed"] is False
 
 

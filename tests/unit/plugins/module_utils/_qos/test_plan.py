@@ -107,11 +107,11 @@ def settled(**more):
     ],
 )
 def test_what_is_written(values, operations):
-    assert list(plan_nic(make_policy(GUIDE), settled(**values)).operations) == operations
+    assert list(plan_nic(make_policy(GUIDE), settled(**values), {}).operations) == operations
 
 
 def test_what_did_not_come_to_be():
-    plan = plan_nic(make_policy(GUIDE), FRESH)
+    plan = plan_nic(make_policy(GUIDE), FRESH, {})
     assert differences(plan, settled(dcbx="firmware")) == {}
     assert differences(plan, settled(pfc=[])) == {"pfc": ([5], [])}
     assert "dscp_map" in differences(plan, settled(dscp_map=[[40, 0], [48, 6]]))
