@@ -73,7 +73,10 @@ def plan_nic(policy: QosPolicy, values: t.Mapping[str, t.Any], entry: t.Mapping[
         "dscp_map": None if after["dscp_map"] is None else _map((), (), (), policy.entries),
         "ets": None if policy.ets is None else after["ets"],
     }
-    return NicPlan(have, after, operations, _flaps(operations, values), tuple(_operations(state_of({}), boot, values)))
+    at_boot = tuple(_operations(state_of({}), boot, values))
+    if entry and operations == (("dcbx", "host"),):  # an earlier run tried it, and the firmware keeps it
+        operations, after = (), {**after, "dcbx": have["dcbx"]}
+    return NicPlan(have, after, operations, _flaps(operations, values), at_boot)
 
 
 def wanted_ets(policy: QosPolicy) -> list[t.Any]:

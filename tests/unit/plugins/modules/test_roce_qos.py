@@ -233,9 +233,12 @@ def test_guides_defect_nothing_was_read_back(refused, dcb):
     assert refused("did not keep", fix="DCBX")["differences"]["pfc"]["wanted"] == [5]
 
 
-def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb):
+def test_a_device_that_keeps_dcbx_is_no_error(run_module, dcb, root):
     dcb.keeps_dcbx = True
-    assert run_module().get("failed") is None
+    dcb.ports["ens1np0"] = {"pfc": 32, "dscp": {40: 5, 48: 6}, "dcbx": 0}
+    put(root, "/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "162\n")
+    assert [line for line in run_module()["changes"] if "ens1np0:" in line] == ["ens1np0: dcbx host"]
+    assert run_module(_ansible_check_mode=True)["changed"] is run_module()["changed"] is False
 
 
 def test_without_rails_nothing_is_silently_fine(run_module):
