@@ -26,6 +26,7 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
 )
 
 RAILS = 3
+CONSOLE = Path(__file__).parents[2] / "docs/troubleshooting/console.md"
 
 
 @pytest.fixture
@@ -287,16 +288,21 @@ def test_a_change_that_fails_keeps_the_upper_devices(host, pod):
 
 
 def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, own_files):
-    """The commands of docs/troubleshooting/console.md."""
+    """The commands of docs/troubleshooting/console.md, as the page prints them."""
+
+    def console(question):
+        row = next(line for line in CONSOLE.read_text().splitlines() if line.startswith(f"| {question} |"))
+        assert "/run/railops-rdma/" in row
+        run("sh", "-c", row.split("`")[1].replace("/run/railops-rdma", f"{own_files}/run/timers"))
+
     before = host.dump()
     host.apply({**want_of(0, RAILS), "confirm_timeout": 60})
-    (armed,) = own_files.glob("run/timers/*/*/armed")
-    (armed.parent / "now").touch()
+    console("Is a change unconfirmed?")
+    console("Roll that change back now")
     wait_for(host.dump, before)
     host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
-    (armed,) = own_files.glob("run/timers/*/*/armed")
-    armed.rename(armed.parent / "confirmed")
+    console("Keep that change")
     time.sleep(5.5)
     assert host.dump() == after
 
@@ -363,9 +369,8 @@ def test_check_mode_arms_no_timer(host):
 
 @pytest.mark.parametrize("rebooted", [False, True])
 def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
-    guide = Path(__file__).parents[2] / "docs/troubleshooting/console.md"
     begin = "for family in"
-    script = begin + guide.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
+    script = begin + CONSOLE.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
     host.apply(want_of(0, RAILS))
     if rebooted:
         host.reboot()
