@@ -44,7 +44,7 @@ options:
     description:
       - V(begin) cordons O(nodes) and notes on them how they were, in an annotation. Emptying them is the work of
         another module.
-      - V(end) makes O(nodes) that carry the note as they were, and takes it off.
+      - V(end) restores O(nodes) that carry the note, and removes it.
       - Nothing else is done with them then. Nodes that the cluster does not have are left out.
     type: str
     choices: [begin, end]

@@ -28,7 +28,7 @@ attributes:
     support: full
 options:
   mode:
-    description: The way that GPU memory takes. V(auto) prefers DMA-BUF.
+    description: The path to GPU memory. V(auto) prefers DMA-BUF.
     type: str
     choices:
       - auto

@@ -61,7 +61,7 @@ options:
     type: int
     default: 7200
   ignore:
-    description: Ids of checks whose deviations keep no job off a node.
+    description: IDs of checks that the gate ignores.
     type: list
     elements: str
     default: []

@@ -15,7 +15,7 @@ description:
   - The rails of the plan decide which cards and which of their ports that is; the other port of a card stays as it is.
   - A value takes effect after a reset of the card or a reboot of the host. The module distinguishes the current value,
     the value of the next start and the default. It reports a pending change and does not repeat it.
-  - A value that is still not in force after a reboot needs a power cycle. The module then fails and says so, instead of
+  - A value that is still not active after a reboot needs a power cycle. The module then fails and says so, instead of
     requesting reboot after reboot.
   - Never changed is a card that carries the default route, Ansible's connection or storage of the host,
     one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
@@ -69,7 +69,7 @@ options:
     elements: str
   cards:
     description:
-      - Which cards, and what they shall be. A selection by address counts more than the one by rails. Two selections of
+      - The cards and their settings. A selection by address counts more than the one by rails. Two selections of
         one rank that want a port or a card differently are an error.
     type: list
     elements: dict

@@ -10,8 +10,8 @@ module: rail_persist
 short_description: Write the host network of the rails for the host's own network manager
 version_added: 1.0.0
 description:
-  - Writes what M(railops.rdma.policy_route) sets live as files of the host's own means, so that a reboot brings it
-    back. That is one owned file per interface for netplan, NetworkManager or systemd-networkd, whichever manages the
+  - Writes what M(railops.rdma.policy_route) sets live as files of the host's network manager, so that a reboot restores
+    it. That is one owned file per interface for netplan, NetworkManager or systemd-networkd, whichever manages the
     host.
   - Besides, one file of sysctls, the name of the collection's routing protocol for iproute2, and, where networkd is at
     work, a setting that keeps it from deleting other programs' rules and routes.
@@ -44,7 +44,7 @@ options:
     choices: [present, absent]
     default: present
   manager:
-    description: The means to write for. V(auto) finds out what manages the host.
+    description: The network manager. V(auto) detects it.
     type: str
     choices: [auto, netplan, networkmanager, networkd]
     default: auto
@@ -99,7 +99,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 manager:
-  description: The means that was written for.
+  description: The network manager of the files.
   returned: success, with O(state=present)
   type: str
   sample: netplan

@@ -56,7 +56,7 @@ options:
         type: str
         required: true
       interface:
-        description: The name that its interface shall have.
+        description: The name of its interface.
         type: str
         required: true
       pci:

@@ -116,7 +116,7 @@ options:
     type: int
     default: 3
   seed:
-    description: Draws the peers with V(sample). The same number draws the same peers.
+    description: Seed for the random peers with V(sample). The same number selects the same peers.
     type: int
     default: 0
   first_port:

@@ -97,7 +97,7 @@ options:
     default: true
   unsupported:
     description:
-      - What to do when an interface offers no flow control at all, by no means. V(report) is for test machines.
+      - What to do when an interface offers no flow control. V(report) is for test machines.
     type: str
     choices:
       - fail

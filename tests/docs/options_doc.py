@@ -214,7 +214,7 @@ def with_defaults(specs: t.Mapping[str, t.Any], unset: t.Container[str], old: st
 def plain(texts: t.Any) -> str:
     """Return a description as Markdown for a cell."""
     text = " ".join(texts if isinstance(texts, list) else [texts])
-    text = re.sub(r"\b[COV]\(([^)]*)\)", r"`\1`", text)
+    text = re.sub(r"\b[CEOV]\(([^)]*)\)", r"`\1`", text)
     text = re.sub(r"\bP\(([\w.]+)#\w+\)|\bM\(([\w.]+)\)", lambda found: f"`{found[1] or found[2]}`", text)
     return text.replace("|", "\\|")
 
@@ -238,7 +238,7 @@ def readme(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any], old: str
 
     :param values: the role's defaults.
     """
-    lines = ["\n## Variables\n\n", TABLE, "| variable | type | default | what it is |\n| --- | --- | --- | --- |\n"]
+    lines = ["\n## Variables\n\n", TABLE, "| variable | type | default | description |\n| --- | --- | --- | --- |\n"]
     for name, about in variables(specs).items():
         kind = f"{about['type']} of {about['elements']}" if "elements" in about else about.get("type", "str")
         default = default_of(name, about, values).replace("|", "\\|")
