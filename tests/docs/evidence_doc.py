@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_name("evidence.yml")
 RESULTS = CHECKOUT / "tests/lab/results.json"
 HEAD = """# Test evidence
 
-What each capability was tested on; the user's view is the [support matrix](../decide/support-matrix.md).
+See what each capability was tested on. The user's view is the [support matrix](../decide/support-matrix.md).
 `python3 tests/docs/evidence_doc.py` writes this page from `tests/docs/evidence.yml` and `tests/lab/results.json`.
 
 """

@@ -24,7 +24,7 @@ DOCUMENT = CHECKOUT / "docs/reference/checks.md"
 SOURCE = Path(__file__).with_name("checks.yml")
 HEAD = """# All checks
 
-What each check compares. A deviation means that the second column is not true.
+Look up what each check compares. A deviation means that the second column is not true.
 `python3 tests/site/checks_doc.py` writes this page.
 
 | Urgency | Meaning |
