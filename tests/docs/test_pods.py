@@ -14,8 +14,9 @@ from pathlib import Path
 from blocks import CHECKOUT, read
 
 SYSFS = "/sys/class/infiniband"
-# Each pod has a tree and an address of its own; `exec -i POD -- sh -s net1` is what the page asks for.
+# Each pod has a tree and an address of its own; `exec -i pod/NAME -- sh -s net1` is what the page asks for.
 KUBECTL = """#!/bin/sh
+[ "$*" = "get pods -l app=fabric-test -o name" ] && cd "$PODS" && exec ls -d pod/*
 [ "$1 $2 $4" = "exec -i --" ] || exit 9
 cd "$PODS/$3" && shift 4 && HOSTNAME=${PWD##*/} exec "$@"
 """
@@ -51,7 +52,7 @@ def test_device_and_index_are_found_by_the_address(tmp_path):
     script = next(command.text for command in page.commands() if command.text.startswith("for pod in"))
     # Two pods of one node see one table, where the second came later; in the other rail's table they are not.
     table = [("fe80:0000:0000:0000:0000:0000:0000:0001", "RoCE v2"), *both(2), *both(20), ("0000:" * 7 + "0000", "")]
-    for pod, last in (("POD1", 2), ("POD2", 20)):
+    for pod, last in (("pod/fabric-test-7hk2p", 2), ("pod/fabric-test-q9x4d", 20)):
         entries(tmp_path / pod, "mlx5_0", both(9))
         entries(tmp_path / pod, "mlx5_1", table)
         (tmp_path / pod / "address").write_text(f"172.17.0.{last}", encoding="utf-8")
@@ -64,6 +65,7 @@ def test_device_and_index_are_found_by_the_address(tmp_path):
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True, timeout=300)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "POD1: -d mlx5_1 -x 2, address 172.17.0.2",
-        "POD2: -d mlx5_1 -x 4, address 172.17.0.20",
+        "fabric-test-7hk2p: -d mlx5_1 -x 2, address 172.17.0.2",
+        "fabric-test-q9x4d: -d mlx5_1 -x 4, address 172.17.0.20",
     ]
+    assert [f"{block.text}\n" for block in page.blocks if block.language == "text"] == [done.stdout], page.path
