@@ -25,7 +25,7 @@ test-all: ## Run all other tests, linters and sanity (half an hour); with `make 
 bench: ## Measure all rows of docs/project/performance.md on a quiet machine, and write it (root; half an hour); BENCH=host prints some
 	@$(IN_ENV) $(PYTHON) tests/benchmark $(BENCH)
 
-lab-test: ## The full matrix of guests, into the test evidence, and the tests of a stranger's machine (root; some hours; resumes)
+lab-test: ## The full matrix of guests, into the test evidence, and the tests on a pristine machine (root; some hours; resumes)
 	@$(IN_ENV) $(PYTHON) tests/lab/matrix.py
 	@python3 tests/tools/check.py long bare-tests
 
@@ -44,5 +44,5 @@ build: ## Build the collection's tarball into dist/; REPOSITORY=https://... link
 release: build ## Build it, and put an SBOM and checksums beside it; nothing is published
 	@python3 tests/tools/release.py
 
-clean: ## Remove what was built in the checkout (the cache stays: `tests/tools/env.py cache` tells where)
+clean: ## Remove what was built in the checkout (the cache stays: `tests/tools/env.py cache` prints it)
 	rm -rf dist plan .ansible .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/output
