@@ -18,6 +18,9 @@ import checks
 import pytest
 from blocks import CHECKOUT, LANGUAGES, Command, documents
 
+from ansible_collections.railops.rdma.plugins.module_utils._check import ok
+from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.result import write_result
+
 BIN = Path(sys.executable).parent
 PAGES = documents()
 COMMANDS = [command for page in PAGES for command in page.commands()]
@@ -39,10 +42,14 @@ HERE = (
     r"python3 tests/lab/matrix\.py --list",
 )
 QUICK = (
-    r"mkdir ~/my-fabric && cd .*|cat > \S+ <<'END'\n.*",
+    r"mkdir -p ~/my-fabric/group_vars/all",
+    r"cd ~/my-fabric",
+    r"git init -q",
+    r"cat > \S+ <<'END'\n.*",
     r"ansible-playbook railops\.rdma\.plan",
     r"printf .* > \.gitignore",
-    r"git add \. && git diff --cached --stat",
+    r"git add \.",
+    r"git diff --cached --stat",
 )
 
 
@@ -146,14 +153,20 @@ def test_what_needs_no_host_runs_unchanged(administrator):
     assert [administrator.run(text).strip() for text in one_line] == ["incomplete"]
 
 
-def test_the_extract_for_a_report_has_checks_and_devices_and_no_name(tmp_path):
+def test_the_extract_for_a_report_has_checks_and_ports_and_no_name(tmp_path):
     private = dict.fromkeys(("planned", "observed", "cause", "fix", "object"), "secret-leaf")
     row = {**private, "id": "network_mtu", "rail": "secret-rail", "status": "deviation", "peers": ["secret-peer"]}
-    device = {"pci_id": "15b3:1021", "driver": "mlx5_core", "firmware": "28.39.1002", "speed": 400}
+    port = {"interface": "secret0", "pci": "0000:5e:00.0", "pci_id": "15b3:1021:15b3:0041", "driver": "mlx5_core"}
+    port |= {"version": "24.10", "firmware": "28.39.1002", "speed": 400000, "counters": {}}
+    facts = {
+        "macs": {"rail1": "02:52:44:00:01:01"},
+        "health": {"boot": "secret", "rails": {"rail1": port, "rail2": port}},
+    }
+    where = {"plan_dir": f"{CHECKOUT}/docs/example-plan/fabric", "verify_dir": str(tmp_path / "verify/fabric")}
+    write_result(where, "node1", [{"checks": [ok("network_link", "up", "up", rail="rail1")], "facts": facts}], None, {})
     host = {"status": "deviation", "node": "secret-node", "counts": {"ok": 7}, "checks": [row, row], "error": "secret"}
     part = {"status": "pass", "counts": {"ok": 2}, "checks": []}
-    verdict = {"status": "deviation", "hosts": {"secret-host": host}, "cluster": part, "plan": part, "ports": [device]}
-    (tmp_path / "verify/fabric").mkdir(parents=True)
+    verdict = {"status": "deviation", "hosts": {"secret-host": host}, "cluster": part, "plan": part}
     (tmp_path / "verify/fabric/verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     administrator = Administrator(tmp_path)
     (text,) = here("extract.json")
@@ -163,7 +176,7 @@ def test_the_extract_for_a_report_has_checks_and_devices_and_no_name(tmp_path):
         "hosts": {"deviation": 1},
         "ok": 11,
         "checks": {"network_mtu deviation": 2},
-        "devices": [device],
+        "ports": {"pci_id=15b3:1021:15b3:0041 driver=mlx5_core version=24.10 firmware=28.39.1002 speed=400000": 2},
     }
 
 
