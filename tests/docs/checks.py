@@ -196,6 +196,8 @@ def galaxy(words: list[str], context: Context) -> list[str]:
     if words[1:] in (["--version"], ["collection", "list", known.NAMESPACE.rstrip(".")]):
         return []
     tarball = f"dist/{about['namespace']}-{about['name']}-{about['version']}.tar.gz"
+    if "--offline" in words:  # the tarballs were copied without their folder
+        tarball = tarball.removeprefix("dist/")
     return [] if words[1:3] == ["collection", "install"] and words[-1] == tarball else [f"the tarball is {tarball}"]
 
 

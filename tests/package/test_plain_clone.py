@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands of docs/project/contributing.md, "One change, one minute", with nothing of ours in the environment."""
+"""The commands of docs/project/contributing.md, "Test a change", with nothing of ours in the environment."""
 
 from __future__ import annotations
 
