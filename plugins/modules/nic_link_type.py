@@ -15,7 +15,7 @@ description:
   - The rails of the plan decide which cards and which of their ports that is; the other port of a card stays as it is.
   - A value takes effect after a reset of the card or a reboot of the host. The module distinguishes the current value,
     the value of the next start and the default. It reports a pending change and does not repeat it.
-  - A value that is still not active after a reboot needs a power cycle. The module then fails and says so, instead of
+  - A value that is still not active after a reboot needs a power cycle. The module then fails, instead of
     requesting reboot after reboot.
   - Never changed is a card that carries the default route, Ansible's connection or storage of the host,
     one with a virtual function in use, one that serves NVSwitches (by its vital product data), and a BlueField in DPU
