@@ -65,10 +65,9 @@ class ActionModule(FabricAction):
             raise Refusal(f"require has {wrong}")
         merging = args["folders"] is not None
         parts = _read(args["folders"], plan.get("digest")) if merging else [self._part(args, plan)]
-        folders = folders_of(parts)
         out = out_of_service(args["plan_dir"])
         excluded = {row["host"] for row in out if row["all_rails"]}
-        folders = {host: folder for host, folder in folders.items() if host not in excluded}
+        folders = {host: folder for host, folder in folders_of(parts).items() if host not in excluded}
         left = sorted({*planned_hosts(args["plan_dir"])} - {*folders} - excluded, key=natural) if merging else []
         expected = self._expected(args, plan, [*folders, *left], folders)
         if args["planned"] and self._task.check_mode:
@@ -78,10 +77,7 @@ class ActionModule(FabricAction):
             files.forget(args["verify_dir"], args["hosts"] if args["present"] is None else args["present"])
         if not merging:
             write_part(parts[0], plan.get("digest"))
-        lost = "The run ended before this host was verified."
-        if not begins:
-            lost = "No result came from this host: it is unreachable, or it was lost on the way."
-        required = dict.fromkeys(group for part in parts for group in part.require)
+        why = "The run ended before this host was verified." if begins else "No part had this host."
         verdict = merge.merge(
             plan.get("digest"),
             files.read_results({host: folder for host, folder in folders.items() if host in expected}),
@@ -89,9 +85,8 @@ class ActionModule(FabricAction):
             rails=self._rails,
             **{name: merge.seen_section(*found) for name in SECTIONS if any(found := merged_checks(parts, name))},
             nodes=merged_checks(parts, NODES)[0],
-            require=() if begins else [*required],
-            lost=lost,
-            unknown=left,
+            require=() if begins else [*dict.fromkeys(group for part in parts for group in part.require)],
+            unverified=dict.fromkeys(expected if begins else left, why),
             out=out,
         )
         if begins:

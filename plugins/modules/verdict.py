@@ -43,7 +43,7 @@ options:
   phase:
     description:
       - V(begin) removes the results of O(present) and writes a verdict with the status V(incomplete), so that an
-        interrupted run leaves no old verdict.
+        interrupted run leaves no old verdict. A host without a result is C(not_verified).
       - V(finish) merges.
     type: str
     choices: [begin, finish]

@@ -26,6 +26,7 @@ from .outliers import FleetPorts, with_holder
 from .require import RequiredChecks
 
 SCHEMA = 1
+LOST = "No result came from this host: it is unreachable, or it was lost on the way."
 # A rail's status is the worst that was found on it.
 WORST = (DEVIATION, WARNING, OK, SKIPPED)
 
@@ -110,8 +111,7 @@ def merge(
     plan: t.Mapping[str, t.Any] | None = None,
     nodes: t.Iterable[Check] = (),
     require: t.Sequence[str] = (),
-    lost: str = "No result came from this host: it is unreachable.",
-    unknown: t.Collection[str] = (),
+    unverified: t.Mapping[str, str] = {},
     out: t.Iterable[OutRow] = (),
 ) -> Verdict:
     """Return the verdict.
@@ -124,8 +124,7 @@ def merge(
     :param plan: the same of the plan itself, against the inventory.
     :param nodes: the cluster's checks of nodes, each with its `node`; its section has those of nodes without a result.
     :param require: the beginnings of ids that may not be skipped.
-    :param lost: the error of a host without a result.
-    :param unknown: of the expected hosts those that no run had.
+    :param unverified: the expected hosts that no run verified, each with the reason.
     :param out: the rails that are out of service.
     """
     of_nodes: dict[t.Any, list[Check]] = group_by((check.get("node"), check) for check in nodes)
@@ -142,8 +141,7 @@ def merge(
         name, node, error = result["host"], result["node"], result["error"] or ""
         own = [_without_node(check) for check in of_nodes.pop(node, ())] if node else []
         if result["plan_digest"] != digest and not error:
-            error = "Its result is of another plan than the one at hand: verify again."
-            hosts[name] = host_entry("error", node, error)
+            hosts[name] = host_entry("error", node, "Its result is of another plan than the one at hand: verify again.")
             continue
         checks = [without_host_as_leaf(check, names) for check in (*result["checks"], *own)]
         entry = host_entry("error" if error else "pass", node, error, rails)
@@ -154,10 +152,12 @@ def merge(
     for name, entry in hosts.items():
         entry["checks"] = [with_holder(check, fleet, name) for check in entry["checks"]]
     for name, node in expected.items():
-        if name not in hosts:
-            no_part = (NOT_VERIFIED, node, "No part had this host.")
-            error = f"The host is unreachable. The controller reports: {silent[name]}" if name in silent else lost
-            hosts[name] = host_entry(*(no_part if name in unknown else (UNREACHABLE, node, error)))
+        if name in silent:
+            error = f"The host is unreachable. The controller reports: {silent[name]}"
+            hosts[name] = host_entry(UNREACHABLE, node, error)
+        elif name not in hosts:
+            status = NOT_VERIFIED if name in unverified else UNREACHABLE
+            hosts[name] = host_entry(status, node, unverified.get(name, LOST))
     for row in out:
         if row["all_rails"]:
             hosts[row["host"]] = host_entry(SKIPPED, row["node"], "", rails)

@@ -95,10 +95,10 @@ def markdown(verdict: Verdict, fabric: str) -> str:
     lines += _listed("Warnings", verdict, WARNING)
     rails = verdict["rails"]
     states = [
-        (name, entry["status"], *(entry["rails"].get(rail, "-") for rail in rails))
+        (name, entry["status"], *(entry["rails"].get(rail, "-") for rail in rails), entry.get("error"))
         for name, entry in verdict["hosts"].items()
     ]
-    lines += ["## Hosts", "", *_table(("host", "status", *rails), states)]
+    lines += ["## Hosts", "", *_table(("host", "status", *rails, "why"), states)]
     if left := untested(verdict):
         reasons = [(reason, ", ".join(sorted(ids)), shortened(names)) for reason, (ids, names) in left.items()]
         lines += ["## Skipped", "", *_table(("why", "checks", "where"), reasons)]

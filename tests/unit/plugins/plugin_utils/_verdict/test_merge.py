@@ -143,8 +143,10 @@ def test_a_part_that_was_not_checked_does_not_pass():
 
 
 def test_an_unfinished_verdict_lists_missing_hosts():
-    verdict = merge.merge("d1", [], {"a": "a"}, rails=RAILS, lost="not yet")
-    assert (verdict["hosts"]["a"]["status"], verdict["hosts"]["a"]["error"]) == ("unreachable", "not yet")
+    rows = [{"host": "b", "checks": [], "unreachable": "No SSH server answers."}, result("c", error="boom")]
+    verdict = merged(*rows, expected=["a"], unverified=dict.fromkeys("abc", "not yet"))
+    assert [entry["status"] for entry in verdict["hosts"].values()] == ["not_verified", "unreachable", "error"]
+    assert "| - | - | not yet |" in verdict_text.markdown(verdict, "fabric")
 
 
 @pytest.mark.parametrize(
