@@ -96,8 +96,10 @@ def _against(entry: t.Mapping[str, t.Any] | None) -> str:
         return "it is not in the verdict"
     if entry["status"] not in ("pass", DEVIATION):
         return str(entry.get("error") or entry["status"])
-    bad = [check for check in entry["checks"] if check["status"] == DEVIATION and not check["id"].startswith(PREFIX)]
-    return ", ".join(dict.fromkeys(" ".join(filter(None, (check["rail"], check["id"]))) for check in bad))
+    own = [check for check in entry["checks"] if check["status"] == DEVIATION and "attributed_to" not in check]
+    texts = [f"{check['rail'] or ''} {check['id']}".strip() for check in own if not check["id"].startswith(PREFIX)]
+    texts += ["failed tests of other hosts"] * (entry["counts"][DEVIATION] > len(own))
+    return ", ".join(dict.fromkeys(texts))
 
 
 def note(verify_dir: str, host: str, number: int, phase: str, result: t.Mapping[str, t.Any]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railops.rdma.plugins.action import acceptance, verdict
-from ansible_collections.railops.rdma.plugins.module_utils._check import ok
+from ansible_collections.railops.rdma.plugins.module_utils._check import deviation, ok
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.collect import outcome
 from ansible_collections.railops.rdma.plugins.plugin_utils._accept.stages import StepGroup
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
@@ -134,6 +134,10 @@ def test_what_the_verdict_has_against_a_host_stops_it(played):
     )
     assert played.steps() == 0
     assert ("node2", None, "accept_hosts") in bad_of(played.finish())
+    ping = deviation("ping_neighbor", "answer", "none", "no answer", "look", rail="rail1", peers=["node2"])
+    played.verified(lambda host: [] if host == "node2" else [ping])
+    assert played.steps() == 0
+    assert {host for host, _rail, name in bad_of(played.finish()) if name == "accept_hosts"} == {"node2"}
     # It is no verdict on itself.
     played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
     assert played.steps() > 0
