@@ -299,7 +299,7 @@ def value_problems(values: t.Mapping[str, t.Any]) -> list[str]:
     found = []
     for name, (pattern, words) in PATTERNS.items():
         given = values.get(name)
-        for item in given if isinstance(given, list) else [given] if name in values else []:
+        for item in given if name == "site_serial" and isinstance(given, list) else [given] if name in values else []:
             if not pattern.fullmatch(str(item)):
                 found.append(f"{name} is {str(item)[:40]!r}: it is {words}. [variable_value]")
     for name in sorted(set(values) & set(specs())):

@@ -75,6 +75,7 @@ def test_near_is_one_edit():
         ({"site_serial": ["two"]}, "site_serial is 'two': it is a number of hosts such as 2"),
         ({"site_serial": "0"}, "site_serial is '0'"),
         ({"site_max_excluded": -1}, "site_max_excluded is '-1'"),
+        ({"site_max_excluded": ["5%"]}, "it is a number of hosts or a share such as 5%"),
         ({"audit_loss_percent": 101}, "audit_loss_percent is '101'"),
         ({"verify_gate_max_unavailable": "many"}, "verify_gate_max_unavailable is 'many'"),
         ({"audit_gate": True}, "audit_gate: value of audit_gate must be one or more of"),
