@@ -40,8 +40,9 @@ def _causes(verdict: Verdict) -> t.Iterator[dict[str, t.Any]]:
     for card in verdict.get("causes") or ():
         host = verdict["hosts"].get(card["hosts"][0]) if card["hosts"] else None
         places = [host] if host else [verdict[name] for name in SECTIONS]
-        rows: t.Iterator[t.Mapping[str, t.Any]] = (row for place in places for row in place["checks"])
-        row = next((row for row in rows if (row["id"], row["status"]) == (card["check"], card["status"])), {})
+        key = (card["check"], card["status"], next(iter(card["rails"]), None))
+        rows = [row for place in places for row in place["checks"] if (row["id"], row["status"], row["rail"]) == key]
+        row: t.Any = min(rows, key=lambda row: len(row.keys() & {"caused_by", "attributed_to"}), default={})
         expected, actual = (_text(value) for value in differing(row.get("planned"), row.get("observed")))
         texts = {key: _text(value) if isinstance(value, str) else value for key, value in card.items()}
         yield {**texts, "command": card.get("command") or "", "expected": expected, "actual": actual}

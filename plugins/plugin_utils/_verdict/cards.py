@@ -92,10 +92,10 @@ def _card(
     items = [item for item, _phrase in rows]
     follows = [one for item in items for one in followers.get(id(item), ())]
     first, phrase = rows[0]
-    texts = dict.fromkeys(phrase.one for _item, phrase in rows)
+    fixes = dict.fromkeys(str(item.check["fix"] or "") for item in items)
     hosts = [host for host in dict.fromkeys(host for item in items for host in item.places) if host not in SECTIONS]
     card: Cause = {
-        "sentence": f"{_where(items, leaf)}: {phrase.one if len(texts) == 1 else phrase.many}.",
+        "sentence": f"{_where(items, leaf)}: {phrase.one if len({row[1].one for row in rows}) == 1 else phrase.many}.",
         "check": first.check["id"],
         "status": first.check["status"],
         "hosts": hosts,
@@ -103,7 +103,7 @@ def _card(
         "affected": sorted({one.host for one in (*items, *follows)} - {*hosts, *SECTIONS}, key=natural),
         "checks": len(items),
         "follows": len(follows),
-        "fix": "" if first.repair is COMPLETE else str(first.check["fix"] or ""),
+        "fix": "" if first.repair is COMPLETE else shortened([*fixes], 3, " "),
         "impact": first.repair.impact,
         "runbook": RUNBOOK.format(first.check["id"]),
     }

@@ -22,14 +22,17 @@ def test_the_page_lists_deviations_and_warnings_apart():
             "network_link", "up", "down", "no carrier", "Look at cable, transceiver and switch port.", rail="rail1"
         ),
     ]
-    merged = merge("d", [host_result("node1", "n1", "d", made)], {"node1": "n1"}, rails=["rail1"])
+    fixes = [f"Move the cable of e{number} to leaf{number}." for number in (1, 2, 3)]
+    made += [deviation("cable_leaf", fix, "", "another leaf", fix, rail=f"rail{n}") for n, fix in enumerate(fixes, 1)]
+    merged = merge("d", [host_result("node1", "n1", "d", made)], {"node1": "n1"}, rails=["rail1", "rail2", "rail3"])
     data = verdict_data(with_causes(merged, {}))
-    assert [(row["check"], row["sentence"]) for row in data["causes"]] == [
-        ("network_link", "node1 rail1: the interface is down.")
+    assert [(row["sentence"], row["expected"], row["fix"]) for row in data["causes"]] == [
+        ("node1 rail1: the interface is down.", "up", "Look at cable, transceiver and switch port."),
+        ("node1 rail[2-3]: another leaf.", fixes[1], f"{fixes[1]} {fixes[2]}"),
     ]
     assert [row["check"] for row in data["warnings"]] == ["fleet_firmware"]
-    assert (data["coverage"]["run"], data["coverage"]["planned"], data["states"]) == (3, 4, {"n1": "b"})
-    assert [row[:3] for row in data["details"]["n1"]["checks"]] == [
+    assert (data["coverage"]["run"], data["coverage"]["planned"], data["states"]) == (6, 7, {"n1": "bbb"})
+    assert [row[:3] for row in data["details"]["n1"]["checks"]][:2] == [
         ("warning", "rail1", "fleet_firmware"),
         ("deviation", "rail1", "network_link"),
     ]
