@@ -224,11 +224,13 @@ def check_overlaps(check: Checker, fabric: Fabric, existing: t.Iterable[Existing
     _check_own(check, fabric, blocks)
     others = [(f"fabric_existing_networks[{index}]", "", prefix) for index, prefix in enumerate(fabric.existing)]
     for place, label, prefix in (*others, *existing):
-        hit = next((block for block in blocks if block.aggregate.overlaps(prefix)), None)
-        if hit is not None:
-            what = f"{prefix} of {label}" if label else f"{prefix}"
+        what = f"{prefix} of {label}" if label else f"{prefix}"
+        if hit := next((block for block in blocks if block.aggregate.overlaps(prefix)), None):
             fix = "Move the fabric with fabric_supernets or fabric_subnet_offset. [subnet_overlaps]"
             check.add(place, f"{what} overlaps {hit.aggregate}, the network of {_rail_text(fabric, hit)}.", fix)
+        elif not label and (hits := [net for net in rdma_prefixes(fabric, blocks) if net.overlaps(prefix)]):
+            problem = f"{what} overlaps {hits[0]}, which fabric_policy default_route routes over the rails."
+            check.add(place, problem, "Set fabric_policy to prefixes, or move fabric_supernets. [subnet_overlaps]")
 
 
 def _rail_text(fabric: Fabric, block: Block) -> str:
