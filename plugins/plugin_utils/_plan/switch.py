@@ -16,6 +16,7 @@ import typing as t
 
 from .._fabric.model import Block, FabricPlan
 from .._fabric.totals import pods_per_node
+from .topology import leaves_of
 
 PREFIX_COLUMNS = ("zone", "leaf", "rail", "family", "aggregate", "vlan", "nodes", "max_nodes", "pods_per_node")
 GATEWAY_COLUMNS = ("zone", "leaf", "rail", "family", "node", "slot", "gateway", "subnet", "vlan")
@@ -29,9 +30,9 @@ def cell(value: t.Any) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _where(plan: FabricPlan, block: Block) -> tuple[str, str, str, int]:
+def _where(plan: FabricPlan, block: Block, leaf: str = "") -> tuple[str, str, str, int]:
     zone = plan.fabric.zones[block.zone]
-    return zone.name, zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
+    return zone.name, leaf or zone.leaf(block.rail), plan.fabric.rails[block.rail].name, block.family
 
 
 def _prefixes(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
@@ -42,11 +43,13 @@ def _prefixes(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
 
 
 def _gateways(plan: FabricPlan) -> t.Iterator[tuple[t.Any, ...]]:
+    leaves = {node.name: leaves_of(plan.fabric, node) for node in plan.nodes} | {"": ("",) * len(plan.fabric.rails)}
     for block in plan.blocks:
         nodes = [(node.name, node.slot) for node in plan.nodes_of(block.zone)] if block.per_node else [("", "")]
         for name, slot in nodes if block.gateway_offset is not None else ():
             _address, subnet, gateway = block.texts(int(slot or 0))
-            yield (*_where(plan, block), name, slot, gateway, subnet, plan.fabric.rails[block.rail].vlan)
+            where = _where(plan, block, leaves[name][block.rail])
+            yield (*where, name, slot, gateway, subnet, plan.fabric.rails[block.rail].vlan)
 
 
 def _csv(rows: t.Iterable[t.Iterable[t.Any]]) -> str:

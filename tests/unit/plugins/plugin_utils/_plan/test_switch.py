@@ -44,6 +44,8 @@ def test_commas_and_quotes_in_names_survive():
     assert rows(text)[0]["leaf"] == 'a, "b"'
 
 
-def test_the_order_of_nodes_is_natural():
-    files = render_switch(plan_of(raw_of(max_nodes=16), names(12)))
-    assert [row["node"] for row in rows(files["gateways.csv"])][:12] == names(12)
+def test_the_order_of_nodes_is_natural_and_a_host_may_have_its_own_leaf():
+    own = {"host": "node1", "groups": [], "cables": {"rail1": {"leaf": "leaf9"}}}
+    files = render_switch(plan_of(raw_of(max_nodes=16, leaves=["leaf1"]), [own, *names(11, 2)]))
+    found = [(row["node"], row["leaf"]) for row in rows(files["gateways.csv"])]
+    assert found[:13] == [("node1", "leaf9"), *((name, "leaf1") for name in [*names(11, 2), "node1"])]
