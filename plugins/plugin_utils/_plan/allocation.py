@@ -125,12 +125,12 @@ class _Allocator:
         lines = "".join(f"\n      {line}" for line in moved)
         limit = ""
         if len(changed) == 1 and next(iter(changed)).endswith("max_nodes"):
-            ((name, (low, high)),) = changed.items()
+            ((name, (kept, moving)),) = changed.items()
             zone = self.zone_index[name.partition("zones.")[2].removesuffix(".max_nodes")]
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if self._would_renumber(zone, middle) else (middle, high)
-            limit = f"{name} up to {low} moves no node (docs/concepts/slots.md). "
+            while abs(moving - kept) > 1:
+                middle = (kept + moving) // 2
+                kept, moving = (kept, middle) if self._would_renumber(zone, middle) else (middle, moving)
+            limit = f"{name} {kept} moves no node (docs/concepts/slots.md). "
         problem = f"The change would renumber {count} node(s): {which}.{lines}."
         fix = f"{limit}Undo the change, or set fabric_allow_renumber=true and plan for the outage. [renumber_refused]"
         self.check.add(next(iter(changed), "fabric_*"), problem, fix)
