@@ -86,9 +86,11 @@ class Moves:
         return lines[:SHOWN]
 
     def _other_numbers(self) -> list[str]:
-        """Find changed bases of tables, rule priorities and metrics: each host's rules and routes are made again."""
-        pairs = ((key, getattr(self.old, key), getattr(self.new, key)) for key in BASES)
-        return [f"fabric_{key} from {old} to {new}" for key, old, new in pairs if old != new]
+        """Find changed tables, rule priorities and metrics, by base or rail: hosts' rules and routes are made again."""
+        pairs = [(f"fabric_{key}", getattr(self.old, key), getattr(self.new, key)) for key in BASES]
+        at = {rail.name: rail.index for rail in self.old.rails}
+        pairs += [(f"number of {rail.name}", at.get(rail.name, rail.index), rail.index) for rail in self.new.rails]
+        return [f"{name} from {old} to {new}" for name, old, new in pairs if old != new]
 
     def _other_pods(self) -> list[str]:
         """Report pod ranges that a change of the IPAM backend would move while pods may hold them."""
