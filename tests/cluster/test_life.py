@@ -81,7 +81,7 @@ def preview(life: Life) -> None:
     spiderpool = {**SPIDERPOOL, "vars": {"spiderpool_pod_cidr_type": "cluster"}}
     ran = life.playbook.run([spiderpool, RAIL_OBJECTS], "--check", "--diff")
     assert life.written() == before
-    assert "Say where the pods' networks are found" in last_part(ran.changed_tasks())
+    assert "Set the source of the pod networks" in last_part(ran.changed_tasks())
     assert ran.changed > 3
     assert not life.live.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
 
@@ -187,7 +187,7 @@ def removed(life: Life) -> None:
         assert {node: files.keys() ^ after[node].keys() for node, files in life.folders.items()} == dict.fromkeys(
             after, left
         )
-        assert "Put its detection of the node's address back" in last_part(ran.changed_tasks())
+        assert "Restore the node's address detection" in last_part(ran.changed_tasks())
         assert life.calico_pod() == life.calico
         assert NOTE not in life.live.objects("ConfigMap", namespace="spiderpool")
     assert life.live.ours("SpiderIPPool") == life.live.ours("SpiderMultusConfig") == {}

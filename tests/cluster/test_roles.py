@@ -448,7 +448,7 @@ def test_sriov_policies_do_not_go_from_under_pods_unasked(
         assert "stray" in double.objects("SriovNetworkNodePolicy")
         assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
 
-    refused("would change (stray)", "SriovOperatorConfig default is not there", "set rail_objects_undrained")
+    refused("would change (stray)", "SriovOperatorConfig default does not exist", "set rail_objects_undrained")
     assert not double.objects("SpiderIPPool"), "nothing was changed before"
     double.forbidden.add("sriovnetworknodepolicies:write")
     refused('cannot patch resource "sriovnetworknodepolicies"', rail_objects_undrained=True)
