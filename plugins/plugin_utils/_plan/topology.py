@@ -112,7 +112,7 @@ def _switches(plan: FabricPlan) -> t.Iterator[tuple[str, str, str]]:
 
 
 SLURM_HEAD = """\
-# The lowest switches stand for all leaves of their nodes: in Slurm a node is under one, here it hangs on one a rail.
+# The lowest switches stand for all leaves of their nodes: in Slurm a node is under one, here it has one per rail.
 # The names are those of the nodes in the plan (fabric_node_name), which must be Slurm's NodeName.
 """
 

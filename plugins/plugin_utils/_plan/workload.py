@@ -92,7 +92,7 @@ def _unlisted(plan: FabricPlan, where: str) -> str:
     """Return why there is no list of devices; empty where there is one."""
     fabric = plan.fabric
     if where == PODS and fabric.attached.own_device:
-        return "a pod sees the virtual functions that it was given and nothing else, under names of the moment"
+        return "a pod sees the virtual functions that it was given and nothing else, under temporary names"
     if missing := [rail.name for rail in fabric.rails if not rail.device]:
         return (
             f"the plan does not know the RDMA devices: name them as `device` of the rails in fabric_rails "
@@ -108,7 +108,7 @@ def _unlisted(plan: FabricPlan, where: str) -> str:
 
 def _traffic_class(fabric: Fabric, name: str) -> Value:
     if fabric.lossless is None:
-        reason = f"{name} is left out: fabric_lossless does not say which DSCP the switches treat as lossless."
+        reason = f"{name} is left out: fabric_lossless does not declare the lossless DSCP of the switches."
         return Value("", "", reason)
     reason = f"The traffic class byte: DSCP {fabric.lossless.dscp} of fabric_lossless, times 4, and ECT(0)."
     return Value(name, str(fabric.lossless.traffic_class), reason)
@@ -159,17 +159,17 @@ def _nccl_gid(plan: FabricPlan) -> t.Iterator[Value]:
     reason = f"The rails' addresses are IPv{family}, so take a GID of that family (NCCL 2.21 and later)."
     yield Value("NCCL_IB_ADDR_FAMILY", "AF_INET" if family == 4 else "AF_INET6", reason)
     if covering := address_range(plan, family):
-        reason = "All rails lie in this network: a GID in it is chosen by its address. No GID index, which varies."
+        reason = "All rails are in this network: a GID in it is chosen by its address. No GID index, which varies."
         yield Value("NCCL_IB_ADDR_RANGE", str(covering), reason)
     else:
-        reason = "NCCL_IB_ADDR_RANGE is left out: it takes one network, and the rails of all zones lie in several."
+        reason = "NCCL_IB_ADDR_RANGE is left out: it takes one network, and the rails of all zones are in several."
         yield Value("", "", reason)
 
 
 def _cross_nic(plan: FabricPlan) -> Value:
     meet = rails_reachable(plan)
     if meet is None:
-        reason = "the plan does not know whether these InfiniBand rails are one subnet; fabric_rails_reachable says it"
+        reason = "the plan does not know whether these InfiniBand rails are one subnet (fabric_rails_reachable)"
         return Value("", "", f"NCCL_CROSS_NIC is left at NCCL's own choice: {reason}.")
     if meet:
         return Value("", "", "NCCL_CROSS_NIC is left at NCCL's own choice: the rails reach each other.")
@@ -181,7 +181,7 @@ def _cross_nic(plan: FabricPlan) -> Value:
 
 def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     fabric = plan.fabric
-    reason = "The rails' devices. UCX then uses nothing else, TCP neither; of a device that is missing it only warns."
+    reason = "The rails' devices. UCX then uses nothing else, not even TCP, and only warns of a missing device."
     yield _devices(plan, where, "UCX_NET_DEVICES", "", reason)
     if fabric.network == "infiniband":
         return
@@ -194,7 +194,7 @@ def _ucx(plan: FabricPlan, where: str) -> t.Iterator[Value]:
     elif where == PODS:
         reason = (
             "A pod's rails have routing tables of their own, and UCX looks for a route in the main one. Older UCX does "
-            "not know this variable and says so once."
+            "not know this variable and warns once."
         )
         yield Value("UCX_IB_ROCE_REACHABILITY_MODE", "all", reason)
 
