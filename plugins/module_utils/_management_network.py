@@ -110,7 +110,7 @@ def query(root: str) -> ManagementNetwork:
             continue
         if len(answers) < 4:
             raise RdmaError(
-                f"`ip` does not say what carries this host's own network: {errors.strip() or output.strip()[:200]}",
+                f"`ip` does not show what carries this host's own network: {errors.strip() or output.strip()[:200]}",
                 "Install iproute2 4.20 or later and check `ip -j rule show`. [management_network_unknown]",
             )
         seen.append([*answers, []][:5])

@@ -73,7 +73,7 @@ def sanitize(value: t.Any, left: list[int] | None = None, depth: int = DEPTH) ->
     if isinstance(value, str):
         left[1] -= len(value)
         if left[1] < 0:
-            raise InvalidData(f"more than {LETTERS:,} letters")
+            raise InvalidData(f"more than {LETTERS:,} characters")
         return shown(value)
     if isinstance(value, (dict, list, tuple)):
         left[0] -= len(value)
@@ -95,7 +95,7 @@ def parsed(text: str | bytes, most: int = LETTERS) -> t.Any:
     :raises InvalidData: it is longer, nested too deep, or no JSON.
     """
     if len(text) > most:
-        raise InvalidData(f"more than {most:,} letters of JSON")
+        raise InvalidData(f"more than {most:,} characters of JSON")
     try:
         return json.loads(text)
     except RecursionError:

@@ -131,8 +131,8 @@ def installed(case: Case, namespace: str) -> None:
 def test_spiderpool_by_helm_under_the_same_name(case: Case) -> None:
     installed(case, "spiderpool")
     case.refused(
-        "Spiderpool is there already (",
-        "of the Helm release spiderpool/spiderpool), and no note says that this collection made it.",
+        "Spiderpool exists already (",
+        "of the Helm release spiderpool/spiderpool), and no note shows that this collection made it.",
         "managed, with spiderpool_take_ownership: true, takes this release over",
         "cluster_components: {spiderpool: adopt",
     )
@@ -148,13 +148,13 @@ def test_spiderpool_by_helm_under_the_same_name(case: Case) -> None:
     case.playbook.values.pop("spiderpool_take_ownership")
     assert case.playbook.run([SPIDERPOOL]).changed_tasks() == []
     kept = case.playbook.run([from_("spiderpool", "uninstall")], ok=False)
-    assert "was there before this collection and stays" in " ".join(kept.text.split())
+    assert "existed before this collection and stays" in " ".join(kept.text.split())
 
 
 def test_spiderpool_by_helm_in_another_namespace(case: Case) -> None:
     installed(case, "network")
     case.playbook.values["cluster_components"] = {"spiderpool": "managed"}
-    case.refused("of the Helm release network/spiderpool)", "a second one would work against it")
+    case.refused("of the Helm release network/spiderpool)", "a second one would conflict with it")
     case.adopted(again=False, spiderpool="adopt")
 
 
@@ -173,7 +173,7 @@ def test_multus_only(case: Case) -> None:
     body = {"metadata": {"name": "kube-multus-ds"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
     case.live.of("DaemonSet", "apps/v1").create(body=body, namespace="kube-system", field_manager="kubectl")
     case.refused(
-        "Multus is there already (v4.2.2, DaemonSet kube-system/kube-multus-ds of kubectl)",
+        "Multus exists already (v4.2.2, DaemonSet kube-system/kube-multus-ds of kubectl)",
         "cluster_components: {multus: adopt}",
     )
     case.adopted(multus="adopt")
@@ -189,7 +189,7 @@ def test_a_users_network(case: Case) -> None:
         body = {"apiVersion": NAD, "kind": "NetworkAttachmentDefinition", "metadata": {"name": name}, "spec": spec}
         case.live.of("NetworkAttachmentDefinition", NAD).create(body=body, namespace=namespace, field_manager="user")
     case.refused(
-        "Multus is there already (version unknown, NetworkAttachmentDefinition",
+        "Multus exists already (version unknown, NetworkAttachmentDefinition",
         "NetworkAttachmentDefinition spiderpool/fabric-rail3: It belongs to user, and Spiderpool would overwrite it",
         "cluster_components: {multus: adopt}",
     )
@@ -221,7 +221,7 @@ def test_nvidias_network_operator(case: Case) -> None:
     policies = case.live.of("NicClusterPolicy", "mellanox.com/v1alpha1")
     policies.create(body=body, field_manager="user")
     case.refused(
-        "the shared device plugin is there already (network-operator-v26.4.0, NicClusterPolicy nic-cluster-policy of",
+        "the shared device plugin exists already (network-operator-v26.4.0, NicClusterPolicy nic-cluster-policy of",
         "cluster_components: {multus: adopt, rdma_device_plugin: adopt}",
     )
     adopt = {"multus": "adopt", "rdma_device_plugin": "adopt"}

@@ -117,7 +117,7 @@ def test_while_the_api_is_away_hosts_can_be_repaired(controller: Controller, tmp
     controller.values["fabric_kubeconfig"] = str(away)
     code, output = controller.run()
     assert code == 0, output
-    assert "No lease of the cluster keeps other runs away, only files on the hosts." in output
+    assert "Only files on the hosts lock out other runs, and no Lease does." in output
 
 
 @pytest.mark.usefixtures("scripted")

@@ -115,7 +115,7 @@ def test_what_an_earlier_plan_left_is_known_by_our_files_after_a_boot(host, own_
     new["sysctls"] = {}
     host.apply(old)
     host.reboot()
-    assert "10002: from 172.17.1.2 lookup 1002` is not ours" in host.refused(new)
+    assert "10002: from 172.17.1.2 lookup 1002` uses a claimed" in host.refused(new)
     save(own_files, files_of(old, manager))
     assert not host.apply(old)["changed"]
     host.apply(new)

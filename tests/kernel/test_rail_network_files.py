@@ -66,7 +66,7 @@ def test_a_folder_in_the_place_of_a_managed_file_is_named_before_anything_is_cha
     (folder / SETTINGS).mkdir()
     said = play(folder, good=False)
     (folder / SETTINGS).rmdir()
-    assert "/etc/sysctl.d/90-railops-rails.conf: is a folder, and a file of ours belongs there." in said
+    assert "/etc/sysctl.d/90-railops-rails.conf: is a folder; a managed file needs this path." in said
     assert (host.dump(), files(folder)) == (before, {})
 
 

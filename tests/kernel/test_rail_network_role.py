@@ -173,7 +173,7 @@ def test_what_only_reads_sees_rules_and_routes_and_leaves_no_library(site, bare)
         said = task(playbook="look.yml")
     finally:
         fabric.hosts[0].ip("route", "del", *foreign)
-    assert said.count("the route `203.0.113.0/24 via 198.51.100.254 dev eth0 table 1002` is not ours") == 2, said
+    assert said.count("the existing route `203.0.113.0/24 via 198.51.100.254 dev eth0 table 1002` uses") == 2, said
     assert "cannot be imported" not in said
     assert not library.parent.exists()
 

@@ -232,7 +232,7 @@ DROP_INS = {
     "Unmanaged=yes": "[Link]\nUnmanaged=yes\n",
     "ActivationPolicy=manual": "[Link]\nActivationPolicy=manual\n",
     "Bridge br0": "[Network]\nBridge=br0\n",
-    "makes nothing of": "[Match]\nName=\nName=ens7\n",
+    "networkd ignores": "[Match]\nName=\nName=ens7\n",
 }
 
 

@@ -61,7 +61,7 @@ def test_a_late_confirmation_says_what_the_host_has(host):
     late = host.module(policy_route, {"confirm": token})
     assert (late["failed"], late["taken_back"]) == (True, True)
     assert "too late" in late["msg"]
-    assert "has taken the change back" in late["msg"]
+    assert "has reverted the change" in late["msg"]
     # Another tool sets one of it again.
     host.ip("address", "add", "172.17.0.2/27", "dev", "ens1np0")
     late = host.module(policy_route, {"confirm": token})

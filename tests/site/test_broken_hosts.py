@@ -39,15 +39,15 @@ def test_a_broken_host_is_left_out_and_named_and_all_others_are_configured(fleet
     other_rule(fleet, "add", "node1")
     before = fleet.dump("node1")
     run = fleet.play("hosts", code=2)
-    assert "Left out of this run, and not as planned after it:\n  - node1: the rule `10002: " in run.output
-    assert "Hosts that are not as planned:\n  - node1: the rule `10002: " in run.output
+    assert "Left out of this run, and not as planned after it:\n  - node1: the existing rule `10002: " in run.output
+    assert "Hosts that are not as planned:\n  - node1: the existing rule `10002: " in run.output
     assert {task["host"] for task in run.tasks if task["status"] == "failed"} == {"node1", "localhost"}
     assert [has_rails(fleet, host) for host in HOSTS] == [False, True, True, True]
     assert fleet.dump("node1") == before
     assert fleet.play("site", code=2).changed() == []
     entries = fleet.verdict()["hosts"]
     assert entries["node1"]["status"] == "error"
-    assert entries["node1"]["error"].startswith("Left out of the run: the rule `10002: ")
+    assert entries["node1"]["error"].startswith("Left out of the run: the existing rule `10002: ")
     for host in HOSTS[1:]:
         bad = [check for check in entries[host]["checks"] if check["status"] == "deviation"]
         assert {check.get("attributed_to") for check in bad} <= {"node1"}

@@ -111,8 +111,8 @@ def test_conflicts_of_all_hosts_are_reported_at_once_and_nothing_is_changed(flee
         assert "172.17.1.19" not in reported
         assert "node[1,3]: 172.17.0.0/21" in reported
         assert "docker0 has on this host. Move that network" in reported
-        assert "node2: the route `192.0.2.0/24 dev mgmt0 table 1003 scope link` is not ours" in reported
-        assert reported.count("node2: the rule `10007: from all fwmark 7") == 1
+        assert "node2: the existing route `192.0.2.0/24 dev mgmt0 table 1003 scope link` uses" in reported
+        assert reported.count("node2: the existing rule `10007: from all fwmark 7") == 1
         # A preview goes on, with the hosts without conflicts and with the others.
         went_on = {task["host"] for task in run.tasks if task["play"] == "Apply the plan to the hosts"}
         assert went_on == (set(HOSTS) if words else set())

@@ -242,7 +242,7 @@ def test_the_api_lost_halfway_is_an_error_that_says_so(broken):
     double.faults = [Fault(drop=True, method="PATCH|DELETE", path=write, skip=1)]
     run = broken.fleet.play("site", code=2)
     double.faults = []
-    assert "goes on where this one ended" in run.output
+    assert "the run resumes here" in run.output
     assert broken.fleet.verdict()["status"] == "incomplete"
 
 

@@ -121,7 +121,7 @@ def test_the_next_run_goes_on_where_it_stopped(site):
     site.fleet.ip("node2", "link", "set", "ens3np0", "up")
     site.play("hosts", "1.0-1", "--limit", "node2", roles=["rail_network"])
     run = site.upgrade()
-    assert "turn 1: node2: goes on where an earlier run stopped; nothing new to install" in run.output
+    assert "turn 1: node2: resumes an earlier run; nothing new to install" in run.output
     assert "turn 2: node3: lab-driver 1.0-1 -> 2.0-1" in run.output
     assert "skip: 1 hosts have the wanted versions and are healthy" in run.output
     assert site.versions() == ["2.0-1"] * 3

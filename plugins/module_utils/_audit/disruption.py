@@ -85,7 +85,7 @@ def check_workloads(request: Request) -> tuple[Checks, Facts]:
     checks = []
     if undrained and reboots:
         cause = f"A {found['kubelet']} runs here, no cluster is given to drain the node, and the run would reboot it"
-        fix = "Set fabric_kubeconfig (or KUBECONFIG); rdma_host_drain: false says that it is meant."
+        fix = "Set fabric_kubeconfig (or KUBECONFIG), or set rdma_host_drain: false."
         checks.append(deviation("node_drain", "a cluster", None, f"{cause}: {reboots[0]}.", fix))
     disturbed = at_once + (reboots if not run.get("drain_command") else [])
     if work and disturbed:

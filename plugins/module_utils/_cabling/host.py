@@ -17,7 +17,7 @@ if t.TYPE_CHECKING:
     from .._check import Check
 
 FIRMWARE = (
-    "lldpd has heard nothing: the leaf sends no LLDP, or the card's firmware keeps the frames "
+    "lldpd received nothing: the leaf sends no LLDP, or the card's firmware keeps the frames "
     "(NVIDIA: LLDP_NB_RX_MODE_P1 of mlxconfig; Intel: ethtool --show-priv-flags, fw-lldp)."
 )
 

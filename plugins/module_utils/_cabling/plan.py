@@ -101,15 +101,15 @@ def _leaf_check(
         return skipped("cable_leaf", f"Not seen: {cable.unseen}", cable.unseen_fix, cable.leaf, rail=cable.rail)
     switches = [item for item in received_on(cable.seen) if item["is_switch"] and not named_by_mac(item)]
     if not switches:
-        why = f"Not seen: {cable.place} is no switch by its own word (the NIC's own firmware?)."
+        why = f"Not seen: {cable.place} does not announce a switch (the NIC's own firmware?)."
         if cable.received["is_switch"]:
-            why = f"Not seen: {cable.place} names its port by a MAC address, as hosts do and no leaf does for long."
+            why = f"Not seen: {cable.place} names its port by a MAC address, as hosts do and leaves do only at first."
         fix = "Check LLDP on the leaf and in the NIC's firmware."
         return skipped("cable_leaf", why, fix, cable.leaf, rail=cable.rail)
     if len(switches) > 1:
         places = ", ".join(map(_place, switches))
-        cause = f"{cable.interface} hears {len(switches)} switches, and none of them is {cable.leaf}: {places}."
-        fix = f"Find out which of them the cable of {cable.interface} ends in, and who forwards LLDP of the others."
+        cause = f"{cable.interface} receives LLDP of {len(switches)} switches, none of them {cable.leaf}: {places}."
+        fix = f"Find out which of them the cable of {cable.interface} ends in, and which switch forwards LLDP."
         return deviation("cable_leaf", cable.leaf, places, cause, fix, rail=cable.rail)
     cause, fix = _leaf_cause(cable, cables, leaves, zone)
     return deviation("cable_leaf", cable.leaf, cable.place, cause, fix, rail=cable.rail)
@@ -137,7 +137,7 @@ def _leaf_cause(
     for row in leaves:
         if row["zone"] == zone and on_leaf(cable, row["leaf"]):
             return f"{where}, the leaf of {row['rail']}.", move
-    return f"{where}, which the plan has for no rail.", f"{move} Or name it in the plan, if it is meant so."
+    return f"{where}, which the plan has for no rail.", f"{move} Or name it in the plan, if that is intended."
 
 
 def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
@@ -160,5 +160,5 @@ def _port_check(cable: Cable, cables: t.Sequence[Cable], leaf: Check) -> Check:
             and _has_port(other.received, cable.port)
         ):
             cause = f"{cable.rail} and {other.rail} are swapped at the leaf: {cable.place} and {other.place}."
-    fix = f"Move the cable to port {cable.port}, or change the plan if it is meant so."
+    fix = f"Move the cable to port {cable.port}, or change the plan if that is intended."
     return deviation("cable_port", cable.port, seen[0] if seen else None, cause, fix, rail=cable.rail)

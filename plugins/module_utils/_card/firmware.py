@@ -75,7 +75,7 @@ class LinkTypeHost:
         after = replace(self._ask(plan.card, plan.wish, None), was_written=True)
         if missing := [value.name for value in after.values if not value.written]:
             raise RdmaError(
-                f"the tool said it had written {', '.join(missing)}, and the card does not have it",
+                f"the card does not have what the tool reported as written: {', '.join(missing)}",
                 "Run again; if it stays, update the card's firmware. [firmware_not_kept]",
             )
         if after.step is CardStep.DONE:

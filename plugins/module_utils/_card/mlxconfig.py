@@ -81,7 +81,7 @@ FAULTS = (
     (
         r"Failed to open (?:the )?device",
         "The tool cannot open the card.",
-        "Run as root; see with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
+        "Run as root; check with lspci that the card answers; kernel lockdown (Secure Boot) may forbid it: then use a "
         "kernel with fwctl. [card_open_failed]",
     ),
 )
@@ -114,7 +114,7 @@ def failure(argv: list[str], code: int, output: str, card: str) -> RdmaError:
         if re.search(pattern, output):
             return RdmaError(f"Card {card}: {meaning} ({reported})", fix)
     return RdmaError(
-        f"Card {card}: {' '.join(argv)} failed with exit code {code} and said: {reported}.",
+        f"Card {card}: {' '.join(argv)} failed with exit code {code} and reported: {reported}.",
         "Install a newer mstflint (4.16 at least, or MFT) and newer firmware; cards before ConnectX-4 are not "
         "supported. Nothing was changed on this card by this step. [mlxconfig_failed]",
     )

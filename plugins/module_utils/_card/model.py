@@ -122,8 +122,8 @@ def select_cards(
             for key, value in wanted.items():
                 by, before, where = own.get(key, ("", value, ""))
                 if value is not None and by == kind and before != value:
-                    text = f"card {card.name} is also selected by {where}, which wants it otherwise."
-                    problems.append(Problem(place, text, "Let one selection name it. [card_duplicate]"))
+                    text = f"card {card.name} is also selected by {where}, with other settings."
+                    problems.append(Problem(place, text, "Name it in one selection only. [card_duplicate]"))
                 elif value is not None:
                     own[key] = (kind, value, place)
     if problems:
@@ -163,7 +163,7 @@ def _of_addresses(
         if card is None:
             text = f"there is no NVIDIA (Mellanox) network card at {address} on this host."
             there = ", ".join(card.address for card in cards) or "none"
-            problems.append(Problem(where, text, f"Use one of the addresses that are there: {there}. [card_not_found]"))
+            problems.append(Problem(where, text, f"Use one of the existing addresses: {there}. [card_not_found]"))
             continue
         if card.role:
             text = f"card {card.name} {card.role}: it is never changed by this module."

@@ -133,7 +133,7 @@ def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: 
         return replace(plan, step=CardStep.FAILED, note=note, fix=fix)
     if all(value.written and value.active for value in plan.values):
         nothing = not plan.values and wish.vfs is None
-        return replace(plan, note="has no link type to choose, and it is the one wanted") if nothing else plan
+        return replace(plan, note="has a fixed link type, which is the wanted one") if nothing else plan
     if any(not value.written for value in plan.values):
         return replace(plan, step=CardStep.WRITE)
     if marker is not None and marker.values == plan.wanted:
@@ -152,7 +152,7 @@ def without_tool(card: Card, wish: CardOptions, problem: RdmaError) -> CardPlan:
     if link_good and vfs_good:
         if problem.facts.get("kind") == "no_tool":
             return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to query the next boot")
-        note = f"as the kernel shows it, and what the next boot brings cannot be queried: {problem.problem}"
+        note = f"as the kernel shows it, and the settings of the next boot cannot be queried: {problem.problem}"
         return CardPlan(card, wish, CardStep.DONE, note=note, fix=problem.fix)
     return CardPlan(card, wish, CardStep.FAILED, note=problem.problem, fix=problem.fix)
 
@@ -180,7 +180,7 @@ def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[
     if wrong := [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]:
         is_now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
         note = f"the card has no link type to choose and its link layer is {is_now}, not {dict(wish.links)[wrong[0]]}"
-        yield note, "Take the card out of the selection, or want the link type that it has."
+        yield note, "Remove the card from the selection, or set the link type that it has."
     if wish.vfs and VFS not in have:
         fix = "Update its firmware, or leave vfs out for this card."
         yield "the card's firmware has no SR-IOV configuration", fix

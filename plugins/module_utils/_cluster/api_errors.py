@@ -27,7 +27,7 @@ class NotFound(RdmaError):
     """The object is not there, or no longer the one that was listed."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: it, its kind or its namespace is gone.", "Run again. [object_deleted]", code=404)
+        super().__init__(f"{what}: it, its kind or its namespace was deleted.", "Run again. [object_deleted]", code=404)
 
 
 class VersionConflict(RdmaError):
@@ -35,7 +35,7 @@ class VersionConflict(RdmaError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}: another client changes it all the time.", "Run again. [object_write_conflict]", code=409
+            f"{what}: another client keeps changing it.", "Run again. [object_write_conflict]", code=409
         )
 
 
@@ -120,7 +120,7 @@ def refused(what: str, code: int, status: Json) -> RdmaError:
         )
         fix += "with its CRDs, and run again. [crds_outdated]"
     elif code in (0, 429) or code >= 500:
-        fix = "The API is overloaded or failing: run again when it is well, it goes on where this one ended. [api_busy]"
+        fix = "The API is overloaded or failing: run again when it recovers; the run resumes here. [api_busy]"
     if code == 403:
         return Forbidden(f"{what}: {reported}.", fix, code=code)
     return RdmaError(f"{what}: {reported}.", fix, code=code)

@@ -15,7 +15,7 @@ _SITE = "Run the playbook railops.rdma.cluster."
 # What a change of a dry run means for the object that is there.
 _OBSERVED = {
     "create": ("not there", "the object was deleted, or never applied"),
-    "delete": ("there, and not planned", "it is left over from an earlier plan, or was made manually with our label"),
+    "delete": ("there, and not planned", "an earlier plan or a user made it with a managed label"),
     "replace": ("another one", "a field that cannot be changed in place differs"),
     "apply": ("different", "another user edited it, or the plan is newer than the cluster"),
 }
@@ -42,7 +42,7 @@ def object_checks(result: t.Mapping[str, t.Any]) -> list[Check]:
         for entry in result["kept"]
     ]
     for entry in result["conflicts"]:
-        fix = "Take the field out of the other owner's declaration, or out of ours."
+        fix = "Remove the field from the other owner's declaration, or from the plan."
         checks.append(_stays("object_owner", entry, f"{entry['owner']} owns it", fix))
     if same := result["summary"]["unchanged"]:
         checks.append(ok("object_state", f"{same} objects", f"{same} objects as planned"))
@@ -65,7 +65,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
         spec, name = pool["spec"], pool["metadata"]["name"]
         given = {row["nodeName"]: row for row in (pool.get("status") or {}).get("allocations") or ()}
         rows = {row["nodeName"]: row["prefix"] for row in spec.get("staticAllocations") or () if "nodeName" in row}
-        look = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events say it."
+        look = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events show why."
         if rows and not given:
             cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not watch "
             cause += "this namespace, or found the pool invalid"
@@ -73,7 +73,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
             continue
         for node in sorted(given.keys() - rows):
             cause = "the node has the fabric's label, and the plan does not name it"
-            fix = "Take the label off it, or plan it; no other node may get that prefix meanwhile."
+            fix = "Remove the label, or plan the node; no other node may get that prefix meanwhile."
             where = {"node": node, "object": name}
             checks.append(deviation("pool_prefix", "nothing", given[node]["prefix"], cause, fix, **where))
         for node, prefix in rows.items():

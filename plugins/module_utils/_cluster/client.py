@@ -34,7 +34,7 @@ _TRUST = (
     "[api_certificate]"
 )
 _REACH = (
-    "Check that it runs and that the kubeconfig names it, then run again: it goes on where this one ended. "
+    "Check that it runs and that the kubeconfig names it, then run again: the run resumes here. "
     "[api_no_answer]"
 )
 # Seconds: the longest wait between two tries; to connect, and until one answer is there.

@@ -225,14 +225,14 @@ def states(
             text = f"This collection does not install {title} here."
             wrong = Problem(place, text, f"Set it to {ADOPT}, or leave it out. [component_unknown]")
         elif there and setting == MANAGED and there.sure == RUNS:
-            text = f"{title} is there already ({there}): a second one would work against it."
-            wrong = Problem(place, text, f"Set it to {ADOPT}, or take that one away first. [component_duplicate]")
+            text = f"{title} exists already ({there}): a second one would conflict with it."
+            wrong = Problem(place, text, f"Set it to {ADOPT}, or remove that one first. [component_duplicate]")
         elif there and not setting and there.sure > SERVED:
             undecided.append(part)
             other = "" if there.sure == RUNS else f"; {MANAGED} where no Multus runs"
             if part == SPIDERPOOL and there.owner == same:
                 other = f"; {MANAGED}, with spiderpool_take_ownership: true, takes this release over"
-            text = f"{title} is there already ({there}), and no note says that this collection made it."
+            text = f"{title} exists already ({there}), and no note shows that this collection made it."
             wrong = Problem(place, text, f"Set it to {ADOPT} to use it as it is{other}. [component_existing]")
         if wrong:
             problems.append(wrong)

@@ -263,7 +263,7 @@ def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release
             problems.append(
                 Problem(
                     f"release {release}",
-                    "It is not this collection's. Helm would bring it to the plan's values: "
+                    "This collection does not manage it. Helm would set it to the plan's values: "
                     f"{'; '.join(taken) or 'no value differs'}.",
                     "Set spiderpool_take_ownership: true to take it over with these. [release_existing]",
                 )
@@ -274,7 +274,7 @@ def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         setting = ", ".join(f"{part}: {ADOPT}" for part in undecided)
-        line = f" The line for all that is there: cluster_components: {{{setting}}}." if undecided else ""
+        line = f" The line for all of them: cluster_components: {{{setting}}}." if undecided else ""
         text = f"{len(problems)} conflict(s) between the cluster and the plan:\n{lines}\n"
         fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_conflict]"
         raise RdmaError(text, fix, problems=[str(problem) for problem in problems])
@@ -282,7 +282,7 @@ def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release
     others = [row for row in survey.found if not row.managed]
     beside = {row.part: row for row in others if row.sure > components.SERVED or row.part in adopted}
     notes = [
-        f"{components.KINDS[part].title} ({row}) {'is adopted' if part in adopted else 'is there too, and not touched'}"
+        f"{components.KINDS[part].title} ({row}) {'is adopted' if part in adopted else 'exists too, and stays'}"
         for part, row in sorted(beside.items())
     ]
     return {

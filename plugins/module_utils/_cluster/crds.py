@@ -64,7 +64,7 @@ def sort(
             Problem(
                 f"CRD {name}",
                 f"It belongs to {source}, and lacks {shortened(lacking, _MOST)}.",
-                f"Update it where it comes from, or delete it if nothing uses it; or use that part as it is: "
+                f"Update it at its source, or delete it if nothing uses it; or use that part as it is: "
                 f"cluster_components: {{{part}: adopt}}. [crd_existing]",
             )
         )

@@ -63,8 +63,8 @@ class Lease:
                     raise lock_held(other)
                 if seen is None:
                     seen, until = mark, time.monotonic() + SECONDS
-                    free = f"it is free if that run does not come again within {SECONDS:.0f} s"
-                    report(f"{other} has this fabric; {free}")
+                    free = f"it becomes free if that run does not renew it within {SECONDS:.0f} s"
+                    report(f"{other} holds the lock of this fabric; {free}")
                 if (left := until - time.monotonic()) > 0:
                     time.sleep(min(LOOK_SECONDS, left))
                     continue
@@ -132,7 +132,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
             # The playbook repairs hosts also while the API is down, or denies leases to this user.
             if "code" not in exc.facts:
                 raise
-            result["warnings"].append(f"No lease of the cluster keeps other runs away, only files on the hosts. {exc}")
+            result["warnings"].append(f"Only files on the hosts lock out other runs, and no Lease does. {exc}")
     return {**result, "run": "|".join([holder, *live_runs()])}
 
 
@@ -153,7 +153,7 @@ def live_runs() -> list[str]:
 def acquire(params: t.Mapping[str, t.Any], place: Place, report: t.Callable[[str], None]) -> bool:
     """Acquire the lease; return whether this run did not hold it before."""
     if requirements.KUBERNETES_ERROR:
-        text = "The Python library kubernetes is not there."
+        text = "The Python library kubernetes is missing."
         raise RdmaError(text, "Install it for the controller. [kubernetes_missing]", code=0)
     with Cluster(params, retry_seconds=LOOK_SECONDS) as cluster:
         lease = Lease(cluster, *place)

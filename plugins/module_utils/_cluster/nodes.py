@@ -182,7 +182,7 @@ def checks(want: NodesRequest, nodes: dict[str, Node], states: dict[str, Json]) 
             fix = "See the log of the device plugin's pod there, and whether the interface has the planned name."
             if not nodes[node].up:
                 cause = f"The node is down, and offers too little of {', '.join(short)}."
-                fix = "Bring it back (kubectl describe node says since when its kubelet is silent), or retire it."
+                fix = "Bring it back (kubectl describe node shows since when its kubelet is silent), or retire it."
             rows.append(compared(RESOURCES, wanted, have, cause, fix, good=not short, node=node))
     return rows
 

@@ -23,7 +23,7 @@ _HARMLESS = frozenset(
 )
 _STARTING = ("ContainerCreating", "PodInitializing", "")
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_IMAGE_FIX = "See that the node reaches the registry and has the image (spiderpool_registry, rail_objects_test_image)."
+_IMAGE_FIX = "Check the node's access to the registry, and the image (spiderpool_registry, rail_objects_test_image)."
 
 
 @dataclass(frozen=True)

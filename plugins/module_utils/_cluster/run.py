@@ -128,7 +128,7 @@ class ApplyRun:
             return
         raise RdmaError(
             text,
-            "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they are there, "
+            "Nothing was changed. Apply the CRDs of the chart first (role railops.rdma.spiderpool); if they exist, "
             "they are of another version. [crds_missing]",
         )
 
@@ -283,7 +283,7 @@ class ApplyRun:
                     return
                 version = live["metadata"].get("resourceVersion", "")
         text = f"{step.ref} changes faster than it can be deleted."
-        raise RdmaError(text, "See who writes it, then run again. [object_write_conflict]", code=409)
+        raise RdmaError(text, "Find its writer, then run again. [object_write_conflict]", code=409)
 
     def _late(self, refs: t.Iterable[Ref], ready: t.Callable[[Json | None], bool]) -> list[Ref]:
         """Wait until all objects are ready; return those that are not in time."""
@@ -302,7 +302,7 @@ class ApplyRun:
         if late := self._late(refs, lambda live: not below(live, "metadata.deletionTimestamp")):
             self.outcome.warnings.append(
                 f"{len(late)} object(s) are still being deleted: {', '.join(map(str, late[:5]))}. A finalizer holds "
-                "them: see that the controller that owns it runs."
+                "them: check that the controller that owns it runs."
             )
 
     def _wait_established(self, refs: list[Ref]) -> None:

@@ -91,7 +91,7 @@ def want_problems(want: Options) -> t.Iterator[Problem]:
     if want["upgrade"] and not want["doca_version"]:
         yield Problem(
             "doca_version",
-            "An upgrade of DOCA-OFED needs the version that it leads to.",
+            "An upgrade of DOCA-OFED needs its target version.",
             f"Give the version of the package {want['doca_profile']}, as the package manager writes it. [doca_version]",
         )
     if not want["doca_repository"]:
@@ -121,8 +121,8 @@ def wanted_packages(want: Options, host: DriverHost) -> tuple[str, ...]:
     if want["source"] == "doca":
         if host.container:
             raise RdmaError(
-                f"A containerized OFED driver serves this host ({host.container}); a second one would fight with it.",
-                "Set rdma_driver_source to inbox, which then installs user space only, or take the host out of the"
+                f"A containerized OFED driver serves this host ({host.container}); a second would conflict with it.",
+                "Set rdma_driver_source to inbox, which then installs user space only, or remove the host from the"
                 " driver container's node selector first. [driver_container]",
             )
         base = want["packages"] if want["packages"] is not None else (want["doca_profile"], *BESIDE_DOCA)
@@ -184,7 +184,7 @@ def differing(want: Options, host: DriverHost) -> dict[str, str]:
 def reboot_reasons(want: Options, host: DriverHost, plan: DriverPlan) -> t.Iterator[str]:
     """Yield why a reboot is due; the host is as it is after the installation, or before it in check mode."""
     for name, version in plan.replaced.items():
-        yield f"{name} was {version}: what runs is still the old one until the next boot"
+        yield f"{name} was {version}: the old one runs until the next boot"
     if want["source"] == "doca" and want["doca_profile"] in plan.packages and want["doca_profile"] not in plan.replaced:
         yield f"{want['doca_profile']} is new: its kernel modules replace the running ones at boot"
     elif (

@@ -98,7 +98,7 @@ def apply(machine: Machine, plan: GpuDirectPlan) -> None:
         if read_acs(machine, address) == bits:
             continue
         raise RdmaError(
-            f"Bridge {address} did not keep the access control bits: {done.reported() or 'setpci says nothing'}.",
+            f"Bridge {address} did not keep the access control bits: {done.reported() or 'setpci prints nothing'}.",
             "Set them in the BIOS, or with the kernel argument pci=disable_acs_redir=; kernel lockdown (Secure Boot) "
             "forbids to write them. [acs_not_kept]",
             bridge=address,

@@ -77,7 +77,7 @@ class NetnsHost:
             return plan.ended(live=True)
         if not done.status:
             raise RdmaError(
-                f"The kernel took the mode {plan.wanted} and still says {now}.",
+                f"The kernel took the mode {plan.wanted} and still reports {now}.",
                 "Read the kernel's log (dmesg); something else may be setting the mode. [netns_not_kept]",
             )
         if os.geteuid():

@@ -51,7 +51,7 @@ def rebuild(files: Machine, image: Image) -> None:
     if done.status:
         raise RdmaError(
             f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
-            f"Fix what it says and run again: until {path} is built again, a boot brings the old RDMA mode. "
+            f"Fix that and run again: until {path} is built again, a boot sets the old RDMA mode. "
             "[initramfs_failed]",
         )
 

@@ -176,7 +176,7 @@ def mode_of(value: str) -> str | None:
 def owned_text(mode: str) -> str:
     """Return the exact content of the owned file."""
     return (
-        "# Written by railops.rdma (module rdma_netns): do not edit; take it back with state: absent.\n"
+        "# Written by railops.rdma (module rdma_netns): do not edit; to remove it, set state: absent.\n"
         f"# RDMA network namespace mode: {mode}\n"
         f"options ib_core netns_mode={NUMBERS[mode]}\n"
     )
@@ -235,7 +235,7 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
         return None
     elif have.arguments:
         number = NUMBERS[have.arguments[-1].mode]
-        text = f"The kernel command line says {PARAMETER}={number}, which overrides modprobe.d."
+        text = f"The kernel command line sets {PARAMETER}={number}, which overrides modprobe.d."
         fix = (
             f"Remove it from the boot loader's configuration, or make it {PARAMETER}={NUMBERS[wanted]}, and "
             "reboot. [netns_cmdline]"
@@ -249,7 +249,7 @@ def _blocker(want: NetnsOptions, have: NetnsCurrent, wanted: str, persistent: st
     else:
         winner = [item for item in have.settings if item.path != OWNED_FILE][-1]
         text = f"{winner.path} line {winner.line} sets ib_core to {winner.mode} and is read after {OWNED_FILE}."
-        fix = f"Take netns_mode out of {winner.path}; the tool that wrote it must stop writing it. [netns_modprobe]"
+        fix = f"Remove netns_mode from {winner.path}; the tool that wrote it must stop writing it. [netns_modprobe]"
     return Problem("host", text, fix)
 
 

@@ -42,7 +42,7 @@ def _result(plan: NetnsPlan, seen: NetnsState) -> dict[str, t.Any]:
         "before": _shown(plan.before),
         "after": _shown(plan.after),
         "warnings": [
-            f"{item.path} also sets ib_core's netns_mode ({item.mode}); it is not this collection's."
+            f"{item.path} also sets ib_core's netns_mode ({item.mode}); this collection does not manage it."
             for item in plan.conflicts
         ],
     }

@@ -133,12 +133,12 @@ class PersistHost(RootedHost):
                 place = os.path.dirname(place)
             if not os.access(place, os.W_OK | os.X_OK):
                 fix = "Run the task with become: true, on a file system that is mounted writable. [disk_permission]"
-                yield Problem(folder, "may not be written to (no right, or read-only).", fix)
+                yield Problem(folder, "cannot be written (no permission, or read-only).", fix)
         for path in sorted(path for path in paths if self.is_folder(path) and self.link(path) is None):
             fix = (
                 "Move its files to another folder (netplan: 10-netplan-IF.network.d) and remove it. [drop_in_existing]"
             )
-            yield Problem(path, "is a folder, and a file of ours belongs there.", fix)
+            yield Problem(path, "is a folder; a managed file needs this path.", fix)
 
     def move(self, path: str, target: str) -> None:
         """Move a file as it is, over file systems too; the new one is complete before the old one is removed."""

@@ -46,7 +46,7 @@ class Netplan(Manager):
     owned = ((FOLDER, OWN), (networkd.FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")))
     beside = (networkd.KEEP_FOREIGN,)
     folders = (*SOURCES, *_systemd.FOLDERS, *networkmanager.NetworkManager.folders)
-    keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which ours merges"
+    keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which the managed file merges"
 
     def manages(self, host: RootedHost) -> bool:
         """Whether it is there and has files: then the others only read what it generates."""

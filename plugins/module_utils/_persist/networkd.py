@@ -42,7 +42,7 @@ class Networkd(Manager):
     owned = ((FOLDER, OWN),)
     folders = FOLDERS
     yields = "Rename it so that it sorts after {path}, or leave {port} out of its [Match]"
-    keeps = "Move it to {path}.d/NAME.conf, which is not ours"
+    keeps = "Move it to {path}.d/NAME.conf, which is not managed"
     beside = (KEEP_FOREIGN,)
 
     def manages(self, host: RootedHost) -> bool:

@@ -45,7 +45,7 @@ def precedence_checks(
     own = {file.path: file.text for file in files if file.mode != LINK and file.path.startswith(ruler.folders)}
     before, after = ruler.at_boot(host, others), ruler.at_boot(host, {**others, **own})
     if before is None or after is None:
-        cause = f"what {manager} makes of the files is known on the running host only"
+        cause = f"the effect of the files in {manager} is known on the running host only"
         return [skipped("persist_precedence", cause, rail=rail.name) for rail in want.rails], {}
     for file in files:
         if file.mode == LINK:
@@ -73,8 +73,8 @@ def precedence_checks(
             planned |= {f"MTU {rail.mtu}"} if rail.mtu is not None else set()
             comparison.add(rail.name, port, device, planned, mine)
         if port in ifupdown:
-            text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or what that names)."
-            fix = f"Take {port} out of {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
+            text = f"{port}: ifupdown configures it as well ({IFUPDOWN}, or a file that it includes)."
+            fix = f"Remove {port} from {IFUPDOWN}; `grep -rw {port} /etc/network` finds it."
             where = {"rail": rail.name, "object": port}
             comparison.checks.append(deviation("persist_existing", [], [IFUPDOWN], text, fix, **where))
     settings = "".join(file.text for file in files if file.path == SYSCTL_FILE)
@@ -94,7 +94,7 @@ def _outranked(host: PersistHost, want: RouteOptions, names: t.Mapping[str, str]
         if not equivalent(key, last, value):
             port, first = (key.split("/")[3:-1] or [key])[0], os.path.basename(SYSCTL_FILE)  # net/ipv4/conf/PORT/NAME
             text = f"{path} sets {key} = {last} at boot, after {SYSCTL_FILE}, which has {value}."
-            fix = f"Take that line out of {path}, or rename the file so that it sorts before {first}."
+            fix = f"Remove that line from {path}, or rename the file so that it sorts before {first}."
             where = {"rail": rails.get(port), "object": port}
             yield deviation("persist_precedence", f"{key} = {value}", f"{key} = {last}", text, fix, **where)
 
@@ -139,7 +139,7 @@ class PrecedenceCheck:
             self.checks.append(self.unused(device, files, made, where))
             return
         if initrd := [item.path for item in self.before if self.early(item, mine) and item.matches(device)]:
-            text = f"{device.name}: the initrd makes {', '.join(initrd)} at each boot, by the kernel command line."
+            text = f"{device.name}: the initrd creates {', '.join(initrd)} at each boot, by the kernel command line."
             fix = "Name only the management interface there (ip=<interface>:dhcp), update the boot loader, and reboot."
             self.checks.append(deviation("persist_precedence", mine.path, initrd, text, fix, **where))
             return
@@ -154,12 +154,12 @@ class PrecedenceCheck:
             seen = list(dict.fromkeys(self.source(item.path) for item in first + rivals))
             text = f"{device.name}: the next boot uses {', '.join(seen)} and not {own}."
             fix = MANAGERS[mine.daemon].yields.format(path=mine.path, port=device.name)
-            fix = f"Take {device.name} out of it, or write for that manager (rail_network_manager)" if rivals else fix
+            fix = f"Remove {device.name} from it, or write for that manager (rail_network_manager)" if rivals else fix
             fix += f". {TAKE.format(port=port)}"
         elif ignored:
             seen = [ignored]
             text = f"{device.name}: NetworkManager does not manage it ({ignored}), so it stays down at the next boot."
-            fix = f"Take {device.name} out of that file, or add except:interface-name:{device.name} to its list."
+            fix = f"Remove {device.name} from that file, or add except:interface-name:{device.name} to its list."
         else:
             seen, text, fix = self.outranked(port, device, mine, own, planned)
         if not text:
@@ -174,7 +174,7 @@ class PrecedenceCheck:
         :param made: the files that netplan makes of the interface's entry.
         """
         beside = [path for path in sorted(self.others) if path.startswith(tuple(f"{path}.d/" for path in files))]
-        text = f"{device.name}: {self.manager} makes nothing of {', '.join(files)}"
+        text = f"{device.name}: {self.manager} ignores {', '.join(files)}"
         text += f" with {', '.join(beside)}." if beside else "."
         fix = "Correct the [Match] there." if beside else "Report it as a bug."
         for path, content in self.texts.items():
@@ -205,8 +205,8 @@ class PrecedenceCheck:
         what = [f"{', '.join(missing)} is lost"] if missing else []
         what += [f"it sets {', '.join(drops)}"] if drops else []
         text = f"{device.name}: {', '.join(seen) or 'another file'} outranks {own}: {', and '.join(what)}."
-        fix = f"Take {device.name} out of that file, or rename it so that it sorts before {last}."
-        return seen, text, f"Take {', '.join(drops)} out there." if drops else fix
+        fix = f"Remove {device.name} from that file, or rename it so that it sorts before {last}."
+        return seen, text, f"Remove {', '.join(drops)} there." if drops else fix
 
     def links(self, port: str, device: Port, where: dict[str, str]) -> None:
         """Add a check of .link files: an MTU of netplan's makes one, and udev takes the first that matches."""
@@ -220,7 +220,7 @@ class PrecedenceCheck:
             # A file that goes by the name alone is not for the interface yet when it gets its name.
             lost = [what for what in lost if what.partition("=")[0] not in NAMING]
         if old and new and lost and port not in self.taken:
-            text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would not have that any more."
+            text = f"{device.name}: {old.path} sets {', '.join(lost)}, and the next boot would lose that."
             fix = f"Rename it so that it sorts before {os.path.basename(new.path)}. {TAKE.format(port=port)}"
             self.checks.append(deviation("persist_existing", [], [old.path], text, fix, **where))
 
@@ -241,15 +241,15 @@ class PrecedenceCheck:
         if len(before) <= 1 and not lost and not dhcp:
             self.checks.append(ok("persist_existing", [], files, **where))
         elif not lost or port in self.taken:
-            text = f"{name} is taken over: the next boot has {', '.join(lost)} of {names} no more."
-            text += f" {', '.join(aside)} is kept as a copy, and teardown puts it back." if aside else ""
+            text = f"{name} is adopted: the next boot loses {', '.join(lost)} of {names}."
+            text += f" {', '.join(aside)} is copied, and teardown restores it." if aside else ""
             text = text if lost else f"{name}: {names} is for it too, and loses nothing."
             self.checks.append(warning("persist_existing", [], files, text, "", **where))
         else:
-            text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would not have that any more."
+            text = f"{name}: {names} sets {', '.join(lost)}, and the next boot would lose that."
             keeps = MANAGERS[self.manager].keeps.format(path=mine.path, port=name)
             if any(item.path.endswith(f"/10-netplan-{name}.network") for item in used):
-                keeps = f"It is in the entry {name!r}, with which ours merges: remove it there"
+                keeps = f"It is in the entry {name!r}, with which the managed file merges: remove it there"
             fix = f"{keeps}. {TAKE.format(port=port)}"
             self.checks.append(deviation("persist_existing", [], files, text, fix, **where))
 

@@ -125,8 +125,8 @@ def network_checks(node: PodNode, pod: t.Mapping[str, t.Any], events: t.Sequence
             wrote = status_rows(pod["metadata"])
             cause = "the pod was started without this network" if wrote else "Multus wrote no network-status to the pod"
             fix = (
-                "Apply the test application again (role rail_objects, tasks_from test_application); with injection see "
-                "that the namespace is among namespacesInclude."
+                "Apply the test application again (role rail_objects, tasks_from test_application); with injection "
+                "check that the namespace is among namespacesInclude."
             )
             checks.append(check("pod_network", node.name, network.rail, planned_network, "not attached", cause, fix))
             continue

@@ -103,12 +103,12 @@ class Collective:
                 log = last_lines(self._cluster.log(pod))
                 text += f"; pod {pod['metadata']['name']} ended with exit code {exit_code(pod)}: {log}"
                 break
-        fix = "Fix what the pod says; where its time was up, set seconds (accept_collective_timeout). [job_failed]"
+        fix = "Fix what the pod reports; if its time was up, set seconds (accept_collective_timeout). [job_failed]"
         return RdmaError(f"{text.rstrip('.')}.", fix)
 
     def _not_started(self, pods: list[Json]) -> RdmaError:
         late = next((pod for pod in pods if (pod.get("status") or {}).get("phase") != "Running"), None)
-        where = f"{len(pods)} of {self._count} pods of the Job {self._name} are there"
+        where = f"{len(pods)} of {self._count} pods of the Job {self._name} exist"
         if late is None:
             fix = (
                 "Check quotas, Pod Security and webhooks of the namespace, and kubectl describe job. [job_not_started]"

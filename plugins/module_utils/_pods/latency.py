@@ -92,7 +92,7 @@ _NO_DEVICE_FIX = (
     "for sriov and ib-sriov; the GID comes with the address of net1."
 )
 _NO_RESULT_FIX = (
-    "Run the test manually as docs/guides/test-application.md shows, and see that the image's perftest is 4.4 or newer."
+    "Run the test manually as docs/guides/test-application.md shows, with an image that has perftest 4.4 or newer."
 )
 _NO_ADDRESS_FIX = "Look at the log of the Spiderpool agent on the node, and at kubectl get spiderippools."
 _NOT_YET = re.compile("onnect to |onnection refused")

@@ -39,10 +39,10 @@ _TUNE = (
     "See coordinator.tunePodRoutes of the network's config and the Spiderpool agent's log, or with nv-ipam the plugin "
     "sbr of the network, then delete the pod."
 )
-_IMAGE = "Give the test application an image with iproute2, and look at who can change its pods."
+_IMAGE = "Give the test application an image with iproute2, and check which users can change its pods."
 _ROW = {"flags": (None, [str]), "addr_info": (None, [{}]), "mtu": (None, int)}
 _REMAKE = (
-    "Delete the pod, so that its network is made again; look at the log of the Spiderpool agent on the node, or with "
+    "Delete the pod, so that its network is set up again; look at the log of the Spiderpool agent on the node, or with "
     "nv-ipam at those of kubelet and Multus."
 )
 

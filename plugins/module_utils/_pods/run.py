@@ -121,7 +121,7 @@ class Pods:
     def _latency(self, alive: t.Mapping[str, Json], check_mode: bool) -> list[Check]:
         params = self._params
         chosen = latency.sample_nodes(alive, params["nodes"], params["seed"])
-        cause = f"{len(chosen)} of {len(alive)} nodes were drawn (verify_pod_nodes)"
+        cause = f"{len(chosen)} of {len(alive)} nodes were selected (verify_pod_nodes)"
         found = [skipped_check(self._measure, name, cause) for name in alive if name not in chosen]
         todo = latency.tests(self._nodes, chosen, params["schedule"], params["peers"], params["seed"])
         why = fix = ""

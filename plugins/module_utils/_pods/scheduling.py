@@ -28,11 +28,11 @@ ABSENT, DOWN, CORDONED = "is not in the cluster", "is down", "is cordoned"
 EXCLUDED = "is left out by the pods' node selector"
 _FIXES = {
     ABSENT: "Join the node to the cluster, or set fabric_node_name to the name that it has there.",
-    DOWN: "Look at kubectl describe node: it says since when its kubelet is silent.",
-    CORDONED: "Let it take pods again when its work is done: kubectl uncordon.",
+    DOWN: "Look at kubectl describe node: it shows since when its kubelet is silent.",
+    CORDONED: "Uncordon it when its work is done: kubectl uncordon.",
     EXCLUDED: "Apply the test application again, and see rail_objects_test_node_selector.",
 }
-_TAINT_FIX = "Let the test pods tolerate it (rail_objects_test_tolerations, accept_tolerations), or take the taint off."
+_TAINT_FIX = "Let the test pods tolerate it (rail_objects_test_tolerations, accept_tolerations), or remove the taint."
 
 
 def with_gate(tolerations: t.Sequence[Json]) -> list[Json]:

@@ -60,7 +60,7 @@ def rollout_state(part: Ref, obj: Json | None) -> RolloutState:
     :param obj: the part's object in the API, None when it does not exist.
     """
     if obj is None:
-        return RolloutState(part, False, "is not there", {})
+        return RolloutState(part, False, "does not exist", {})
     if part.kind == "SpiderCoordinator":
         return _coordinator(part, obj)
     meta, status = obj["metadata"], obj.get("status") or {}

@@ -66,7 +66,7 @@ def counter_checks(
             cause = "packets were lost or damaged during the test"
             yield deviation("traffic_errors", planned, shown, cause, _LOSS_FIX, rail=rail)
         elif over:
-            cause = "packets came out of order, or were thrown away, as adaptive routing and other traffic do"
+            cause = "packets came out of order, or were dropped, as adaptive routing and other traffic do"
             yield warning("traffic_errors", planned, shown, cause, _ORDER_FIX, rail=rail)
         else:
             yield ok("traffic_errors", planned, shown or "none grew", rail=rail)

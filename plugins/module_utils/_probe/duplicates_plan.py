@@ -125,7 +125,7 @@ def _check(question: AddressQuery, received: t.Collection[AddressReply], own: t.
     planned = f"no other host has {address}"
     if question.inside:
         there = ", ".join(question.inside)
-        cause = f"{address} is on {there} of this very host too: a pod took it."
+        cause = f"{address} is on {there} of this host too: a pod has it."
         return deviation(name, planned, f"an RDMA GID on {there}", cause, _FIX, **where)
     if question.refused:
         cause = "The kernel's own detection found another holder when the address was set, and does not use it."
@@ -149,11 +149,11 @@ def _check(question: AddressQuery, received: t.Collection[AddressReply], own: t.
     shown = f"the gateway {question.gateway} ({', '.join(sorted(others))})"
     if question.family == 6 and any(item.override for item in others.values()):
         cause = f"{shown} has {address} itself."
-        return deviation(name, planned, shown, cause, "Take the address off the leaf, or plan another one.", **where)
+        return deviation(name, planned, shown, cause, "Remove the address from the leaf, or plan another one.", **where)
     cause = f"{shown} answers for {address}: a proxy" + (
         "." if question.family == 6 else ", an EVPN leaf that answers for others, or it has the address itself."
     )
     return warning(name, planned, shown, cause, "Look on the leaf for the address, and for proxy ARP or NDP.", **where)
 
 
-_FIX = "Find the holder by its MAC address (on the leaf: its MAC table), and take the address off it."
+_FIX = "Find the holder by its MAC address (on the leaf: its MAC table), and remove the address from it."

@@ -59,7 +59,7 @@ def health_checks(
 def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[Facts | None, str]:
     """Return what the last audit saw of a rail, or why it says nothing about today's counters."""
     if not since:
-        return None, "This is the first look: the next audit compares with it."
+        return None, "This is the first audit: the next one compares with it."
     before = (since.get("rails") or {}).get(name)
     if not before:
         return None, "The last audit did not see this rail."
@@ -129,7 +129,7 @@ def _pcie(rail: str, now: Facts) -> Check:
 
 def _speed(rail: str, now: Facts, planned: int) -> Check:
     if not now.get("speed"):
-        return skipped("port_speed", "The interface says no speed: it is down, or virtual.", rail=rail)
+        return skipped("port_speed", "The interface reports no speed: it is down, or virtual.", rail=rail)
     texts = f"{(planned or now['offered']) / 1000:g} Gb/s", f"{now['speed'] / 1000:g} Gb/s"
     if planned:
         return compared("port_speed", *texts, f"{now['interface']} runs at another speed.", _SPEED_FIX, rail=rail)

@@ -44,7 +44,7 @@ class Servers:
         if not TOKEN.fullmatch(token):
             raise RdmaError(
                 f"token is {token[:40]!r}, and names a folder: letters, digits, '_', '-' and '.', 64 at most.",
-                "Set token to a word such as by-hand. [token_format]",
+                "Set token to a word such as manual. [token_format]",
             )
         self._folder = os.path.join(folder, token)
 

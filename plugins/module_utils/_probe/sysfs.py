@@ -85,7 +85,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
     if not seen:
         raise RdmaError(
             f"Rail {rail!r} ({interface}): this host shows no RDMA device.",
-            "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and look whether a pod holds them (rdma dev "
+            "Load the NIC's RDMA driver (mlx5_ib, rdma_rxe ...), and check whether a pod holds them (rdma dev "
             "show). [rdma_device_missing]",
         )
     if network == "infiniband":
@@ -107,7 +107,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
             return replace(port, gid_index=index)
     raise RdmaError(
         f"Rail {rail!r} ({interface}): no RoCE v2 GID of {address} on {', '.join(port.device for port in seen)}.",
-        "Look whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
+        "Check whether the rail has its address and is up (role rail_network), and whether its NIC speaks RoCE v2 "
         "(cat /sys/class/infiniband/*/ports/*/gid_attrs/types/*). [gid_missing]",
     )
 

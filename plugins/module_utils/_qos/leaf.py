@@ -58,7 +58,7 @@ def undeclared_check(there: t.Mapping[str, State]) -> Check:
     paused = "; ".join(existing_pfc(name, state) for name, state in sorted(there.items()) if state["pfc"])
     return skipped(
         "roce_declared",
-        "Nothing is set: the inventory does not say which priority and DSCP the switches have. "
+        "Nothing is set: the inventory does not declare the priority and DSCP of the switches. "
         + (f"Unchanged: {paused}." if paused else "No interface of the fabric has flow control now."),
         f"{DECLARE}.",
     )
@@ -86,7 +86,7 @@ def leaf_check(policy: QosPolicy, rail: str, name: str, neighbors: t.Mapping[str
     if not dcbx or "pfc" not in dcbx:
         return skipped(
             "roce_switch",
-            f"Not seen: what arrives on {name} by LLDP says nothing of flow control. The leaf sends no IEEE DCBX, or "
+            f"Not seen: what arrives on {name} by LLDP has no flow control data. The leaf sends no IEEE DCBX, or "
             "the card's firmware keeps the frames.",
             "Switch DCBX on at the leaf, or compare manually; the firmware: LLDP_NB_RX_MODE_P1=OFF (mlxconfig).",
             wanted,

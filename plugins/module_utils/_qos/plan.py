@@ -210,5 +210,5 @@ def checks_of(
             yield skipped(name, cause, rail=rail)
         else:
             cause = f"{interface} has other values than the fabric."
-            fix = f"{by_role('lossless_roce')} See who else writes them (lldpad, firmware DCBX, a script)."
+            fix = f"{by_role('lossless_roce')} Find the program that writes them (lldpad, firmware DCBX, a script)."
             yield compared(name, planned, observed, cause, fix, rail=rail)

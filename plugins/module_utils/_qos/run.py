@@ -79,7 +79,7 @@ class QosRun:
             last = {name: self.last.get(self.rails[name]) for name in missing}
             unknown = [name for name, port in last.items() if not port or self.sysfs.exists(f"/sys/class/net/{port}")]
             if unknown:
-                self._refuse(f"Interfaces of the fabric are not there: {', '.join(unknown)}.", IP_LINK, missing=unknown)
+                self._refuse(f"Interfaces of the fabric do not exist: {', '.join(unknown)}.", IP_LINK, missing=unknown)
             self.missing = [(self.rails.pop(name), name) for name in missing]
             # A lost card keeps its record and its unit until it is back.
             self.retained.update({nic: row for nic, row in self.recorded.items() if nic in (*missing, *last.values())})
@@ -177,7 +177,7 @@ class QosRun:
                     self._read_back(name, self.nics[name], plan)
         except RdmaError as exc:
             if left := [name for name in started if not self._take_back(name)]:
-                note = f"{', '.join(left)} could not be restored; the record of what was there stays."
+                note = f"{', '.join(left)} could not be restored; the record of the earlier values stays."
             else:
                 self.files.put(SETTINGS, record)
                 note = "What this run had set before is rolled back, on all interfaces."
@@ -198,8 +198,8 @@ class QosRun:
             listed = "; ".join(f"{key} is {found}, not {wanted}" for key, (wanted, found) in bad.items())
             raise RdmaError(
                 f"{name} did not keep what was set: {listed}.",
-                "Stop who else sets it: lldpad, the firmware's DCBX (LLDP_NB_DCBX_P1 and DCBX_WILLING_P1 of mlxconfig),"
-                " or a script from another guide (rdma-qos.service). [qos_not_kept]",
+                "Stop the program that sets it: lldpad, the firmware's DCBX (LLDP_NB_DCBX_P1 and DCBX_WILLING_P1 of"
+                " mlxconfig), or a script from another guide (rdma-qos.service). [qos_not_kept]",
                 interface=name,
                 differences={key: {"wanted": wanted, "found": found} for key, (wanted, found) in bad.items()},
             )

@@ -94,7 +94,7 @@ def _check_functions(rail: str, device: t.Mapping[str, t.Any], devices: t.Sequen
         [],
         bad,
         f"{', '.join(bad)}: no GUID, or that of another device; no pod can use such a function.",
-        "See whether the SR-IOV operator has finished the node, and its GUIDs (/etc/sriov-operator/infiniband).",
+        "Check whether the SR-IOV operator has finished the node, and its GUIDs (/etc/sriov-operator/infiniband).",
         rail=rail,
     )
 
@@ -104,7 +104,7 @@ def _missing(info: t.Mapping[str, t.Any], rail: t.Mapping[str, t.Any], names: t.
     without = [nic for nic in info["nics_without_rdma"] if interface in nic["netdevs"]]
     planned = rail.get("pci") or rail["interface"]
     if without:
-        cause = f"{interface} is there (driver {without[0]['driver']}), but no RDMA device belongs to it."
+        cause = f"{interface} exists (driver {without[0]['driver']}), but no RDMA device belongs to it."
         fix = "Load the RDMA half of its driver (mlx5_ib for ConnectX) with the role rdma_driver."
     elif not info["devices"]:
         cause = "The host has no RDMA device at all."
@@ -146,7 +146,7 @@ def _check_active_mtu(rail: t.Mapping[str, t.Any], port: t.Mapping[str, t.Any], 
         "rdma_active_mtu",
         wanted,
         active,
-        f"{where} moves at most {active} bytes a packet.",
+        f"{where} moves at most {active} bytes per packet.",
         "Raise the MTU of the interface to 4200 or more for 4096, on the host and on the switch.",
         good=active >= wanted,
         rail=rail["name"],

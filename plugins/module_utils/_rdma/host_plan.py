@@ -25,7 +25,7 @@ LINK_FOLDER = "/etc/systemd/network"
 # Before netplan's own 10-netplan-*.link: the first file that matches a device is the only one that counts.
 LINK_FILE = "05-railops-{rail}.link"
 OWNED_LINK = re.compile(r"05-railops-(?P<rail>.+)\.link")
-HEADER = "# Written by railops.rdma (module rdma_host): do not edit; take it back with state: absent.\n"
+HEADER = "# Written by railops.rdma (module rdma_host): do not edit; to remove it, set state: absent.\n"
 
 # rdma_ucm serves librdmacm (perftest -R, storage); ib_umad serves ibstat and the subnet manager.
 MODULES = {
@@ -123,7 +123,7 @@ def _modules(plan: RdmaPlan) -> dict[str, str]:
         "host",
         f"kernel {have.kernel} has no module {', '.join(missing)}",
         "Install the kernel's RDMA modules (Ubuntu: linux-modules-extra of this kernel) or the vendor's driver "
-        "(role rdma_driver); or name the modules there are in rdma_host_modules. [module_missing]",
+        "(role rdma_driver); or list the existing modules in rdma_host_modules. [module_missing]",
     )
     plan.problems += [problem] if missing else []
     unlisted = f"{MODULES_FILE} does not list the RDMA modules for the next boot"
@@ -187,19 +187,19 @@ def _obstacles(
         )
     if role := have.roles.get(device.name):
         more = (
-            f" List {device.name} in rail_network_adopt_ports if it may go." if role.startswith("has the addr") else ""
+            f" List {device.name} in rail_network_adopt_ports if its address may go." if role.startswith("has the addr") else ""
         )
         yield Problem(
             rail.name,
             f"{device.name} {role}, and would be {rail.interface} when the host starts, without it",
-            f"Name the rail's own card; or, if {device.name} really is the rail, call it by its name of today "
-            f"(fabric_interfaces), or give no names (rdma_host_naming: none).{more} [name_not_persistent]",
+            f"Name the rail's own card; or, if {device.name} really is the rail, use its present name "
+            f"(fabric_interfaces), or set rdma_host_naming: none.{more} [name_not_persistent]",
         )
     if others and others.name < name:
         yield Problem(
             rail.name,
             f"{others.path} comes before {name} and would decide the name of {rail.interface}",
-            "Give it a name that sorts behind (10-...), or set rdma_host_naming: none. [name_by_link]",
+            "Rename it so that it sorts later (10-...), or set rdma_host_naming: none. [name_by_link]",
         )
     elif others and not fits(others, device):
         problem = f"whether {others.path} is for {device.name or device.pci} is not clear from its [Match]"
@@ -215,9 +215,9 @@ def _obstacles(
     if ruled != rail.interface:
         yield Problem(
             rail.name,
-            f'a rule in {path} says NAME="{ruled}" for {device.name}, which counts before any .link file: it would not '
+            f'a rule in {path} sets NAME="{ruled}" for {device.name}, which precedes any .link file: it would not '
             f"be {rail.interface}",
-            f"Remove that rule from {path}, or call the rail {ruled} (fabric_interfaces), or set rdma_host_naming: "
+            f"Remove that rule from {path}, or name the rail {ruled} (fabric_interfaces), or set rdma_host_naming: "
             "none. [name_by_rule]",
         )
 

@@ -53,7 +53,7 @@ class Finding(t.NamedTuple):
 def checks_of(want: RouteOptions, targets: t.Sequence[PathTarget], state: PathState) -> list[Check]:
     """Return one check a rail and family."""
     if want.network == "infiniband":
-        return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager finds the way")]
+        return [skipped("route_path", "InfiniBand has no routes of its own: its subnet manager selects the path")]
     lookups = group_by((one.target, one) for one in state.lookups)
     return [
         _check(rail, item, [one for one in targets if one.source == item.address], state, lookups)
@@ -79,7 +79,7 @@ def existing_routes_check(want: RouteOptions, host: RouteHost, routes: t.Iterabl
     lines = [f"{route} (made by {origin(route.protocol)})" for route in elsewhere]
     cause = f"Other programs route parts of the fabric's networks elsewhere: {shortened(lines, MOST_LISTED)}."
     fix = (
-        "Remove these routes where they come from, or plan another supernet (fabric_supernets): a node that joins "
+        "Remove these routes at their source, or plan another supernet (fabric_supernets): a node that joins "
         "later may get an address there."
     )
     return warning("network_existing_routes", [], lines[:MOST_ROUTES], cause, fix)
@@ -90,7 +90,7 @@ def _check(
 ) -> Check:
     where: dict[str, t.Any] = {"rail": rail.name, "family": item.family}
     if not targets:
-        return skipped("route_path", "the plan has no gateway and no neighbor to prove a way to", **where)
+        return skipped("route_path", "the plan has no gateway and no neighbor to test a path to", **where)
     if broken := rail_problem(rail, item, state):
         return deviation("route_path", _listed(targets, targets), [], broken.cause, broken.fix, **where)
     found = group_by(
@@ -220,14 +220,14 @@ def _why(lookup: LookupResult, state: PathState) -> tuple[str, str]:
     if existing:
         commands = " and ".join(f"`ip{six} rule del priority {rule.priority}`" for rule in existing)
         if len(existing) > 1:
-            return led, f"Move those rules behind {target.priority}, or take them away: {commands}."
-        return led, f"Move that rule behind {target.priority}, or take it away: {commands}."
+            return led, f"Move those rules behind {target.priority}, or remove them: {commands}."
+        return led, f"Move that rule behind {target.priority}, or remove it: {commands}."
     if others and not missing:
         command = f"ip{six} route del {others[0]}"
-        return led, f"Take that route away where it comes from; on this host: `{command}`."
+        return led, f"Remove that route at its source; on this host: `{command}`."
     if lookup.error in TYPED and not missing:
         command = f"ip{six} route show table all match {target.address}/{length}"
-        return led, f"Look for the route that does it: `{command}`."
+        return led, f"Look for that route: `{command}`."
     return led, ROLE
 
 

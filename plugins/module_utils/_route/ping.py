@@ -141,7 +141,7 @@ ALLOW = "Nothing, where the switch drops echo requests on purpose; else look at 
 POLICED = "Nothing, where the same rail of other hosts answers without loss; else look at cable and port."
 LOSSY = (
     "Look at the error and discard counters of both ends, their switch ports and the links between the leaves; allow"
-    " what is meant by audit_loss_percent or verify_loss_percent."
+    " intended loss with audit_loss_percent or verify_loss_percent."
 )
 
 

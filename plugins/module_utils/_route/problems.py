@@ -101,8 +101,8 @@ def _rail_problems(
     if link.master and not forced:
         text = f"{link.name} is a port of {link.master}, where an address of its own has no effect."
         fix = (
-            f"Remove it from {link.master}, name the rail's own interface, or list this one in force if it is "
-            "meant so. [rail_is_a_port]"
+            f"Remove it from {link.master}, name the rail's own interface, or list this one in "
+            "rail_network_force. [rail_is_a_port]"
         )
         yield Problem("interface", text, fix)
     yield from _mtu_problems(want, rail, link, host)
@@ -143,7 +143,7 @@ def _mtu_problems(
             f"{link.name} has an MTU of {link.mtu}, and {rail.mtu} would also lower interfaces stacked on it: {names}."
         )
         fix = (
-            f"Declare {max(item.mtu for item in stacked)} as fabric_mtu, take them away, or list {link.name} in"
+            f"Declare {max(item.mtu for item in stacked)} as fabric_mtu, remove them, or list {link.name} in"
             " rail_network_adopt_ports (policy_route: adopt_ports). [mtu_lowers_others]"
         )
         yield Problem("mtu", lost, fix)
@@ -181,7 +181,7 @@ def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership)
                     f"{', '.join(map(str, ipaddress.collapse_addresses(clash)))} overlaps {have},"
                     f" which {item.interface} has on this host.",
                     "Move that network (Docker: `bip` and `default-address-pools` in daemon.json) or plan another"
-                    f" supernet; list {item.interface} in force if it is meant so. [prefix_overlaps]",
+                    f" supernet; list {item.interface} in rail_network_force if that is intended. [prefix_overlaps]",
                 )
     yield from _match_problems(want, host, mine)
 
@@ -194,7 +194,7 @@ def _match_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) 
             continue
         if covers(prefix, route.dst):
             text = f"{prefix} is routed elsewhere on this host: {route}."
-            yield Problem("rdma_prefixes", text, "Take that route away, or plan another supernet. [prefix_routed]")
+            yield Problem("rdma_prefixes", text, "Remove that route, or plan another supernet. [prefix_routed]")
 
 
 def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
@@ -210,9 +210,9 @@ def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownershi
             command = f"ip{six} rule del priority {rule.priority}" if rule.other else Op("delete", rule)
             yield Problem(
                 "rules",
-                f"the rule `{rule}` is not ours but uses a priority or a table of ours"
+                f"the existing rule `{rule}` uses a claimed priority or table"
                 f" ({priorities[0]}-{priorities[-1]}, {tables[0]}-{tables[-1]}).",
-                f"Make it with other numbers where it comes from; to remove it: `{command}`. [rule_existing]",
+                f"Renumber it at its source; to remove it: `{command}`. [rule_existing]",
             )
         elif rule.priority == EXCLUSION_PRIORITY and rule.invert and want.policy == "default_route":
             yield Problem(
@@ -225,11 +225,11 @@ def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownershi
         if in_table or (in_metrics(route, metrics) and route.interface in mine.interfaces):
             what = f"table {route.table}" if in_table else f"metric {route.metric} on {route.interface}"
             numbers = tables if in_table else metrics
-            fix = "Make it with another table where it comes from"
+            fix = "Use another table at its source"
             if not in_table:
                 key = f"ipv{route.family}.route-metric"
-                fix = f"Give it another metric (of NetworkManager's choice: `nmcli c modify NAME {key} 300`)"
-            text = f"the route `{route}` is not ours but uses {what}: {numbers[0]} to {numbers[-1]} are ours."
+                fix = f"Give it another metric (set by NetworkManager: `nmcli c modify NAME {key} 300`)"
+            text = f"the existing route `{route}` uses {what}: {numbers[0]} to {numbers[-1]} are claimed."
             yield Problem("routes", text, f"{fix}; to remove it: `{Op('delete', route)}`. [route_existing]")
 
 
@@ -248,9 +248,7 @@ def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> 
         sources = {item.address for item in removed} - {item.address for item in preserved}
         if hops or route.source in sources:
             what = f"leads to {hops[0].gateway}" if hops else f"has the source {route.source}"
-            text = (
-                f"the route `{route}` is not ours and {what}, in a subnet that this run removes from {route.interface}."
-            )
+            text = f"the existing route `{route}` {what}, in a subnet that this run removes from {route.interface}."
             # Several next hops have no short form; the other fields identify the route.
             bare = replace(route, interface="", gateway="", source="", other="", mtu="") if route.hops else route
             fix = f"Remove it: `{Op('delete', bare)}`. Add it again by another gateway where it is needed."

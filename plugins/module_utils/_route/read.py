@@ -28,7 +28,7 @@ from .route_options import RouteOptions, named
 
 R = t.TypeVar("R", bound="Reader")
 INSTALL = (
-    "An action plugin of this collection brings it: call the module by its full name, and see that the host can write"
+    "An action plugin of this collection brings it: call the module by its full name, and check that the host can write"
     " below /var/lib/railops-rdma. Or install python3-pyroute2 there. [pyroute2_missing]"
 )
 

@@ -153,9 +153,9 @@ def _fired(folder: str) -> RdmaError:
     with Kernel() as kernel:
         left = [str(op) for op in revert_operations(kernel, host, before, after)]
     if not left:
-        text = "The confirmation came too late: the rollback timer has taken the change back."
+        text = "The confirmation came too late: the rollback timer has reverted the change."
         fix = (
-            "Find out why the new connection took so long, or give a longer confirm_timeout. [confirm_timeout_exceeded]"
+            "Find out why the new connection took so long, or set a longer confirm_timeout. [confirm_timeout_exceeded]"
         )
         return RdmaError(text, fix, taken_back=True)
     return RdmaError(
@@ -202,7 +202,7 @@ START = (
 def _start(folder: str, token: str) -> None:
     if _systemd_runs_this():
         argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
-        argv += ["--description=Takes back an unconfirmed change of the host network", "--property=Type=exec"]
+        argv += ["--description=Reverts an unconfirmed change of the host network", "--property=Type=exec"]
         # One that got no answer may still start: a second timer beside it would take the change back twice.
         if ask([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status in (0, NO_ANSWER):
             return
@@ -232,7 +232,7 @@ def undo(token: str, seconds: int) -> str:
         host, before, after = _saved_snapshots(_state(f"{timers_folder()}/{token}"))
     except (OSError, ValueError, KeyError) as exc:
         fix = "Remove the rails with state: absent (rail_network_state), or run again. [rollback_state_missing]"
-        raise RdmaError(f"What was before the change with the token {token!r} is not known any more.", fix) from exc
+        raise RdmaError(f"The state before the change with the token {token!r} is lost.", fix) from exc
     with Kernel() as kernel:
         new = arm(host, kernel.again(host), before, seconds)
         if left := revert(kernel, host, before, after):

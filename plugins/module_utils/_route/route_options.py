@@ -220,7 +220,7 @@ def _address(raw: t.Mapping[str, t.Any], place: str, problems: list[Problem]) ->
     for key, value in (("address", address), ("gateway", gateway)):
         if value is not None and value not in subnet:
             text = f"{value} is outside of the subnet {subnet}."
-            problems.append(Problem(f"{place}.{key}", text, "Take one inside of it. [gateway_outside]"))
+            problems.append(Problem(f"{place}.{key}", text, "Set one inside of it. [gateway_outside]"))
     yield AddressOptions(address.version, str(address), subnet.prefixlen, str(subnet), str(gateway) if gateway else "")
 
 
@@ -242,7 +242,7 @@ def _number_problems(want: RouteOptions, rail: RailOptions, place: str) -> t.Ite
 def _rail_problems(rail: RailOptions, place: str) -> t.Iterator[Problem]:
     if not rail.identifier:
         yield Problem(
-            place, "names neither interface nor pci.", "Say which interface the rail is. [rail_interface_missing]"
+            place, "names neither interface nor pci.", "Set interface or pci. [rail_interface_missing]"
         )
     if rail.interface and not INTERFACE.match(rail.interface):
         yield Problem(
@@ -299,6 +299,6 @@ def management_network_problem(place: str, rail: RailOptions, interface: str, ca
     """
     fix = (
         f"Name the rail's own interface; remove a second default route (`ip route show table all dev {interface}`, then"
-        " -6), and the router or daemon that sends it; or list this one in force if it really is a rail. [port_in_use]"
+        " -6), and the router or daemon that sends it; or list a true rail in rail_network_force. [port_in_use]"
     )
     return Problem(f"{place}.interface", f"{rail.name}: {interface} carries {carried}.", fix)

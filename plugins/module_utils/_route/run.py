@@ -109,7 +109,7 @@ def confirm_change(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t
             if check["status"] == "deviation"
         ]
         if silent:
-            text = f"The change is not confirmed, and the rollback timer takes it back. No answer: {'; '.join(silent)}."
+            text = f"The change is not confirmed, and the rollback timer reverts it. No answer: {'; '.join(silent)}."
             fix = "Look at links, VLANs and the switch's addresses, or do not require the gateways. [gateway_silent]"
             raise RdmaError(text, fix, checks=checks)
     if not check_mode:

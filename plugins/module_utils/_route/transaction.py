@@ -50,7 +50,7 @@ def _while_armed(phases: tuple[Phase, ...], armed: t.Callable[[], bool]) -> t.It
         if not armed():
             raise RdmaError(
                 "The change took longer than the rollback timer waits, and is rolled back.",
-                "Find out what held this host up (`dmesg`, its load), or give a longer confirm_timeout"
+                "Find out what held this host up (`dmesg`, its load), or set a longer confirm_timeout"
                 " (rail_network_confirm_timeout), and run again. [rollback_too_late]",
             )
         yield phase

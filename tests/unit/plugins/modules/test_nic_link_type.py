@@ -323,7 +323,7 @@ def test_a_card_that_cannot_be_read_and_needs_nothing_stays_unchanged(machine, r
     assert (result.get("failed"), result["changed"], statuses(result)[RAIL1]) == (None, False, "done")
     (row,) = [item for item in result["checks"] if item["object"] == RAIL1]
     assert (row["status"], row["fix"] != "") == ("warning", True)
-    assert "what the next boot brings cannot be queried" in row["cause"]
+    assert "the settings of the next boot cannot be queried" in row["cause"]
     assert f"Card {RAIL1}: as the kernel shows it" in str(result["warnings"])
     refused(RAIL1, cards=RAILS_ETH)
 

@@ -51,7 +51,7 @@ def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_name
     if received:
         assert run_module(**asked)["confirmed"]
     else:
-        refused("takes it back. No answer: 192.0.2.1 to 192.0.2.2 on ens1np0.", **asked)
+        refused("reverts it. No answer: 192.0.2.1 to 192.0.2.2 on ens1np0.", **asked)
     assert kept == (["token"] if received else [])
 
 

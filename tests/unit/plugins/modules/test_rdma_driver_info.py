@@ -230,7 +230,7 @@ def test_another_version_is_reported_and_left_without_upgrade(run_module, old):
 def test_upgrade_replaces_another_version_and_needs_one_reboot(run_module, refused, home, old):
     found = run_module(upgrade=True, **WITH)
     assert (found["replaced"], found["steps"]) == ({"demo-driver": "1.0-1"}, [["demo-driver=2.0-1"]])
-    assert found["reboot_reasons"] == ["demo-driver was 1.0-1: what runs is still the old one until the next boot"]
+    assert found["reboot_reasons"] == ["demo-driver was 1.0-1: the old one runs until the next boot"]
     done = {"done": found["packages"], "replaced": found["replaced"]}
     refused("demo-driver", upgrade=True, **WITH, **done)
     (home / "versions").write_text("demo-driver=2.0-1\n")

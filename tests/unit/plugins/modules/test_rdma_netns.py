@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.tests.unit import machines
 KERNEL = "6.1.0-9-amd64"
 OWNED_FILE = "/etc/modprobe.d/zz-railops-rdma.conf"
 EXCLUSIVE = """\
-# Written by railops.rdma (module rdma_netns): do not edit; take it back with state: absent.
+# Written by railops.rdma (module rdma_netns): do not edit; to remove it, set state: absent.
 # RDMA network namespace mode: exclusive
 options ib_core netns_mode=0
 """

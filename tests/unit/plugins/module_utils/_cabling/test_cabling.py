@@ -85,7 +85,7 @@ def test_nothing_is_green_by_silence():
     leaf, port = judged(cable(1, planned="swp1"), cable(2, "nic", is_switch=False))
     assert [check["status"] for check in (*leaf, *port)] == ["skipped"] * 3
     assert leaf[0]["cause"] == "Not seen: the leaf sends no LLDP."
-    assert leaf[1]["cause"] == "Not seen: nic swp7 is no switch by its own word (the NIC's own firmware?)."
+    assert leaf[1]["cause"] == "Not seen: nic swp7 does not announce a switch (the NIC's own firmware?)."
     (unplanned,) = cable_checks([Cable("rail1", "ens1np0", seen=neighbor("tor9"))], [], "su1")
     assert (unplanned["status"], unplanned["cause"]) == ("skipped", "The plan names no leaf.")
 
@@ -132,7 +132,7 @@ def test_the_planned_leaf_counts_wherever_it_is_among_several_neighbors(heard):
 def test_several_switches_none_of_them_planned():
     (leaf,) = hearing(("leaf7", "swp1"), ("dpu-17", "p0hpf"))
     assert (leaf["status"], leaf["observed"]) == ("deviation", "leaf7 swp1, dpu-17 p0hpf")
-    assert leaf["cause"].startswith("ens1np0 hears 2 switches, and none of them is leaf1")
+    assert leaf["cause"].startswith("ens1np0 receives LLDP of 2 switches, none of them leaf1")
     assert "Move" not in leaf["fix"]
 
 

@@ -128,7 +128,7 @@ SAME = FoundPart(
             {"multus": "managed"},
             [THEIRS],
             "managed",
-            "Set it to adopt, or take that one away first. [component_duplicate]",
+            "Set it to adopt, or remove that one first. [component_duplicate]",
         ),
         ({"multus": "managed"}, [FoundPart("multus", "x", sure=2)], "managed", ""),
         ({"spiderpool": "adopt"}, [SAME, THEIRS], "adopt", ""),
@@ -159,7 +159,7 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
         "spiderpool", "DaemonSet other/spiderpool-agent", "the Helm release other/spiderpool", "1.2.1"
     )
     assert (
-        "take that one away first"
+        "remove that one first"
         in states(["spiderpool"], {"spiderpool": "managed"}, [elsewhere], Release())[1][0].fix
     )
 

@@ -209,7 +209,7 @@ def test_a_profile_of_the_initrd_is_named_with_the_kernel_command_line_and_never
 
     found = judged(files, [link("ens1np0")], "networkmanager", adopt_ports=adopt_ports)
 
-    cause = f"ens1np0: the initrd makes {path} at each boot, by the kernel command line."
+    cause = f"ens1np0: the initrd creates {path} at each boot, by the kernel command line."
     assert found == {("persist_precedence", "ens1np0"): ("deviation", cause)}
 
 
@@ -294,4 +294,4 @@ def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(by_ne
     """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
     (reported,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
     assert "sets MTU 9000" in reported["cause"]
-    assert reported["fix"].startswith("It is in the entry 'ens1np0', with which ours merges: remove it there.")
+    assert reported["fix"].startswith("It is in the entry 'ens1np0', with which the managed file merges: remove it there.")

@@ -322,7 +322,7 @@ def test_a_node_with_other_names_has_the_network_of_its_profile():
     [
         ("[" * 100_000, "nested too deep"),
         ("[" * 400 + "]" * 400, "nested more than 16 deep"),
-        ("x" * 50_000_000, "more than 8,000,000 letters"),
+        ("x" * 50_000_000, "more than 8,000,000 characters"),
         ('[{"flags": 5}]', "flags of an item of what it printed is a int"),
         ('[{"addr_info": {"local": 1}}]', "addr_info"),
         ('[{"addr_info": ["x"]}]', "addr_info"),

@@ -67,7 +67,7 @@ def seen(part, obj, pods, lost):
         (AGENT, daemon_set(1000, 412, 998), False, "has 998 of 1,000 pods ready, 588 still old"),
         (AGENT, daemon_set(8, 8, 8, seen=1), False, "is not taken up yet"),
         (AGENT, daemon_set(0, 0, 0), True, "has 0 of 0 pods ready"),
-        (AGENT, None, False, "is not there"),
+        (AGENT, None, False, "does not exist"),
         (CONTROLLER, deployment(1, 1, 1, 1), True, "has 1 of 1 pods ready"),
         (CONTROLLER, deployment(1, 2, 1, 1), False, "has 1 of 1 pods ready, 1 still old"),
         (CONTROLLER, deployment(2, 2, 2, 1), False, "has 1 of 2 pods ready"),
@@ -288,6 +288,6 @@ def test_how_far_everything_is_is_one_line():
         rollout_state(CONTROLLER, deployment(1, 1, 1, 1)),
         rollout_state(COORDINATOR, None),
     ]
-    shown = "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default is not there"
+    shown = "DaemonSet spiderpool/agent has 7 of 8 pods ready; SpiderCoordinator default does not exist"
     assert headline(states) == shown
     assert headline(states[1:2]) == "everything is ready"

@@ -87,7 +87,7 @@ def test_limits_are_the_sites():
 @pytest.mark.parametrize(
     ("more", "word"),
     [
-        ({"since": None}, "first look"),
+        ({"since": None}, "first audit"),
         ({"last": "b0"}, "booted"),
         ({"since": {**NOW, "ifindex": 3}}, "driver was reloaded"),
     ],

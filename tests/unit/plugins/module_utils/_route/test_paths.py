@@ -126,7 +126,7 @@ def test_an_existing_rule_that_leads_the_planned_way_is_a_warning():
     found = check(state_of(route(77), rules=(FOREIGN, MANAGED, MAIN)))
     assert (found["status"], found["fix"]) == (
         "warning",
-        "Move that rule behind 10001, or take it away: `ip rule del priority 5000`.",
+        "Move that rule behind 10001, or remove it: `ip rule del priority 5000`.",
     )
 
 
@@ -202,7 +202,7 @@ def test_a_blackhole_is_named_with_its_maker():
     assert "it is dropped silently; route `blackhole 192.0.2.64/27 table 1001` (made by static)" in found["cause"]
     assert "203.0.113.0" not in found["cause"]
     assert found["fix"] == (
-        "Take that route away where it comes from; on this host: `ip route del blackhole 192.0.2.64/27 table 1001`."
+        "Remove that route at its source; on this host: `ip route del blackhole 192.0.2.64/27 table 1001`."
     )
 
 

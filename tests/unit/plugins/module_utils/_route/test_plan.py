@@ -177,7 +177,7 @@ OTHER = Address("docker0", 4, "192.0.2.129", 25)
 DATAGRAM = {"kind": "infiniband", "mode": "datagram"}
 ELSEWHERE = (("192.0.2.0/24", Route(4, 254, "192.0.2.0/24", 0, "eth0", "203.0.113.1")),)
 EXCLUDES = Rule(4, 2000, 254, dest="203.0.113.0/24", invert=True)
-METRIC = "metric 105 on ens1np0: 101 to 108 are ours"
+METRIC = "metric 105 on ens1np0: 101 to 108 are claimed"
 BELONGS, UNIT = "conflicts with the exclusion rule", "rdma-routing.service"
 
 
@@ -653,5 +653,5 @@ def test_what_a_boot_made_of_our_files_is_ours_after_the_port_got_another_name(b
     assert {item.protocol for part in ("routes", "rules") for item in getattr(done.target, part)} == {143}
     there = dataclasses.replace(start.snapshot, links={**made.links, "eth2": Link("eth2", 1500, True)})
     kept = dataclasses.replace(host, snapshot=dataclasses.replace(now, links=there.links))
-    with pytest.raises(InputError, match="is not ours"):
+    with pytest.raises(InputError, match="existing"):
         plan(kept, rails=[moved], rdma_prefixes=["198.51.100.0/24"])
