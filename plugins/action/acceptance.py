@@ -54,13 +54,13 @@ class ActionModule(FabricAction):
         plan = read_plan(args["plan_dir"])
         verdict = files.read_verdict(args["verify_dir"])
         if not verdict or verdict.get("plan_digest") != plan.get("digest"):
-            problem = "is of another plan" if verdict else "is not there"
+            problem = "is of another plan" if verdict else "is missing"
             fix = "Run the playbook railops.rdma.verify first. [accept_no_verdict]"
             raise Refusal(f"The verdict of the hosts {problem} ({args['verify_dir']}). {fix}")
         fleet = state.fleet_of(args, plan, verdict)
         have = state.AcceptState.read(args["verify_dir"])
         if args["resume"] and have.resumes(plan["digest"], fleet, args):
-            display.display(f"accept: goes on where it was left, with {len(have.results)} runs made")
+            display.display(f"accept: resumes after {len(have.results)} runs")
         else:
             have = state.AcceptState(plan["digest"], fleet)
         have.step = None

@@ -33,7 +33,7 @@ class ActionModule(ModuleAction):
             confirmed = super().act({**args, "confirm": changed["token"]}, task_vars)
         except AnsibleConnectionFailure as exc:
             raise AnsibleConnectionFailure(
-                f"After the change no new connection came about, and the host takes the change back: {exc}"
+                f"After the change no new connection succeeded; the host reverts the change: {exc}"
             ) from exc
         checks = [*changed["checks"], *confirmed.get("checks", ())]
         return {**changed, **confirmed, "changed": True, "checks": checks}

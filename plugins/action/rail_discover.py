@@ -18,15 +18,15 @@ from ..plugin_utils._plan.store import read_text
 from ..plugin_utils._verdict.files import write_text
 
 HEADER = """\
-# Proposed by the playbook railops.rdma.discover from what is wired. Read report.md first.
+# Proposed by the playbook railops.rdma.discover from the cabling. Read report.md first.
 # Try it beside your inventory (-i inventory/... -i this file), then move what is right into the inventory.
-# !unsafe: that text is a host's or a switch's word; Ansible takes it as it is and never for a template. Keep it.
+# !unsafe: that text comes from a host or a switch; Ansible uses it literally, never as a template. Keep it.
 ---
 """
 CABLES = """\
-# Where each cable ends, as LLDP says it today: right or wrong. Read report.md first, and correct what is wrong.
+# The end of each cable, as LLDP reports it today, right or wrong. Read report.md first, and correct what is wrong.
 # In the inventory it is the plan that the audit compares every cable with.
-# !unsafe: that text is a switch's own word; Ansible takes it as it is and never for a template. Keep it.
+# !unsafe: that text comes from a switch; Ansible uses it literally, never as a template. Keep it.
 ---
 """
 ARGUMENT_SPEC = documented(DOCUMENTATION)

@@ -146,7 +146,7 @@ class ActionModule(FabricAction):
                 if host in folders and os.path.exists(files.result_path(folders[host], host)):
                     expected[host] = None
         if left_out and args["planned"]:
-            fix = "Run the playbook railops.rdma.plan, or take these hosts out of the play. [hosts_unplanned]"
+            fix = "Run the playbook railops.rdma.plan, or remove these hosts from the play. [hosts_unplanned]"
             raise Refusal(
                 f"{len(left_out)} of {len(args['hosts'])} hosts have no part in the plan, and nothing was changed:"
                 f" {shortened(left_out, 5, '; ')} {fix}",

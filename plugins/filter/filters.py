@@ -237,7 +237,7 @@ def reboot_plan(
         how = "reboot" if reboot else "no reboot (rdma_host_reboot is false), although one is needed"
         lines += ["drain: cordon the node and move its pods"] if drain and reboot else []
         lines += [f"{how}: {why}" for why in reasons]
-        lines += ["uncordon: when all of it is in force"] if drain and reboot else []
+        lines += ["uncordon: when all changes are active"] if drain and reboot else []
     return {
         "required": bool(reasons),
         "reasons": reasons,

@@ -43,7 +43,7 @@ options:
     choices: [hosts, latency, bandwidth, gpu, node, leaf, zone, fabric, collective]
     default: [hosts, latency, bandwidth, gpu, node, leaf, zone, fabric, collective]
   resume:
-    description: Whether to go on where a run with the same plan, hosts and stages was cut off.
+    description: Whether to resume an interrupted run with the same plan, hosts and stages.
     type: bool
     default: true
   gpu:

@@ -69,7 +69,7 @@ after:
   returned: success
   type: dict
 path:
-  description: The way that is open, C(dmabuf) or C(peermem); null when none is.
+  description: The available path, C(dmabuf) or C(peermem); null when none is.
   returned: success
   type: str
   sample: dmabuf

@@ -96,7 +96,7 @@ seealso:
 
 EXAMPLES = r"""
 ---
-- name: Set up all rails as planned, and take it back in a minute unless a new connection confirms it
+- name: Set up all rails as planned, and roll back in a minute unless a new connection confirms it
   railops.rdma.policy_route:
     plan_dir: plan/fabric
     confirm_timeout: 60

@@ -155,7 +155,7 @@ checks:
         to 172.17.0.34 (node2 rail1): it leaves by eth0 via 198.51.100.254 instead of ens1np0: rule
         `5000: from 172.17.0.2/32 lookup 77` (made by static) led to
         route `default via 198.51.100.254 dev eth0 table 77` (made by boot)
-      fix: "Move that rule behind 10001, or take it away: `ip rule del priority 5000`."
+      fix: "Move that rule behind 10001, or remove it: `ip rule del priority 5000`."
 facts:
   description: Other facts of the host.
   returned: without O(verify_dir)

@@ -13,7 +13,7 @@ description:
   - Internal to the playbooks of this collection. It can change in any release.
   - Runs on the controller, over what M(railops.rdma.rdma_info) registered on the hosts of the play.
   - Writes an inventory file with C(fabric_rails), and with C(fabric_interfaces) for hosts whose names differ, and a
-    report of the hosts that need a look (a missing NIC or GPU, the wrong leaf by LLDP, another link layer, no link).
+    report of the hosts to check (a missing NIC or GPU, the wrong leaf by LLDP, another link layer, no link).
   - Where LLDP has data, C(cables.yml) has the leaf and port of every cable as C(fabric_cables) of the hosts.
   - The module takes the layout of most hosts as the intended one. It writes nothing to any host.
 author:

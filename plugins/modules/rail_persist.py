@@ -123,8 +123,8 @@ problems:
   sample: []
 checks:
   description:
-    - One entry per file, in its state before any change. For each interface of a rail, whether the next boot uses our
-      file (C(persist_precedence)) and which other files match it (C(persist_existing)).
+    - One entry per file, in its state before any change. For each interface of a rail, whether the next boot uses the
+      managed file (C(persist_precedence)) and which other files match it (C(persist_existing)).
   returned: success
   type: list
   elements: dict

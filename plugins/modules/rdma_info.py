@@ -182,7 +182,7 @@ info:
     lldp:
       description: >-
         The neighbor of each interface, with C(switch), C(switch_id), C(port), C(description), C(is_switch), and
-        in C(dcbx) the PFC, ETS and DSCP priorities that the switch announces. Where a port hears several neighbors,
+        in C(dcbx) the PFC, ETS and DSCP priorities that the switch announces. Where a port receives several neighbors,
         this is the most likely leaf, and C(others) has the rest. Null without lldpd.
       type: dict
     missing:

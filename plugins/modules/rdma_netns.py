@@ -82,7 +82,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: The modes in force and for the next boot, and the owned file, as they were.
+  description: The earlier modes, active and for the next boot, and the earlier managed file.
   returned: success
   type: dict
 after:
@@ -90,7 +90,7 @@ after:
   returned: success
   type: dict
 current:
-  description: The mode in force after the task, or predicted in check mode. Null when ib_core is not loaded.
+  description: The active mode after the task, or predicted in check mode. Null when ib_core is not loaded.
   returned: success
   type: str
   sample: shared
@@ -148,7 +148,7 @@ conflicts:
       line: 1
       mode: shared
 reboot_required:
-  description: Whether a reboot is needed for the wanted mode to be in force, and would bring it.
+  description: Whether a reboot is needed for the wanted mode to be active, and sufficient.
   returned: success
   type: bool
   sample: true

@@ -94,7 +94,7 @@ def read_host_plan(plan_dir: str, host: str) -> HostPlan:
     if entry.get("retired"):
         fail(
             f"Node {have['node']!r} of host {host!r} is retired in the plan.",
-            "Take the host out of the play, or release the node (docs/concepts/slots.md) and plan again. [retired]",
+            "Remove the host from the play, or release the node (docs/concepts/slots.md) and plan again. [retired]",
         )
     return t.cast("HostPlan", have)
 

@@ -29,7 +29,7 @@ from ..module_utils._validation import LETTERS, excerpt, shown
 from ._refusal import HostUnreachable, Refusal, fail, once
 
 INJECTED = (
-    "inject_facts_as_vars is on: what a host answers can stand in for variables of yours. Put `inject_facts_as_vars = "
+    "inject_facts_as_vars is on: answers of a host can replace your variables. Put `inject_facts_as_vars = "
     "false` into the section [defaults] of ansible.cfg, as inventory/ansible.cfg has it. [facts_injected]"
 )
 LOCAL_FIX = (

@@ -58,7 +58,7 @@ def upgrade(fleet: Fleet) -> str:
     fleet.on("node1", "ip", "link", "set", "ens3np0", "up")
     fleet.play("hosts", "--limit", "node1")
     said = fleet.play("upgrade")
-    for line in ("turn 1: node1: goes on where an earlier run stopped", f"turn 2: node2: lab-driver {mirror.OLD} -> "):
+    for line in ("turn 1: node1: resumes an earlier run", f"turn 2: node2: lab-driver {mirror.OLD} -> "):
         if line not in said:
             raise CaseError(f"the next run does not say {line!r}")
     ended = _versions_and_boots(fleet)

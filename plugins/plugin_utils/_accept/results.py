@@ -221,7 +221,7 @@ def failure_of(found: CollectiveResult, code: int | None, *, gpu_memory: bool = 
         return Failure("", f"{found.wrong} values were wrong", fix)
     if not found.nets:
         fix = "Let NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,NET, or UCX_LOG_LEVEL=info, reach the output."
-        return Failure("", "nothing says which transport was used", fix)
+        return Failure("", "the transport is unknown", fix)
     if gpu_memory and found.gpu_memory is False:
         fix = "Look at gpudirect_path and gpudirect_acs in the verdict, and at NCCL_NET_GDR_LEVEL."
         return Failure("", "it went through host memory, though GPU memory can be reached (no GDRDMA)", fix)

@@ -20,7 +20,7 @@ LATENCY, BANDWIDTH, GPU_BANDWIDTH = "read_lat", "write_bw", "write_bw_gpu"
 PERFTEST = (LATENCY, BANDWIDTH, GPU_BANDWIDTH)
 
 STAGES = {
-    "hosts": "the last verdict has nothing against the hosts",
+    "hosts": "the hosts have no deviation in the last verdict",
     "latency": "each host with its neighbors, rail by rail: read latency",
     "bandwidth": "each host with its neighbors, rail by rail: write bandwidth",
     "gpu": "the same from GPU memory to GPU memory",
@@ -172,13 +172,13 @@ def _runs(stage: str, fleet: AcceptFleet, settings: Options) -> tuple[list[Run],
     if stage == "hosts":
         return [], ""
     if len(hosts) < 2:
-        return [], "it takes two hosts"
+        return [], "it needs two hosts"
     if stage in ("latency", "bandwidth", "gpu"):
         kind = {"latency": LATENCY, "bandwidth": BANDWIDTH, "gpu": GPU_BANDWIDTH}[stage]
         if stage == "gpu":
             hosts = tuple(host for host in hosts if host in fleet.gpus)
             if len(hosts) < 2:
-                return [], "the verdict knows no two hosts whose GPU memory the network can reach (gpudirect_path)"
+                return [], "the verdict has no two hosts whose GPU memory the network can reach (gpudirect_path)"
         rings = group_by((tuple(host for host in hosts if rail not in fleet.out.get(host, ())), rail) for rail in rails)
         return [
             Run(kind, pair, (rail,)) for having, some in rings.items() for pair in ring(having) for rail in some
@@ -186,7 +186,7 @@ def _runs(stage: str, fleet: AcceptFleet, settings: Options) -> tuple[list[Run],
     # All rails at once: a host without one of them has been tested rail by rail.
     hosts = tuple(host for host in hosts if host not in fleet.out)
     if len(hosts) < 2:
-        return [], "it takes two hosts whose rails are all in service"
+        return [], "it needs two hosts whose rails are all in service"
     if stage == "node":
         return [Run(BANDWIDTH, pair, rails) for pair in ring(hosts)], ""
     if stage == "collective":

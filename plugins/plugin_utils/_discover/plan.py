@@ -112,7 +112,7 @@ def candidates(info: t.Mapping[str, t.Any], hosts: t.Container[str] = ()) -> tup
             no_name = next(
                 (name for name in names if name and not (isinstance(name, str) and LINK.fullmatch(name))), ""
             )
-            odd = f"calls itself {excerpt(no_name)}, which is no name" if no_name else ""
+            odd = f"announces {excerpt(no_name)}, which is not a name" if no_name else ""
             if len(received) > 1:
                 odd = f"is one of several switches: {', '.join(sorted(excerpt(one.get('switch')) for one in received))}"
             found.append(
@@ -168,7 +168,7 @@ def discover(infos: t.Mapping[str, t.Mapping[str, t.Any] | None], names: t.Seque
     if not count:
         fix = "Check card and driver: lspci -d 15b3:, dmesg, `rdma link`; rdma_driver installs the driver."
         findings += [HostFinding(host, None, "no rail", "No RDMA port of it can be a rail.", fix) for host in valid]
-    fix = "Nothing: it is no rail, and nothing of this collection touches it."
+    fix = "Nothing: it is no rail, and this collection never changes it."
     findings += [
         HostFinding(host, None, "skipped", f"{device['name']} ({device.get('pci')}) {device['serves']}.", fix)
         for host in valid
@@ -218,11 +218,11 @@ def _place(
         spare = next((nic for nic in others if nic.pci and (nic.pci, nic.name) == (wanted.pci, wanted.name)), None)
         if placed[index] is None and spare:
             placed[index] = spare
-            text = f"{spare.name} is there, but no GPU is next to it."
+            text = f"{spare.name} exists, but no GPU is next to it."
             findings.append(HostFinding(host, rails[index], "missing GPU", text, "Look at the GPU: lspci, dmesg."))
         elif placed[index] is None:
             text = f"It has no NIC where others have {wanted.name} ({wanted.pci or 'no PCI address'})."
-            fix = "Look whether the card is seated and its driver loaded: lspci -d 15b3:, dmesg."
+            fix = "Check that the card is seated and its driver loaded: lspci -d 15b3:, dmesg."
             findings.append(HostFinding(host, rails[index], "missing NIC", text, fix))
     for nic in left:
         text = f"It has {nic.name} ({nic.pci or 'no PCI address'}) beside the rails."

@@ -67,12 +67,12 @@ def report(proposal: Proposal) -> str:
         for rail in proposal.rails
     ]
     lines = [
-        "# What is wired",
+        "# Discovered cabling",
         "",
         f"{len(proposal.nics)} hosts answered; {len(proposal.rails)} rails; network {proposal.network}.",
         "",
         *md_table(("rail", "interface", "GPU", "PCI address, where all have the same", "switches"), rails),
-        "## Hosts that need a look",
+        "## Hosts to check",
         "",
     ]
     if proposal.findings:
@@ -82,5 +82,5 @@ def report(proposal: Proposal) -> str:
         lines += ["None: all hosts are equal.", ""]
     if proposal.interfaces:
         others = [(host, *pair) for host, names in proposal.interfaces.items() for pair in names.items()]
-        lines += ["## Hosts whose interfaces have other names", "", *md_table(("host", "rail", "interface"), others)]
+        lines += ["## Hosts with other interface names", "", *md_table(("host", "rail", "interface"), others)]
     return "\n".join(lines)

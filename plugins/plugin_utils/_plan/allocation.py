@@ -56,7 +56,7 @@ def _renamed(lock: Lock, names: t.Collection[str], options: Options, check: Chec
         if old not in lock.nodes:
             if new not in lock.nodes:
                 problem = f"Neither {old} nor {new} is in plan.json."
-                check.add(place, problem, "Correct the name, or take the line out. [rename_unknown]")
+                check.add(place, problem, "Correct the name, or remove the line. [rename_unknown]")
             continue
         if old in names:
             fix = f"Call it {new} there (fabric_node_name). [rename_still_there]"
@@ -177,7 +177,7 @@ class _Allocator:
             self.check.add(
                 "fabric_group",
                 f"{len(missing)} node(s) of the plan are no longer in the inventory: {shortened(missing, 50)}.",
-                "Put them back, or list them in fabric_retire to keep their slots empty. If they have new names, set "
+                "Restore them, or list them in fabric_retire to keep their slots empty. If they have new names, set "
                 f"fabric_rename: {{{names}}}. [nodes_missing]",
             )
 
@@ -208,7 +208,7 @@ class _Allocator:
                     "fabric_zones",
                     f"{name} would move from zone {entry.zone!r} to {self.fabric.zones[zone].name!r}: all its "
                     "addresses change.",
-                    "Put it back, or set fabric_allow_renumber=true. [renumber_refused]",
+                    "Restore it, or set fabric_allow_renumber=true. [renumber_refused]",
                 )
             elif not moved:
                 self._take(name, zone, entry.slot, LOCK)
@@ -281,8 +281,8 @@ class _Allocator:
                 self.check.add(
                     place,
                     too_few,
-                    f"Raising it to {need} would change addresses that are in use: When the slots run out, in "
-                    f"docs/concepts/slots.md, says what to do instead{release} [slots_grow]",
+                    f"Raising it to {need} would change addresses that are in use: see When the slots run out in "
+                    f"docs/concepts/slots.md{release} [slots_grow]",
                 )
             else:
                 self.check.add(place, too_few, f"Raise it to {need} or more{release} [slots_too_few]")

@@ -136,8 +136,8 @@ def _mode(check: Checker, given: dict[str, t.Any], network: str, addresses: bool
     if given["mode"] is None and network == "infiniband" and not addresses:
         return "flat"  # it decides nothing
     if given["mode"] is None:
-        fix = "Give shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]"
-        check.add("fabric_mode", "It is required.", fix)
+        fix = "Set it to shared, exclusive or flat, in group_vars/all where localhost sees it. [mode_missing]"
+        check.add("fabric_mode", "It is not set.", fix)
         return "exclusive"
     mode = _choice(check, given, "mode")
     if mode == "flat" and network == "roce":
@@ -286,7 +286,7 @@ def _lossless(check: Checker, value: object, network: str) -> Lossless | None:
         check.add(place, "It is set on InfiniBand, which is lossless.", "Remove it. [lossless_on_ib]")
     for key in ("priority", "dscp"):
         if isinstance(value, dict) and key not in given:
-            check.add(f"{place}.{key}", "It is required.", "Give what the switches have for RoCE. [lossless_missing]")
+            check.add(f"{place}.{key}", "It is not set.", "Set it as on the switches. [lossless_missing]")
     return Lossless(
         check.integer(f"{place}.priority", given.get("priority", 0), 0, 7),
         check.integer(f"{place}.dscp", given.get("dscp", 0), 0, 63),

@@ -89,7 +89,7 @@ def _rail(check: Checker, index: int, item: object, usual: str, fabric: str, usu
         interface = check.text(f"{place}.interface", given["interface"], INTERFACE, what)
     elif isinstance(item, dict):
         fix = "Give the name of the rail's interface, such as ens1np0. [interface_missing]"
-        check.add(f"{place}.interface", "It is required.", fix)
+        check.add(f"{place}.interface", "It is not set.", fix)
     resource = given.get("resource", re.sub(r"[^A-Za-z0-9_]", "_", f"{fabric}_{name}")[:63])
     what = "a resource name: 1 to 63 letters, digits and underscores, without the prefix"
     pci = str(given["pci"]).lower() if "pci" in given else None
@@ -120,7 +120,7 @@ def read_zones(check: Checker, given: dict[str, t.Any]) -> tuple[Zone, ...]:
     if not items:
         if slots is None:
             fix = "Set it to the fabric's final number of nodes: subnets cannot be changed later. [max_nodes_missing]"
-            check.add("fabric_max_nodes", "It is required.", fix)
+            check.add("fabric_max_nodes", "It is not set.", fix)
         leaves = _leaves(check, "fabric_leaves", given["leaves"])
         return (Zone("", read_group(Checker(), "", given["group"]), supernets, slots or 1, leaves),)
     if given["leaves"]:
@@ -144,8 +144,8 @@ def _zone(check: Checker, index: int, item: object, supernets: tuple[Prefix, ...
     name = check.text(f"{place}.name", given.get("name"), LABEL, "a DNS-1123 label", default=f"zone{index}")
     own = read_optional(check, f"{place}.max_nodes", given.get("max_nodes", slots), 1, MAX_SLOTS)
     if own is None:
-        problem = "It is required, here or as fabric_max_nodes."
-        check.add(f"{place}.max_nodes", problem, "Give the slots of the zone. [zone_slots]")
+        problem = "It is not set, here or as fabric_max_nodes."
+        check.add(f"{place}.max_nodes", problem, "Set it to the slots of the zone. [zone_slots]")
     nets = read_networks(check, f"{place}.supernets", given["supernets"]) if "supernets" in given else supernets
     group = read_group(check, f"{place}.group", given.get("group", name))
     return Zone(name, group, nets, own or 1, _leaves(check, f"{place}.leaves", given.get("leaves")))

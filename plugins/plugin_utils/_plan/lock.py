@@ -145,7 +145,7 @@ def _parse_nodes(nodes: t.Mapping[str, PlanNode], place: str) -> dict[str, Entry
             check.add(
                 f"{place}: nodes.{name}",
                 f"{name} and {other} both have slot {entry['slot']}" + (f" of zone {zone}." if zone else "."),
-                "A merge brought two nodes to one slot: take the younger one out of plan.json's nodes and run again "
+                "A merge brought two nodes to one slot: remove the newer one from plan.json's nodes and run again "
                 "with fabric_accept_lock=true; it gets a free slot. [slot_merged]",
             )
         entries[name] = Entry(zone, entry["slot"], entry["retired"])

@@ -58,7 +58,7 @@ class LockCopy:
         have = self._found["metadata"].get("labels") or {}
         if any(have.get(name) != value for name, value in labels(self._fabric).items()):
             fix = "Give it another name, or give the fabric another one (fabric_name). [copy_other_fabric]"
-            raise InputError([Problem(self.place, "It is not of this fabric: it does not have our labels.", fix)])
+            raise InputError([Problem(self.place, "It is not of this fabric: it lacks the managed labels.", fix)])
         try:
             packed = base64.b64decode((self._found.get("binaryData") or {})[KEY], validate=True)
             with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
@@ -148,7 +148,7 @@ class LockCopy:
         ]
         if ahead:
             raise RdmaError(
-                f"{path!r} is not older than the copy in the cluster: the copy does not have what it says of "
+                f"{path!r} is not older than the copy in the cluster: the copy lacks its changes of "
                 f"{', '.join(sorted(ahead, key=natural)[:SHOWN])}. Nothing was changed.",
                 "Plan without fabric_plan_from_cluster, or move that file away if it is the wrong one. [copy_newer]",
             )

@@ -221,6 +221,6 @@ def without_host_as_leaf(check: Check, hosts: t.Collection[str]) -> Check:
     received = str(check["observed"]).partition(" ")[0]
     if check["id"] != "cable_leaf" or check["status"] != DEVIATION or not short_names([received]) & frozenset(hosts):
         return check
-    why = f"Not seen: the neighbor heard is {received}, a host of the inventory, and no leaf."
+    why = f"Not seen: the received neighbor is {received}, a host of the inventory, and no leaf."
     fix = "Enable LLDP on the leaf, or disable it on that host."
     return skipped("cable_leaf", why, fix, check["planned"], check["observed"], rail=check["rail"])

@@ -55,7 +55,7 @@ def report(
     wrong += [f"{folded(silent)}: no answer"] if silent else []
     there = {host: values for host, values in hosts.items() if values is not None}
     groups = group_by((text, host) for host, values in there.items() for text in _problems(values))
-    wrong += [f"{folded(names)}: cannot be previewed: {text}" for text, names in groups.items()]
+    wrong += [f"{folded(names)}: the dry run failed: {text}" for text, names in groups.items()]
     blocks = _blocks({host: _lines(values) for host, values in there.items()})
     changing = {host for names, lines in blocks if any(not text.startswith(NOTES) for text in lines) for host in names}
     impacts = [_impact(lines) for _names, lines in blocks]

@@ -35,7 +35,7 @@ KINDS = (OK, DEVIATION, WARNING, SKIPPED)
 # Overall and per host, the worst first.
 STATUSES = ("error", "deviation", "incomplete", "pass")
 UNREACHABLE, NOT_VERIFIED = "unreachable", "not_verified"
-FIX = "Look at who answers there: it is not this collection, or another version of it."
+FIX = "Check what answers there: it is not this collection, or another version of it."
 
 Json = dict[str, t.Any]
 
@@ -102,7 +102,7 @@ def answer_in(nested: t.Any, rails: t.Collection[str] = (), hosts: int | None = 
             except InvalidData as exc:
                 answer.wrong.append(str(exc))
             if min(left) < 0:
-                raise InvalidData(f"more than {VALUES:,} values or {LETTERS:,} letters")
+                raise InvalidData(f"more than {VALUES:,} values or {LETTERS:,} characters")
             if len(answer.checks) > most:
                 raise InvalidData(f"more than {most:,} checks")
         if isinstance(value, dict) and value.get("facts") and "checks" in value:

@@ -25,7 +25,7 @@ def unknown_checks(names: t.Iterable[str], *, ids_only: bool) -> t.Iterator[str]
     known = IDS if ids_only else GROUPS
     for name in sorted({*names} - known):
         (near,) = difflib.get_close_matches(name, sorted(known), 1, 0)
-        yield f"{name}: no check is called so. Write {near}. [check_unknown]"
+        yield f"{name}: no such check ID. Write {near}. [check_unknown]"
 
 
 class RequiredChecks:
@@ -72,14 +72,14 @@ class RequiredChecks:
         for group in self._required:
             for host in self._hosts if self._checked[group] else ():
                 if host not in self._known[group]:
-                    reason = "no such check was made on this host, and on others it was"
+                    reason = "no such check ran on this host, but on others"
                     yield host, {**_missing_check(group, reason), "unconfirmed": True}
 
     def groups_without_check(self) -> list[Check]:
         """Return the required groups that ran nowhere and have no reason."""
-        return [_missing_check(group, "no such check was made") for group in self._required if not self._known[group]]
+        return [_missing_check(group, "no such check ran") for group in self._required if not self._known[group]]
 
 
 def _missing_check(group: str, reason: str, rail: str | None = None) -> Check:
-    fix = f"Give the run what it lacks, or take {group} out of verify_require."
+    fix = f"Add what the run lacks, or remove {group} from verify_require."
     return deviation(ID, f"{group} is checked", "skipped", str(reason), fix, rail=rail)

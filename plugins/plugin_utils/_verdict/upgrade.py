@@ -60,8 +60,8 @@ def refuse_others(unfinished: t.Iterable[str], hosts: t.Collection[str], folder:
     """
     if left := sorted(set(unfinished) - set(hosts), key=natural):
         raise RdmaError(
-            f"The upgrade of {', '.join(left)} is unfinished, so no other node is touched.",
-            f"Fix what that run said and run the playbook upgrade again with {left[0]} among its hosts; remove the"
+            f"The upgrade of {', '.join(left)} is unfinished, so no other node is changed.",
+            f"Fix what that run reported and run the playbook upgrade again with {left[0]} among its hosts; remove the"
             f" host's file in {folder} when it is no longer part of the fabric. [upgrade_unfinished]",
         )
 
@@ -79,7 +79,7 @@ def lines(
     for number, turn in enumerate(order, start=1):
         for host in turn:
             what = "; ".join(hosts[host].due) or "nothing new to install"
-            again = "goes on where an earlier run stopped; " if hosts[host].unfinished else ""
+            again = "resumes an earlier run; " if hosts[host].unfinished else ""
             found.append(f"turn {number}: {host}: {again}{what}; {', '.join(steps)}")
     rest = sorted({*hosts} - {host for turn in order for host in turn}, key=natural)
     bad = [host for host in rest if hosts[host].status != "pass"]

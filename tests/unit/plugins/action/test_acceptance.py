@@ -219,7 +219,7 @@ def test_check_mode_sends_nothing(played, capsys):
 
 def test_it_wants_a_verdict_of_this_plan(played):
     (played.folder / "verify/verdict.json").unlink()
-    with pytest.raises(AnsibleActionFail, match=r"is not there .*railops\.rdma\.verify"):
+    with pytest.raises(AnsibleActionFail, match=r"is missing .*railops\.rdma\.verify"):
         played.act(acceptance, phase="begin", hosts=NAMES)
 
 

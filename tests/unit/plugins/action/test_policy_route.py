@@ -95,5 +95,5 @@ def test_a_host_that_is_lost_is_unreachable_and_the_reason_is_said(play, where):
 
     answers = [CHANGE, AnsibleConnectionFailure("timed out")]
     _done, task = play(answers, lost, confirm="new_connection", confirm_timeout=60)
-    with pytest.raises(AnsibleConnectionFailure, match=r"takes the change back.*timed out"):
+    with pytest.raises(AnsibleConnectionFailure, match=r"reverts the change.*timed out"):
         task()

@@ -97,7 +97,7 @@ def test_a_neighbors_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path,
     (finding,) = [one for one in result["findings"] if one["kind"] == "cable left out"]
     assert (finding["host"], finding["rail"]) == ("node2", "rail1")
     assert finding["text"].isprintable()
-    assert len(finding["text"].partition("calls itself ")[2].partition(", which")[0]) <= 42
+    assert len(finding["text"].partition("announces ")[2].partition(", which")[0]) <= 42
     assert list(read(tmp_path / "out/cables.yml")["gpu_nodes"]["hosts"]) == ["node1"]
     assert "{{" not in (tmp_path / "out/cables.yml").read_text() + (tmp_path / "out/proposal.yml").read_text()
     assert "\x1b" not in (tmp_path / "out/report.md").read_text()

@@ -74,7 +74,7 @@ def test_problems_come_first_and_hosts_that_change_more_have_a_block_of_their_ow
         "3 of 6 hosts would change. Nothing was changed.",
         "✗ node9: gone.",
         "✗ node6: no answer",
-        "✗ node5: cannot be previewed: p. f.",
+        "✗ node5: the dry run failed: p. f.",
         "",
         "node[1-2], impact: none",
         WROTE,

@@ -30,7 +30,7 @@ def test_all_roles_share_one_reboot_and_each_says_why():
         "drain: cordon the node and move its pods",
         f"reboot: nic_link_type: card 0000:1b:00: {CARD}",
         "reboot: rdma_host: mode is shared, wanted exclusive",
-        "uncordon: when all of it is in force",
+        "uncordon: when all changes are active",
     ]
     assert reboot_plan({"rdma_host": HOST}, reboot=False, drain=True)["lines"][0].startswith("no reboot (rdma_host")
 

@@ -82,11 +82,11 @@ def test_near_is_one_edit():
         ({"teardown_in_use": "perhaps"}, "teardown_in_use"),
         (
             {"verify_gate_ignore": ["roce_trust", "roce_trusst"]},
-            "verify_gate_ignore has roce_trusst: no check is",
+            "verify_gate_ignore has roce_trusst: no such",
         ),
-        ({"verify_gate_ignore": "traffic"}, "verify_gate_ignore has traffic: no check is called so. Write traffic_"),
-        ({"verify_gate_ignore": ["port_eror"]}, "verify_gate_ignore has port_eror: no check is called so."),
-        ({"verify_require": ["traffic", "trafic"]}, "verify_require has trafic: no check is called so. Write traffic."),
+        ({"verify_gate_ignore": "traffic"}, "verify_gate_ignore has traffic: no such check ID. Write traffic_"),
+        ({"verify_gate_ignore": ["port_eror"]}, "verify_gate_ignore has port_eror: no such check ID."),
+        ({"verify_require": ["traffic", "trafic"]}, "verify_require has trafic: no such check ID. Write traffic."),
     ],
 )
 def test_a_value_that_cannot_be_is_named(values, words):

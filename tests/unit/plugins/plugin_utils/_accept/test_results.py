@@ -65,7 +65,7 @@ def test_a_row_that_others_split_is_read():
 
 def test_silence_about_the_transport_does_not_pass():
     text = "\n".join(line for line in (FOLDER / "good-2.17.txt").read_text().splitlines() if "NCCL INFO" not in line)
-    assert "nothing says which transport" in failure_of(nccl(text), 0).cause
+    assert "transport is unknown" in failure_of(nccl(text), 0).cause
 
 
 def test_host_memory_where_gpu_memory_can_be_reached():

@@ -123,7 +123,7 @@ def test_a_run_that_was_cut_off_goes_on(cut):
 def test_one_host_only():
     report, steps, _results, _judged = play(AcceptFleet({"n1": ("", ())}, RAILS), options())
     assert steps == []
-    assert report.skipped["latency"] == "it takes two hosts"
+    assert report.skipped["latency"] == "it needs two hosts"
     assert report.failed is None
 
 

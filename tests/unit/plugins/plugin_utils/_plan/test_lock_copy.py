@@ -155,7 +155,7 @@ def test_what_is_of_others_or_no_plan_is_refused(plan):
     folder = plan("here", hosts(2))
     (made,) = copied(folder)
     foreign = {**made, "metadata": {**made["metadata"], "labels": {}}}
-    assert "It is not of this fabric: it does not have our labels." in only([foreign], folder)
+    assert "It is not of this fabric: it lacks the managed labels." in only([foreign], folder)
     for data in ({}, {"plan.json.gz": "%"}, {"plan.json.gz": base64.b64encode(b"plain").decode()}):
         problem = only([{**made, "binaryData": data}], folder)
         assert "is missing or no compressed text" in problem

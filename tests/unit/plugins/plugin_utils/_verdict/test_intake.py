@@ -82,7 +82,7 @@ NONSENSE = [
     pytest.param(check(status={}), "status of network_link of rail1", id="status"),
     pytest.param(check(observed=nested(400)), "network_link of rail1 is nested more than 16 deep", id="deep"),
     pytest.param(check(observed=nested(100_000)), "network_link of rail1 is nested more than 16 deep", id="deeper"),
-    pytest.param(check(observed="x" * 50_000_000), "more than 8,000,000 letters", id="50-mb"),
+    pytest.param(check(observed="x" * 50_000_000), "more than 8,000,000 characters", id="50-mb"),
     pytest.param(check(observed=[[]] * 1_000_000), "200,000 values", id="wide"),
     pytest.param(check(cause=["x"]), "cause of network_link of rail1", id="cause"),
     pytest.param(check(fix=5), "fix of network_link of rail1", id="fix"),

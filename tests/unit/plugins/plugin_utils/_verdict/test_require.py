@@ -54,7 +54,7 @@ def test_one_of_many_may_be_skipped():
 
 def test_a_host_that_was_passed_over_without_a_word():
     rows, status = found(["traffic"], [LATENCY], [LINK])
-    assert rows == [("node2", None, "traffic", "no such check was made on this host, and on others it was")]
+    assert rows == [("node2", None, "traffic", "no such check ran on this host, but on others")]
     assert status == "deviation"
     required = require.RequiredChecks(["traffic"])
     required.host("node1", [LATENCY])
@@ -64,7 +64,7 @@ def test_a_host_that_was_passed_over_without_a_word():
 
 def test_an_unchecked_part_belongs_to_the_cluster():
     for name in ("pod", "network_li"):
-        assert found([name], [LINK])[0] == [("cluster", None, name, "no such check was made")]
+        assert found([name], [LINK])[0] == [("cluster", None, name, "no such check ran")]
 
 
 def test_the_cluster_counts():
@@ -80,8 +80,8 @@ def test_the_cluster_counts():
 @pytest.mark.parametrize(
     ("words", "ids_only", "said"),
     [
-        (["pods_read_lat"], False, "pods_read_lat: no check is called so. Write pod_read_lat. [check_unknown]"),
-        (["po"], False, "po: no check is called so. Write pod. [check_unknown]"),
+        (["pods_read_lat"], False, "pods_read_lat: no such check ID. Write pod_read_lat. [check_unknown]"),
+        (["po"], False, "po: no such check ID. Write pod. [check_unknown]"),
     ],
 )
 def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, ids_only, said):
