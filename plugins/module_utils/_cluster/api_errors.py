@@ -34,9 +34,7 @@ class VersionConflict(RdmaError):
     """Another client changed the object after it was read."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(
-            f"{what}: another client keeps changing it.", "Run again. [object_write_conflict]", code=409
-        )
+        super().__init__(f"{what}: another client keeps changing it.", "Run again. [object_write_conflict]", code=409)
 
 
 class Forbidden(RdmaError):

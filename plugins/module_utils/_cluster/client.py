@@ -33,10 +33,7 @@ _TRUST = (
     "Name the certificate that signed it (certificate-authority in the kubeconfig); an expired one has to be renewed. "
     "[api_certificate]"
 )
-_REACH = (
-    "Check that it runs and that the kubeconfig names it, then run again: the run resumes here. "
-    "[api_no_answer]"
-)
+_REACH = "Check that it runs and that the kubeconfig names it, then run again: the run resumes here. [api_no_answer]"
 # Seconds: the longest wait between two tries; to connect, and until one answer is there.
 _LONGEST_PAUSE = 5.0
 _ANSWER_SECONDS = (5, 60)

@@ -51,8 +51,7 @@ def rebuild(files: Machine, image: Image) -> None:
     if done.status:
         raise RdmaError(
             f"{' '.join(argv)} failed with exit code {done.status}: {(done.err or done.out).strip()[-400:]}",
-            f"Fix that and run again: until {path} is built again, a boot sets the old RDMA mode. "
-            "[initramfs_failed]",
+            f"Fix that and run again: until {path} is built again, a boot sets the old RDMA mode. [initramfs_failed]",
         )
 
 

@@ -187,7 +187,7 @@ def _obstacles(
         )
     if role := have.roles.get(device.name):
         more = (
-            f" List {device.name} in rail_network_adopt_ports if its address may go." if role.startswith("has the addr") else ""
+            f" List {device.name} in rail_network_adopt_ports if intended." if role.startswith("has the addr") else ""
         )
         yield Problem(
             rail.name,

@@ -241,9 +241,7 @@ def _number_problems(want: RouteOptions, rail: RailOptions, place: str) -> t.Ite
 
 def _rail_problems(rail: RailOptions, place: str) -> t.Iterator[Problem]:
     if not rail.identifier:
-        yield Problem(
-            place, "names neither interface nor pci.", "Set interface or pci. [rail_interface_missing]"
-        )
+        yield Problem(place, "names neither interface nor pci.", "Set interface or pci. [rail_interface_missing]")
     if rail.interface and not INTERFACE.match(rail.interface):
         yield Problem(
             f"{place}.interface", f"{rail.interface!r} is no interface name.", "Correct the name. [interface_name]"

@@ -159,8 +159,7 @@ def test_a_release_of_our_name_is_taken_over_only_on_purpose():
         "spiderpool", "DaemonSet other/spiderpool-agent", "the Helm release other/spiderpool", "1.2.1"
     )
     assert (
-        "remove that one first"
-        in states(["spiderpool"], {"spiderpool": "managed"}, [elsewhere], Release())[1][0].fix
+        "remove that one first" in states(["spiderpool"], {"spiderpool": "managed"}, [elsewhere], Release())[1][0].fix
     )
 
 

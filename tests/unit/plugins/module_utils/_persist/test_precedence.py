@@ -294,4 +294,4 @@ def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(by_ne
     """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
     (reported,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
     assert "sets MTU 9000" in reported["cause"]
-    assert reported["fix"].startswith("It is in the entry 'ens1np0', with which the managed file merges: remove it there.")
+    assert reported["fix"].startswith("It is in the entry 'ens1np0', with which the managed file merges: remove it")
