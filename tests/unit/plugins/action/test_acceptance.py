@@ -198,7 +198,7 @@ def test_jobs_that_do_not_start_end_it_and_the_next_run_goes_on(played):
 
 
 def test_a_job_that_fails_is_the_failure_of_its_rail(played):
-    why = "Kubernetes has ended the Job x: BackoffLimitExceeded. Fix what the pod says. [job_failed]"
+    why = "Kubernetes has ended the Job x: BackoffLimitExceeded. Fix what the pod reports. [job_failed]"
     slow, good = ({"code": 0, "output": (FIXTURES / name).read_text()} for name in ("slow-2.13.txt", "good-2.17.txt"))
     step = played.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
     step = played.act(acceptance, phase="next", collective=[slow], **COLLECTIVE)

@@ -135,7 +135,7 @@ def test_a_misspelt_requirement_is_refused_when_a_verification_begins(planned):
     tasks = yaml.safe_load((CHECKOUT / "roles/verify/tasks/begin.yml").read_text(encoding="utf-8"))
     (task,) = (task for task in tasks if "railops.rdma.verdict" in task)
     assert task["railops.rdma.verdict"]["require"] == "{{ verify_require }}"
-    with pytest.raises(AnsibleActionFail, match="require has rdma_tarffic: no check is called so"):
+    with pytest.raises(AnsibleActionFail, match="require has rdma_tarffic: no such check ID"):
         begin(planned, ["node1", "node2"], require=["rdma_tarffic"])
     assert not (planned / "verify").exists()
 

@@ -99,7 +99,7 @@ def test_without_ip_nothing_may_be_touched(read):
 
 @pytest.mark.parametrize("said", ["", "busybox: unknown", "[]\n[]\n"])
 def test_an_ip_that_does_not_answer_is_no_permission(read, said):
-    with pytest.raises(RdmaError, match="does not say"):
+    with pytest.raises(RdmaError, match="does not show"):
         read({"4": said, "6": said}, "unrecognized option")
 
 

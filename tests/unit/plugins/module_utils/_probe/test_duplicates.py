@@ -103,7 +103,7 @@ def test_the_gateway_is_named_as_gateway_or_proxy():
 
 
 def test_a_pod_of_this_host_and_the_kernels_verdict_come_first():
-    assert "of this very host" in judged([], inside=("ens1np0.7",))["cause"]
+    assert "of this host too" in judged([], inside=("ens1np0.7",))["cause"]
     assert judged([], six=True, refused=True)["status"] == "deviation"
     assert judged([], silent="no carrier")["status"] == "skipped"
 
