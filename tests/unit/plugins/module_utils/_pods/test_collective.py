@@ -139,7 +139,7 @@ def test_pods_that_do_not_start_are_said(job, monkeypatch):
     api = Played(["Pending"])
     clock = iter(range(0, 100000, 50))
     monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
-    with pytest.raises(RdmaError, match=r"2 of 2 pods .* are there, and p-1 does not run"):
+    with pytest.raises(RdmaError, match=r"2 of 2 pods .* exist, and p-1 does not run"):
         collective_run.Collective(api, job).run()
     assert api.gone
 
