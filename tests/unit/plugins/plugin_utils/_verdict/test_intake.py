@@ -220,7 +220,7 @@ def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, said,
 
 def test_an_answer_of_thousands_of_wrong_checks_says_how_many():
     answer = answer_in([check(id=f"made_up{number}") for number in range(5000)], RAILS)
-    assert answer.error.startswith("The answer is refused: 'made_up0' is no id of a check (4,999 more like it). Look")
+    assert answer.error.startswith("The answer is refused: 'made_up0' is no id of a check (4,999 more like it). Check")
     many = answer_in([check(rail="rail2")] * 100_000 + [check(id=5)] * 1_000_000)
     assert "200,000 values" in answer_in([many.wrong, [check()] * 300_000]).error or len(many.checks) < 200_000
 
