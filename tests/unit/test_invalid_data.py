@@ -201,7 +201,7 @@ def test_parts_of_a_verdict(parts, results):
             {"node1": "n1", "gone": None},
             rails=RAILS,
             nodes=merged_checks(found, "nodes")[0] if found else (),
-            unknown=["gone"],
+            unverified={"gone": "No part had this host."},
             **{name: merge.seen_section(*merged_checks(found, name)) for name in ("plan", "cluster") if found},
         )
     outputs(with_causes(verdict, {}))
