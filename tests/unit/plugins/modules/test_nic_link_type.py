@@ -288,7 +288,7 @@ def test_firmware_that_reports_no_current_value_is_decided_by_what_the_kernel_sh
             0,
             id="read-only",
         ),
-        pytest.param({"forgets": True}, {"link_type": "eth"}, "the card does not have it", 1, id="read-back"),
+        pytest.param({"forgets": True}, {"link_type": "eth"}, "the card does not have what", 1, id="read-back"),
     ],
 )
 def test_what_a_card_does_not_do_is_a_clear_failure(machine, refused, change, wish, says, sets):

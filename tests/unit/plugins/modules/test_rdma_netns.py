@@ -221,7 +221,7 @@ def test_dracut_makes_the_image_of_the_running_kernel_where_it_lies(host, run_mo
 
 def test_a_mode_that_does_not_come_is_no_success(host, refused):
     host.write("deaf", "")
-    refused("still says shared", fix="dmesg", mode="exclusive")
+    refused("still reports shared", fix="dmesg", mode="exclusive")
 
 
 def test_a_refusal_without_root_is_no_busy_kernel(host, refused, monkeypatch):
