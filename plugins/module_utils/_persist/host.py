@@ -15,6 +15,8 @@ import typing as t
 
 from .._errors import Problem, RdmaError
 from .._files import temporary, writing
+from .._ports import ports_of
+from .._route.route_options import RailOptions
 from .machine import RootedHost
 from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
@@ -43,16 +45,16 @@ class PersistHost(RootedHost):
                 found[path] = File(path, text, stat.S_IMODE(os.stat(self.path(path)).st_mode))
         return found
 
-    def interface(self, name: str, pci: str) -> str:
-        """Return the name of a rail's interface as the kernel has it now; the declared one when it is not there."""
-        if not name and pci:
-            found = self.pci_interfaces(pci)
-            if not found:
-                text = f"There is no interface at the PCI address {pci}."
+    def interface(self, rail: RailOptions) -> str:
+        """Return the kernel's name of a rail's interface; if missing, the declared one or that of the last run."""
+        if rail.pci and not rail.interface:
+            last, _mac = ports_of(self.root).get(rail.name, ("", ""))
+            if not (found := [*self.pci_interfaces(rail.pci), last])[0]:
+                text = f"There is no interface at the PCI address {rail.pci}."
                 raise RdmaError(text, "Look with `lspci -D | grep -i ethernet`. [pci_no_interface]")
             return found[0]
         # The managers' files need the link's own name, not an alternative one.
-        return self.kernel_name(name) if self.live else name
+        return self.kernel_name(rail.interface) if self.live else rail.interface
 
     def texts(self, folders: t.Iterable[str]) -> Texts:
         """Return the texts of others' files in these folders, and of those beside them (NAME.d)."""

@@ -39,7 +39,7 @@ class OutOfServiceFiles:
         for rail in want.out:
             # A card that is gone has no name, and its rail is declared by its address only.
             with contextlib.suppress(RdmaError):
-                port = host.interface(rail.interface, rail.pci)
+                port = host.interface(rail)
                 interface = rail.device if rail.vlan else port
                 self.names |= {port, interface}
                 for manager in MANAGERS.values():

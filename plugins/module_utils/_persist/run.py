@@ -46,7 +46,7 @@ def _planned(
     if not want.present:
         return manager, (), [], {}, set()
     manager = manager_of(host) if manager == "auto" else manager
-    names = {rail.name: host.interface(rail.interface, rail.pci) for rail in want.rails}
+    names = {rail.name: host.interface(rail) for rail in want.rails}
     own = {rail.interface: names[rail.name] for rail in want.rails if rail.interface}
     unserved = sysctl.without_served(named(want, own), host.texts(sysctl.FOLDERS))
     files = MANAGERS[manager].fitted(want, host, files_of(unserved, names, manager))
@@ -206,7 +206,7 @@ def refuse_management_network(want: RouteOptions, host: PersistHost) -> None:
     if not want.present or not host.live:
         return
     network = read_management_network(Sysfs())
-    places = [(rail, host.interface(rail.interface, rail.pci)) for rail in want.rails]
+    places = [(rail, host.interface(rail)) for rail in want.rails]
     problems = [
         management_network_problem(f"rails[{number}]", rail, name, network.why(name))
         for number, (rail, name) in enumerate(places)

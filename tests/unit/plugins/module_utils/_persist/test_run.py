@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 
@@ -17,6 +18,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.host import 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import File
 from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanager import NetworkManager
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines, converge
+from ansible_collections.railops.rdma.plugins.module_utils._ports import PORTS
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
 from ansible_collections.railops.rdma.tests.unit import machines
@@ -270,7 +272,7 @@ def apart(rails):
 @pytest.mark.parametrize("vlan", [0, 7])
 def test_files_of_a_rail_out_of_service_stay_as_they_are(tmp_path, manager, vlan, monkeypatch):
     # The rails are declared by alternative names.
-    monkeypatch.setattr(PersistHost, "interface", lambda _host, name, _pci: f"k{name}")
+    monkeypatch.setattr(PersistHost, "interface", lambda _host, rail: f"k{rail.interface}")
     rails = [{**rail, "index": index, "vlan": vlan} for index, rail in enumerate(NEW["rails"], 1)]
     whole, out = apart(rails)
     persist(tmp_path, whole, manager)
@@ -293,3 +295,17 @@ def test_a_rail_out_of_service_from_the_start_gets_no_file(tmp_path):
     persist(tmp_path, out)
     assert not persist(tmp_path, out)["changed"]
     assert not [path for path, text in own_files(tmp_path).items() if NEW["rails"][0]["interface"] in path + text]
+
+
+def test_a_lost_card_that_is_declared_by_its_pci_address_keeps_its_files(tmp_path):
+    card = tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens1np0"
+    card.mkdir(parents=True)
+    rail = {**NEW["rails"][0], "name": "rail1", "interface": "", "pci": "0000:1a:00.0"}
+    plan = {**NEW, "rails": [rail, NEW["rails"][1]], "sysctls": {}}
+    persist(tmp_path, plan)
+    machines.put(tmp_path, PORTS.lstrip("/"), json.dumps({"rail1": ["ens1np0", ""]}))
+    card.rmdir()
+    assert not persist(tmp_path, plan)["changed"]
+    (tmp_path / PORTS.lstrip("/")).unlink()
+    with pytest.raises(RdmaError, match="no interface at the PCI address"):
+        persist(tmp_path, plan)
