@@ -10,7 +10,6 @@ import re
 import shutil
 
 import build
-import pytest
 import yaml
 from blocks import CHECKOUT
 
@@ -43,18 +42,6 @@ def test_a_build_with_the_repository_has_absolute_links_to_what_exists(tmp_path)
     assert sorted(targets) == sorted(build.relative(README))
     assert [name for name in targets if not (CHECKOUT / name.partition("#")[0]).exists()] == []
     assert f"({AT}/raw/{about['version']}/docs/images/rails.svg)" in linked
-
-
-def test_a_relative_link_that_is_left_ends_the_build(tmp_path):
-    shutil.copy2(CHECKOUT / "galaxy.yml", tmp_path)
-    (tmp_path / "README.md").write_text('<img src="docs/x.svg">', encoding="utf-8")
-    with pytest.raises(SystemExit, match="relative links"):
-        build.prepare(tmp_path, AT)
-
-
-def test_what_is_no_address_of_a_repository_is_refused(tmp_path):
-    with pytest.raises(SystemExit, match=r"REPOSITORY=git\.example"):
-        prepared(tmp_path, "git.example")
 
 
 def outline(text):
