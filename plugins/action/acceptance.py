@@ -17,7 +17,7 @@ from ..module_utils._validation import line, shown
 from ..modules.acceptance import DOCUMENTATION
 from ..plugin_utils._accept import state
 from ..plugin_utils._accept.bisect import NODE
-from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, others
+from ..plugin_utils._accept.collect import PAIRED, PREFIX, described, fabric_checks, host_checks, unlocated
 from ..plugin_utils._accept.endpoints import Test, ring_of
 from ..plugin_utils._accept.stages import PERFTEST, STAGES, AcceptStep, StepGroup, walk
 from ..plugin_utils._arguments import arguments, documented, forks
@@ -85,7 +85,7 @@ class ActionModule(FabricAction):
         have.write(self._args["verify_dir"])
         if step is None:
             accused = [finding for finding in report.findings if finding.what == NODE]
-            for finding in [*accused, *others(report.findings)][:SHOWN]:
+            for finding in [*accused, *unlocated(report.findings)][:SHOWN]:
                 where, cause, _fix = described(finding, judged)
                 display.display(shown(f"accept: {report.failed}: {where}: {cause}"))
             return ended

@@ -25,7 +25,7 @@ class ActionModule(ModuleAction):
         return {**super().options(have, folder, args), **lossless_options(have)}
 
     def act(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Run the module, and say by what was declared, and not by a host's word, what the switches need."""
+        """Run the module, and print the values for the switches by the declaration, not by a host's answer."""
         self._declared = {}
         result = super().act(args, task_vars)
         if result.get("switch"):

@@ -28,7 +28,7 @@ from ..plugin_utils._localhost import FabricAction
 from ..plugin_utils._refusal import Refusal
 from ..plugin_utils._report.equal import SECTIONS
 from ..plugin_utils._verdict import files, merge
-from ..plugin_utils._verdict.causes import UNSEEN
+from ..plugin_utils._verdict.causes import FALLBACKS
 from ..plugin_utils._verdict.explain import place_of, with_causes
 from ..plugin_utils._verdict.finish import finish, written
 from ..plugin_utils._verdict.intake import NOT_VERIFIED
@@ -112,7 +112,7 @@ class ActionModule(FabricAction):
         """Return what this run found beside its hosts' results, with what the last one did where that is kept."""
         errors = {kind: args.get(f"{kind}_error") for kind in KINDS}
         part = part_of(args["verify_dir"], {**args, "checks": args, "errors": errors})
-        for kind, check in UNSEEN.items():
+        for kind, check in FALLBACKS.items():
             if reason := args[f"{kind}_reason"]:
                 part.checks[kind].append(skipped(check, reason))
         if not args["keep"]:

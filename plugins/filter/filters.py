@@ -68,7 +68,7 @@ def lock_copy(
     :param release: the names in fabric_release.
     :param allow_renumber: whether nodes may get other addresses.
     """
-    # The planner reads the options' documentation: only who asks for this pays for that.
+    # The planner reads the options' documentation: import it only for this filter.
     from ..plugin_utils._plan.lock import parse_lock
     from ..plugin_utils._plan.lock_copy import LockCopy
     from ..plugin_utils._plan.store import read_text
@@ -79,11 +79,11 @@ def lock_copy(
         read_lock(plan_dir)
         text = read_text(place)
         problems = copy.problems(parse_lock(text, place), release, allow_renumber=allow_renumber)
-        wanted = copy.wanted(text)
+        configmap = copy.configmap(text)
     except RdmaError as exc:
         rows: t.Sequence[object] = exc.problems if isinstance(exc, InputError) else [exc]
         return {"problems": [str(one) for one in rows], "object": {}}
-    return {"problems": [str(one) for one in problems], "object": wanted}
+    return {"problems": [str(one) for one in problems], "object": configmap}
 
 
 def own_device(plan_dir: str, host: str) -> str:
@@ -91,7 +91,7 @@ def own_device(plan_dir: str, host: str) -> str:
     try:
         have = read_host_plan(os.path.expanduser(os.path.expandvars(plan_dir)), host)
     except AnsibleActionFail:
-        # Who takes something of the plan says what is wrong with it.
+        # The filter that reads a value of the plan reports what is wrong with it.
         return ""
     kind = (have["network"], have.get("rdma_mode"))
     return next(
@@ -257,8 +257,8 @@ def setting_problems(hostvars: t.Any, hosts: t.Iterable[str], group: str = "") -
     """Return what is wrong."""
     names = [str(name) for name in dict.fromkeys([*hosts, "localhost"]) if name in hostvars]
     found = problems({name: hostvars.raw_get(name) for name in names}, lambda host, name: hostvars[host][name])
-    mine = hostvars["localhost"]
-    empty = group and group_problem(mine["groups"], group, mine.get("ansible_inventory_sources"))
+    local_vars = hostvars["localhost"]
+    empty = group and group_problem(local_vars["groups"], group, local_vars.get("ansible_inventory_sources"))
     if empty and empty.place == "inventory":
         return [str(empty)]
     if found or empty:

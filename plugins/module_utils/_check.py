@@ -14,7 +14,7 @@ import typing as t
 
 from ._errors import Problem
 
-UNPLANNED_ADDRESSES = "strange_addresses"
+UNPLANNED_ADDRESSES = "unplanned_addresses"
 """A fact of preflight: addresses here that the plan does not give to this host. Whose they are the controller knows."""
 OK, DEVIATION, WARNING, SKIPPED = "ok", "deviation", "warning", "skipped"
 # The observed value of a check that a setting switched off.

@@ -128,7 +128,7 @@ class Sysfs:
         lower = [name[6:] for name in self.names(f"/sys/class/net/{interface}") if name.startswith("lower_")]
         return self.port_interface(lower[0]) if len(lower) == 1 else interface
 
-    def unheard(self, interface: str) -> str:
+    def receive_problem(self, interface: str) -> str:
         """Return as a clause why a rail's interface cannot receive; empty where it can."""
         folder = f"/sys/class/net/{interface}"
         if not self.exists(folder):
@@ -245,7 +245,7 @@ class HostFiles(Sysfs):
                 self.labeled(path)
 
     def stage(self, path: str, content: str, mode: int = 0o644, *, link: bool = False) -> None:
-        """Write what a path shall hold beside it; what lies there as it shall be, of a run before, stays.
+        """Write the new content of a path to a temporary file beside it; keep an identical one.
 
         :param path: on the host.
         :param content: the text, or where the link leads.

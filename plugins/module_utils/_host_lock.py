@@ -15,7 +15,7 @@ from ._errors import RdmaError
 # Variable of the environment: the run, then the processes of Ansible on its controller where these are known.
 RUN = "RAILOPS_RUN"
 SECONDS = 60.0
-# A call has the file locked for an instant; who may read it can lock it for as long as he likes.
+# A call locks the file for an instant; any reader can lock it indefinitely.
 TRIES, PAUSE = 100, 0.1
 
 
@@ -27,7 +27,7 @@ def lock_held(holder: str) -> RdmaError:
 
 def acquire_host_lock(run: str, path: str = "") -> None:
     """Acquire or renew the host lock. Wait until another holder's lock expires; fail if that holder renews it."""
-    mine, known, live = run.partition("|")
+    run_id, known, live = run.partition("|")
     seen = None
     try:
         # A network namespace is a host of its own.
@@ -40,9 +40,9 @@ def acquire_host_lock(run: str, path: str = "") -> None:
             _lock(file, path)
             other, stamp = os.pread(file, 4096, 0).decode(errors="replace"), os.fstat(file).st_mtime_ns
             age = abs(time.time() - stamp / 1e9)
-            if other in ("", mine) or age >= SECONDS or (known and _ended(other, mine, live)):
+            if other in ("", run_id) or age >= SECONDS or (known and _ended(other, run_id, live)):
                 os.ftruncate(file, 0)
-                os.pwrite(file, mine.encode(), 0)
+                os.pwrite(file, run_id.encode(), 0)
                 return
             if seen not in (None, stamp):
                 raise lock_held(other)
@@ -65,7 +65,7 @@ def _lock(file: int, path: str) -> None:
     )
 
 
-def _ended(other: str, mine: str, live: str) -> bool:
+def _ended(other: str, run_id: str, live: str) -> bool:
     """Whether a run of our controller has ended, by the processes that live there."""
-    (holder, _mark, pid), (own, _mark, _pid) = (name.partition(", process ") for name in (other, mine))
+    (holder, _mark, pid), (own, _mark, _pid) = (name.partition(", process ") for name in (other, run_id))
     return holder == own and pid not in live.split(",")

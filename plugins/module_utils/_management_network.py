@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from ._errors import RdmaError
 from ._files import Sysfs
-from ._programs import ask
+from ._programs import run_program
 
 # Reserved (RFC 1112 section 4) and unallocated global unicast: what covers them is a default route, or half of one.
 PROBE_ADDRESSES = {4: "240.0.0.1", 6: "3fff:ffff::1"}
@@ -52,9 +52,9 @@ class ManagementNetwork:
         return {link["ifname"]: link for link in self.seen[0][0]} if self.seen else {}
 
     @property
-    def held(self) -> list[tuple[str, Json]]:
+    def assigned(self) -> list[tuple[str, Json]]:
         """The host's addresses as `ip -json` prints them, each with its interface; those of links alone left out."""
-        return [(name, item) for name, item in _held(self.seen) if item.get("scope") != "link"]
+        return [(name, item) for name, item in _assigned(self.seen) if item.get("scope") != "link"]
 
     def why(self, interface: str) -> str:
         """Return what an interface carries, in words; empty when it may be touched."""
@@ -99,7 +99,7 @@ def query(root: str) -> ManagementNetwork:
     ends = connection_ends(sysfs)
     seen: list[list[list[Json]]] = []
     for argv, text in questions(ends):
-        code, output, errors = ask(argv, text, SECONDS)
+        code, output, errors = run_program(argv, text, SECONDS)
         if code == 127:
             raise RdmaError(
                 "This host has no program `ip`: what carries its own network is not known.",
@@ -136,13 +136,13 @@ def decide(
             lower[link["ifname"]].add(link["link"])
         if link.get("master") in lower:
             lower[link["master"]].add(link["ifname"])
-    held = [(item["local"], name) for name, item in _held(seen)]
-    used = {name for address, name in held if ends and address == ends[0]}
+    assigned = [(item["local"], name) for name, item in _assigned(seen)]
+    used = {name for address, name in assigned if ends and address == ends[0]}
     default: set[str] = set()
     for _links, _addresses, rules, routes, way in seen:
         used |= _hops(way)
         while True:
-            own = {address for address, name in held if name in default or (ends and address == ends[0])}
+            own = {address for address, name in assigned if name in default or (ends and address == ends[0])}
             tables = {str(rule["table"]) for rule in rules if "table" in rule and _for_us(rule, own)}
             more = _hops(item for item in routes if item.get("table", "main") in tables and _leads_beyond(item))
             if more <= default:
@@ -163,7 +163,7 @@ def decide(
     )
 
 
-def _held(seen: t.Sequence[t.Sequence[list[Json]]]) -> t.Iterator[tuple[str, Json]]:
+def _assigned(seen: t.Sequence[t.Sequence[list[Json]]]) -> t.Iterator[tuple[str, Json]]:
     for _links, addresses, *_more in seen:
         for link in addresses:
             own = (item for item in link.get("addr_info", ()) if "local" in item and link["ifname"] != "lo")

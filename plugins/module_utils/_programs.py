@@ -17,14 +17,14 @@ from ._files import HostFiles
 
 
 class ProgramResult(t.NamedTuple):
-    """What came of a program: its exit status, what it said, and what it complained of."""
+    """The result of a program: its exit status, standard output and standard error."""
 
     status: int
     out: str
     err: str
 
     def reported(self, root: str = "") -> str:
-        """Return what it said in one line, without the name of a root of its own."""
+        """Return its output in one line, without the path of a root."""
         text = " ".join(f"{self.err} {self.out}".split())
         return text.replace(root, "") if root else text
 
@@ -33,10 +33,10 @@ NO_ANSWER = 124
 """The status of a program that took too long, as timeout(1) has it."""
 
 
-def ask(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> ProgramResult:
-    """Run a program that the host has, without AnsibleModule and with an end.
+def run_program(argv: t.Sequence[str], text: str = "", seconds: float = 15) -> ProgramResult:
+    """Run a program of the host without AnsibleModule, with a time limit.
 
-    :param text: what it reads.
+    :param text: its standard input.
     :param seconds: how long it may take: the status is NO_ANSWER after that, and 127 of a program that is not there.
     """
     tool = shutil.which(argv[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")

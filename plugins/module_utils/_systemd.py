@@ -42,7 +42,7 @@ def sections(text: str) -> list[Section]:
 
 
 def effective(rows: t.Iterable[Section], *names: str) -> Pairs:
-    """Return what still counts of the sections with these names: an empty value takes back what was said before."""
+    """Return the effective settings of the sections with these names: an empty value resets earlier values."""
     found: Pairs = []
     for pair in (pair for name, pairs in rows if name in names for pair in pairs):
         found = [*found, pair] if pair[1] else [item for item in found if item[0] != pair[0]]
@@ -50,10 +50,10 @@ def effective(rows: t.Iterable[Section], *names: str) -> Pairs:
 
 
 def fits(match: Pairs, known: t.Mapping[str, t.Iterable[str]]) -> bool | None:
-    """Whether a [Match] is met; None when it asks for what is not known.
+    """Whether a [Match] is met; None when it has a key of unknown value.
 
     :param match: what still counts of it.
-    :param known: the values of a device, by the key that asks for them.
+    :param known: the values of a device, by key.
     """
     wanted: dict[str, list[str]] = {}
     for key, value in match:

@@ -49,7 +49,7 @@ def _letter(char: str) -> str:
 
 
 def line(*texts: t.Any) -> str | None:
-    """Return those texts that say something as one line of a person's; None where none does."""
+    """Return the texts that are not empty, each as one line; None where all are."""
     found = [shown(" ".join(text[:LONG].split())) for text in texts if isinstance(text, str)]
     return "; ".join(filter(None, found)) or None
 

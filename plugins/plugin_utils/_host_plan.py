@@ -151,11 +151,11 @@ def proving_neighbors(plan_dir: str, host: str, turn: int = 0) -> list[Neighbor]
     zone, slot = plan["nodes"][own]["zone"], plan["nodes"][own]["slot"]
     found: list[Neighbor] = []
     same = sorted(zones[zone])
-    beside = next((name for place, name in same if place > slot), same[0][1])
-    if beside != own:
-        found.append({"host": beside, "rails": _rails_of(plan_dir, beside)})
-    others = sorted(zones)
-    other = others[(others.index(zone) + 1) % len(others)]
+    neighbor = next((name for place, name in same if place > slot), same[0][1])
+    if neighbor != own:
+        found.append({"host": neighbor, "rails": _rails_of(plan_dir, neighbor)})
+    zone_names = sorted(zones)
+    other = zone_names[(zone_names.index(zone) + 1) % len(zone_names)]
     if other != zone:
         there = sorted(zones[other])
         name = next((name for place, name in there if place >= slot), there[0][1])

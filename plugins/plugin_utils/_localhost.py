@@ -77,17 +77,17 @@ def defaults() -> dict[str, t.Any]:
 
 
 def differing(
-    mine: t.Mapping[str, t.Any], theirs: t.Mapping[str, t.Any], resolved: t.Callable[[str], t.Any]
+    host_vars: t.Mapping[str, t.Any], local_vars: t.Mapping[str, t.Any], resolved: t.Callable[[str], t.Any]
 ) -> list[str]:
     """Return a line for each variable of a host that decides and is not localhost's.
 
-    :param mine: the host's variables, templates as they are.
-    :param theirs: those of localhost, rendered.
+    :param host_vars: the host's variables, with their templates.
+    :param local_vars: those of localhost, rendered.
     :param resolved: returns the value of a variable of the host.
     """
     found = []
     for name in DECIDING:
-        own, other = mine.get(name, ABSENT), theirs.get(name, ABSENT)
+        own, other = host_vars.get(name, ABSENT), local_vars.get(name, ABSENT)
         usual = defaults().get(name, ABSENT) if other is ABSENT else other
         if own is other or own in (usual, CALLER_VALUES.get(name, usual)):
             continue
@@ -99,9 +99,9 @@ def differing(
     return found
 
 
-def answered(mine: t.Mapping[str, t.Any]) -> list[str]:
+def answered(host_vars: t.Mapping[str, t.Any]) -> list[str]:
     """Return the variables that decide and that a host set by its facts."""
-    facts = mine.get("ansible_facts") or ()
+    facts = host_vars.get("ansible_facts") or ()
     injected = constants.config.get_config_value("INJECT_FACTS_AS_VARS")
     return [name for name in DECIDING if name in facts] if injected else []
 
@@ -126,17 +126,17 @@ class FabricAction(ActionBase):
         :raises Refusal: with each of these variables; or with the task's own error.
         """
         super().run(tmp, task_vars)
-        mine = task_vars or {}
-        host, hostvars = str(mine.get("inventory_hostname")), mine.get("hostvars") or {}
+        host_vars = task_vars or {}
+        host, hostvars = str(host_vars.get("inventory_hostname")), host_vars.get("hostvars") or {}
         self._task_host = host
-        if host != "localhost" and (facts := answered(mine)):
+        if host != "localhost" and (facts := answered(host_vars)):
             fail(f"{host} set {', '.join(facts)} by its facts.", INJECTED)
         if host != "localhost" and self._task.run_once and "localhost" in hostvars:
             template = self._templar.template
-            if found := differing(mine, hostvars["localhost"], lambda name: template(mine[name])):
+            if found := differing(host_vars, hostvars["localhost"], lambda name: template(host_vars[name])):
                 fail(f"Variables of {host} differ from localhost's: {'; '.join(found)}.", LOCAL_FIX)
         try:
-            return once(self._task, self.act(dict(self._task.args), mine))
+            return once(self._task, self.act(dict(self._task.args), host_vars))
         except RdmaError as exc:
             raise Refusal(str(exc), exc.facts) from None
         except AnsibleConnectionFailure as exc:

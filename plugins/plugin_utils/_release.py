@@ -15,9 +15,9 @@ import json
 import typing as t
 
 from ..module_utils._cluster.model import Json, below
-from ..module_utils._fabric.labels import MANAGED
+from ..module_utils._fabric.labels import OBJECT_PREFIX
 
-ANNOTATION = f"{MANAGED}/config-checksum"
+ANNOTATION = f"{OBJECT_PREFIX}/config-checksum"
 COMPONENT = "app.kubernetes.io/component"
 # Where the chart's values take annotations of a component's pods.
 VALUES: t.Mapping[str, tuple[str, ...]] = {

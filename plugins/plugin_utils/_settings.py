@@ -34,7 +34,7 @@ Groups = t.Mapping[str, t.Sequence[str]]
 PLAYBOOK_DIR = ROLES.with_name("playbooks")
 # The planner checks these, with their meaning.
 PLANNED = "fabric"
-OTHERS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
+OTHER_OPTIONS = ("fabric_kubeconfig", "fabric_context", "fabric_verify_dir")
 """Variables of the other roles that begin like the fabric's."""
 HOST_KEYS = {
     "name": "fabric_node_name",
@@ -141,7 +141,7 @@ def known_variables() -> tuple[str, ...]:
 
     # `ROLE_result` is registered by tasks.
     results = (f"{role}_result" for role in role_options())
-    fabric = (*HOST_KEYS.values(), *OTHERS, *(f"fabric_{key}" for key in DEFAULTS))
+    fabric = (*HOST_KEYS.values(), *OTHER_OPTIONS, *(f"fabric_{key}" for key in DEFAULTS))
     return tuple(sorted({*specs(), *PATTERNS, *results, *fabric}))
 
 
@@ -247,17 +247,17 @@ def collect(
     problems = []
     for host in groups.get(group, ()):
         node: dict[str, t.Any] = {"host": str(host), "groups": member.get(host, [])}
-        mine = hostvars[host]
-        have = set(mine)
+        host_vars = hostvars[host]
+        have = set(host_vars)
         places.update({name: f"hosts.{host}.{name}" for name in have - places.keys()})
         for name in have & unset.keys():
             hidden.setdefault(name, []).append(str(host))
         for key, variable in HOST_KEYS.items():
-            if variable not in mine:
+            if variable not in host_vars:
                 continue
             place = f"hosts.{host}.{variable}"
             try:
-                node[key] = mine[variable]
+                node[key] = host_vars[variable]
             except AnsibleError as exc:
                 problems.append(template_problem(place, exc))
             # ansible-core before 2.19 returns the text of a template that it could not resolve.
@@ -281,12 +281,12 @@ def planner_problems(hostvars: t.Any) -> list[str]:
     from ._fabric.options import DEFAULTS
     from ._plan.run import read_problems
 
-    mine = hostvars["localhost"]
+    local_vars = hostvars["localhost"]
     raw: dict[str, t.Any] = {}
     for key in DEFAULTS:
         with contextlib.suppress(AnsibleError):  # the planner refuses it
-            raw |= {key: value} if (value := mine.get(f"fabric_{key}")) is not None else {}
-    nodes, found, _warning = collect(raw, mine["groups"], hostvars, {})
+            raw |= {key: value} if (value := local_vars.get(f"fabric_{key}")) is not None else {}
+    nodes, found, _warning = collect(raw, local_vars["groups"], hostvars, {})
     found += [one for one in read_problems(raw, nodes) if one.place not in {own.place for own in found}]
     return grouped((f"{one.place}: {one.problem}", one.fix) for one in found)
 
@@ -340,13 +340,13 @@ def problems(hosts: t.Mapping[str, t.Mapping[str, t.Any]], resolved: t.Callable[
     for host, own in hosts.items():
         key = repr([[(name, own[name]) for name in known if name in own], _deciding(own)])
         groups.setdefault(key, []).append(host)
-    theirs = {name: value("localhost", name) for name in DECIDING if name in hosts["localhost"]}
+    local = {name: value("localhost", name) for name in DECIDING if name in hosts["localhost"]}
     hosts_of: dict[str, list[str]] = {}
     for first, *others in groups.values():
         values = {name: value(first, name) for name in known if name in hosts[first]}
         # What depends on what a run finds is its role's: undefined yet, or for core 2.16 the template's text.
         found = value_problems({name: item for name, item in values.items() if _is_plain(item)})
-        found += [f"{line}. {LOCAL_FIX}" for line in differing(_deciding(hosts[first]), theirs, partial(value, first))]
+        found += [f"{line}. {LOCAL_FIX}" for line in differing(_deciding(hosts[first]), local, partial(value, first))]
         for text in found:
             hosts_of.setdefault(text, []).extend([first, *others])
     lines = [text if len(members) == len(hosts) else f"{folded(members)}: {text}" for text, members in hosts_of.items()]

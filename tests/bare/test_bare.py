@@ -65,7 +65,7 @@ def test_nothing_of_the_machine_is_visible(machine, tmp_path, monkeypatch):
         done = machine.run(["sh", "-c", script])
     finally:
         uncommitted.rmdir()
-    seen = [line for line in done.said.splitlines() if not line.startswith("ls: cannot access")]
+    seen = [line for line in done.output.splitlines() if not line.startswith("ls: cannot access")]
     assert sorted(set(seen) - {"sh", "python", "python3", "cat"}) == []
     assert not (machine.clone().parent / "shared").exists()
 
@@ -73,13 +73,13 @@ def test_nothing_of_the_machine_is_visible(machine, tmp_path, monkeypatch):
 def test_the_first_command_of_the_readme_ends_green_and_shows_its_verdict(machine):
     before = units(machine)
     done = machine.run(["make", "demo"])
-    said = done.said
-    assert done.code == 0, said[-3000:]
-    assert "✗ node2 rail3: policy rule 10003 is missing." in said
-    assert "Verdict pass" in said
-    assert "left running: " not in said
-    assert "Installing with apt what is missing here: iproute2 (RAILOPS_INSTALL=0 forbids it)." in said
+    text = done.output
+    assert done.code == 0, text[-3000:]
+    assert "✗ node2 rail3: policy rule 10003 is missing." in text
+    assert "Verdict pass" in text
+    assert "left running: " not in text
+    assert "Installing with apt what is missing here: iproute2 (RAILOPS_INSTALL=0 forbids it)." in text
     assert units(machine) == before, "a service came with a package"
-    left = iter(untimed(said))
+    left = iter(untimed(text))
     assert [line for line in shown() if line not in left] == [], "the README shows something else"
     assert (machine.clone() / "tests/output/demo/verify/fabric/report.html").is_file()

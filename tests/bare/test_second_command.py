@@ -29,16 +29,16 @@ def machine():
 
 
 def packages(machine):
-    return machine.run(["dpkg-query", "--show"]).said
+    return machine.run(["dpkg-query", "--show"]).output
 
 
 def both_commands(machine, capsys, *, skipped, **how):
     """Type both commands: the first shows plan, diff and report, the second skips what it has to and no more."""
     first = machine.run(["make", "demo"], **how)
-    assert first.code == 0, first.said[-3000:]
-    assert "Shown: plan, diff, report. Skipped, 3 of 4 parts:" in first.said.splitlines()[-2], first.said[-500:]
-    assert "+node4 rail1: ens1np0" in first.said
-    assert re.search(r"report +/\S+/plan/fabric/report.html", first.said)
+    assert first.code == 0, first.output[-3000:]
+    assert "Shown: plan, diff, report. Skipped, 3 of 4 parts:" in first.output.splitlines()[-2], first.output[-500:]
+    assert "+node4 rail1: ens1np0" in first.output
+    assert re.search(r"report +/\S+/plan/fabric/report.html", first.output)
     second_command(machine, capsys, skipped=skipped, **how)
     assert first.silence < SILENCE
 
@@ -46,11 +46,11 @@ def both_commands(machine, capsys, *, skipped, **how):
 def second_command(machine, capsys, *, skipped, command="test", **how):
     done = machine.run(["make", command], timeout=7200, **how)
     with capsys.disabled():
-        print(f"\n{done.said}\n{done.seconds:.0f} s, at most {done.silence:.0f} s without a word\n")
+        print(f"\n{done.output}\n{done.seconds:.0f} s, at most {done.silence:.0f} s without a word\n")
     assert done.code == 0
-    assert re.fullmatch(r"checks: \d+ passed, 0 failed, \d+ skipped.*", done.said.splitlines()[-1])
-    assert set(re.findall(r"^skipped  (\S+)", done.said, re.MULTILINE)) == skipped
-    assert "left running" not in done.said
+    assert re.fullmatch(r"checks: \d+ passed, 0 failed, \d+ skipped.*", done.output.splitlines()[-1])
+    assert set(re.findall(r"^skipped  (\S+)", done.output, re.MULTILINE)) == skipped
+    assert "left running" not in done.output
     assert done.silence < SILENCE
 
 
@@ -70,4 +70,4 @@ def test_root(machine, capsys):
     second_command(machine, capsys, skipped=set())
     second_command(machine, capsys, skipped=NOBODY, command="test-all")
     # Nothing is left to do, and nothing runs.
-    assert machine.run(["make", "deps"]).said == "Everything is here.\n"
+    assert machine.run(["make", "deps"]).output == "Everything is here.\n"

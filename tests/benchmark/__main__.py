@@ -74,8 +74,8 @@ def measured(name: str, pairs: int, log: Path) -> Result:
             out = child.communicate(timeout=LIMIT)[0]
             words.write(f"\nits {LIMIT // 60} minutes were over\n")
         words.seek(0)
-        said = [line for line in words.read().splitlines() if line.strip()]
-    why = re.sub(r"(/[^\s/:]+){2,}", "a file", said[-1] if said else "no word") if child.returncode else ""
+        lines = [line for line in words.read().splitlines() if line.strip()]
+    why = re.sub(r"(/[^\s/:]+){2,}", "a file", lines[-1] if lines else "no word") if child.returncode else ""
     return Result([json.loads(line) for line in out.splitlines()], why)
 
 

@@ -29,7 +29,7 @@ def opens() -> t.Iterator[dict[str, Pair]]:
         shown = Browser(Path(name) / "profile")
         try:
             while True:
-                shown.look(1280, "light")
+                shown.view(1280, "light")
                 shown.load(path.as_uri())
                 yield {"open": (shown.value(DRAWN) / 1000, None)}
         finally:

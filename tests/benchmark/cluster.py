@@ -39,7 +39,7 @@ def manifests(folder: Path) -> str:
 
 def twice(folder: Path, kubeconfig: str, task: dict[str, t.Any]) -> tuple[float, float]:
     """Apply to the empty server, and once more; all pools are deleted afterwards."""
-    from played import POOLS, Api
+    from simulated import POOLS, Api
 
     path = folder / "play.yml"
     path.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]), encoding="utf-8")

@@ -39,11 +39,11 @@ TWO_TASKS: list[Json] = [
 
 def longest(hosts: int, tasks: list[Json]) -> tuple[float, int]:
     """Return the longest wait of so many hosts, the timer's where it ran out, and how many were not confirmed."""
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, options
 
     with tempfile.TemporaryDirectory(prefix="railops-bench-") as name, Fabric(f"c{hosts}", hosts, 1) as fabric:
         folder = Path(name)
-        fabric.inventory(folder, [plan_of(want_of(0, 1, six=False), slot) for slot in range(hosts)])
+        fabric.inventory(folder, [plan_of(options(0, 1, six=False), slot) for slot in range(hosts)])
         play = {"hosts": "all", "gather_facts": False, "connection": "local", "tasks": tasks}
         (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
         playbook(folder, "-i", "inventory", "play.yml", "-e", f"rail_network_plan_dir={folder}/plan")

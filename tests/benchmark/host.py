@@ -32,14 +32,14 @@ def work(params: dict[str, t.Any], rounds: int = 1) -> list[float]:
     """Return the seconds of what the module does between its parameters and its result, without process and import."""
     from ansible_collections.railops.rdma.plugins.module_utils._files import Sysfs
     from ansible_collections.railops.rdma.plugins.module_utils._management_network import query, read_management_network
-    from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+    from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
     from ansible_collections.railops.rdma.plugins.module_utils._route.run import converge
 
     times = []
     for _round in range(rounds):
         query.cache_clear()
         began = time.perf_counter()
-        converge(parse_want(params), read_management_network(Sysfs()), check_mode=False)
+        converge(parse_options(params), read_management_network(Sysfs()), check_mode=False)
         times.append(time.perf_counter() - began)
     return times
 
@@ -76,9 +76,9 @@ def in_shell(script: str) -> float:
 
 def first_apply() -> t.Iterator[dict[str, Pair]]:
     """The first apply inside the module, and the guides' calls: the fastest of some new hosts each."""
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, options
 
-    params, times = want_of(0, RAILS), []
+    params, times = options(0, RAILS), []
     while True:
         with Fabric("b", 2, RAILS) as fabric:
             one, two = fabric.hosts
@@ -90,9 +90,9 @@ def first_apply() -> t.Iterator[dict[str, Pair]]:
 
 def existing_routes() -> t.Iterator[dict[str, Pair]]:
     """A host that is as planned, without existing routes and with them: the fastest of several rounds."""
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, options
 
-    params = want_of(0, RAILS)
+    params = options(0, RAILS)
     routes = [f"route add 10.{n // 256}.{n % 256}.0/24 via 198.51.100.254\n" for n in range(ROUTES)]
     with Fabric("bf", 2, RAILS) as fabric:
         crowded, alone = fabric.hosts
@@ -138,9 +138,9 @@ def sshd(folder: Path, namespace: str) -> t.Iterator[None]:
 
 def playbooks() -> t.Iterator[dict[str, Pair]]:
     """Whole playbooks on a host that is as planned, by turns, so that the machine's moods hit all of them."""
-    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
+    from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, options
 
-    params = want_of(0, RAILS)
+    params = options(0, RAILS)
     one = {**params, "force": ["lo"]}
     tasks = {
         "ping": {"ansible.builtin.ping": {}},

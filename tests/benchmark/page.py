@@ -42,7 +42,7 @@ def number(row: Row, pair: Pair) -> float:
     return above / below if below else float("inf")
 
 
-def wanted(row: Row) -> str:
+def values(row: Row) -> str:
     """Return the bar of a row in words."""
     return f"{'at least' if row['kind'] == 'x faster' else 'at most'} {row['bar']:g} {row['kind']}"
 
@@ -58,7 +58,7 @@ def shown(value: float, unit: str) -> str:
 def cells(row: Row, pairs: list[Pair], why: str) -> list[str]:
     """Return the cells of a row."""
     if not pairs:
-        return [row["what"], wanted(row), f"not measured: {why}", *[""] * 4, row["why"]]
+        return [row["what"], values(row), f"not measured: {why}", *[""] * 4, row["why"]]
     unit = row.get("unit", "s")
     found = sorted(number(row, pair) for pair in pairs)
     median = statistics.median(found)
@@ -66,7 +66,7 @@ def cells(row: Row, pairs: list[Pair], why: str) -> list[str]:
     sides = [[side for side in column if side is not None] for column in zip(*pairs, strict=True)]
     return [
         row["what"],
-        wanted(row),
+        values(row),
         shown(median, row["kind"]) + (f", {len(pairs)} pairs only: {why}" if why else ""),
         " to ".join(shown(value, row["kind"]).removesuffix(row["kind"]).strip() for value in (found[0], found[-1])),
         *(shown(statistics.median(side), unit) if side else "" for side in sides),

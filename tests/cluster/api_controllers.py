@@ -51,7 +51,7 @@ class Controllers:
     def after(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         """React to a write."""
         if new is None:
-            self.gone(kind, old or {})
+            self.deleted(kind, old or {})
             return
         act = getattr(self, f"on_{kind.kind.lower()}", None)
         if act is not None:
@@ -86,7 +86,7 @@ class Controllers:
         if not inside and ("", name) in self.store.table(kind):
             self.store.drop(kind, "", name, new)
 
-    def gone(self, kind: Kind, old: Json) -> None:
+    def deleted(self, kind: Kind, old: Json) -> None:
         """End the namespace that waits for this object."""
         homes = self.store.kind_of("v1", "Namespace")
         home = self.store.table(homes).get(("", old["metadata"].get("namespace", "")))

@@ -438,8 +438,8 @@ class Handler(BaseHTTPRequestHandler):
     def ruled(self, kind: Kind, sub: str) -> None:
         """Refuse what the double does not implement."""
         there = OWNED.get(sub, kind.kind) == kind.kind and (sub != "status" or kind.status)
-        played = sub not in ("log", "exec") or self.double.pods is not None
-        if self.command not in RULES.get(sub, ()) or not there or not played:
+        simulated = sub not in ("log", "exec") or self.double.pods is not None
+        if self.command not in RULES.get(sub, ()) or not there or not simulated:
             raise without_rule(f"{self.command} of {'/'.join(filter(None, (kind.plural, sub)))}")
 
     def allowed(self, kind: Kind, namespace: str, name: str, sub: str) -> None:

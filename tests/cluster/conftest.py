@@ -40,8 +40,8 @@ Json = dict[str, t.Any]
 
 SPIDERPOOL = "spiderpool.spidernet.io/v2beta1"
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
-# Beside that API nodes and kubelets are played (played.py): node1 to node8, and pods that run at once.
-PLAYED = bool(os.environ.get("RAILOPS_TEST_PLAYED"))
+# Beside that API nodes and kubelets are simulated (simulated.py): node1 to node8, and pods that run at once.
+SIMULATED = bool(os.environ.get("RAILOPS_TEST_SIMULATED"))
 
 
 def pytest_report_header() -> str:
@@ -85,10 +85,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what would only be skipped, or what the other half runs, if asked."""
-    asked = {name: config.getoption(f"--{name}-only") for name in ("real", "double")}
-    if any(asked.values()):
+    chosen = {name: config.getoption(f"--{name}-only") for name in ("real", "double")}
+    if any(chosen.values()):
         double = {"double", "scripted", "probe"}
-        gone = [item for item in items if bool(double & set(getattr(item, "fixturenames", ()))) == asked["real"]]
+        gone = [item for item in items if bool(double & set(getattr(item, "fixturenames", ()))) == chosen["real"]]
         config.hook.pytest_deselected(items=gone)
         items[:] = [item for item in items if item not in gone]
 
@@ -138,7 +138,7 @@ class Live:
             return {}
         return {item["metadata"]["name"]: item for item in found}
 
-    def ours(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
+    def managed(self, kind: str, fabric: str = "fabric") -> dict[str, Json]:
         """Return the objects of a kind of Spiderpool's that carry the fabric's label."""
         return self.objects(kind, SPIDERPOOL, label_selector=f"railops.io/fabric={fabric}")
 
@@ -146,7 +146,7 @@ class Live:
         return {
             f"{kind}/{name}": item["metadata"]["resourceVersion"]
             for kind in ("SpiderIPPool", "SpiderMultusConfig", "SpiderReservedIP")
-            for name, item in self.ours(kind, fabric).items()
+            for name, item in self.managed(kind, fabric).items()
         }
 
     def patch(self, kind: str, name: str, patch: Json, manager: str = "kubectl-edit", namespace: str = "") -> None:
@@ -182,7 +182,7 @@ class Live:
 
     def _ready(self, kind: str, name: str, status: str, namespace: str = "") -> None:
         where = {"namespace": namespace} if namespace else {}
-        condition = {"type": "Ready", "status": status, "reason": "Played", "message": ""}
+        condition = {"type": "Ready", "status": status, "reason": "Simulated", "message": ""}
         self.of(kind, "v1").status.patch(
             body={"status": {"conditions": [condition]}},
             name=name,
@@ -216,7 +216,7 @@ class Live:
 
     def clear(self, fabric: str) -> None:
         """Give back what a fabric's pools have lent."""
-        for name, item in self.ours("SpiderIPPool", fabric).items():
+        for name, item in self.managed("SpiderIPPool", fabric).items():
             if (item.get("status") or {}).get("allocatedIPCount"):
                 self.allocate(name, ())
 
@@ -270,7 +270,7 @@ class Account:
         self._rbac = client.RbacAuthorizationV1Api(api)
         self._api = api
 
-    def made(self, forbidden: str, whole: Path, path: Path) -> Path:
+    def made(self, forbidden: str, complete: Path, path: Path) -> Path:
         """Make it and write its kubeconfig."""
         plural, _colon, only = forbidden.partition(":")
         free = {"spiderippools", "spiderreservedips", "spidermultusconfigs"} - {plural}
@@ -281,9 +281,9 @@ class Account:
         ]
         if only:
             rules.append({"apiGroups": ["spiderpool.spidernet.io"], "resources": [plural], "verbs": read})
-        return self.given(rules, whole, path)
+        return self.given(rules, complete, path)
 
-    def given(self, rules: list[Json], whole: Path, path: Path) -> Path:
+    def given(self, rules: list[Json], complete: Path, path: Path) -> Path:
         """Make it with these rules and write its kubeconfig."""
         meta = {"metadata": {"name": self.name}}
         self._core.create_namespaced_service_account("default", meta)
@@ -291,9 +291,9 @@ class Account:
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": "default"}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": self.name}
         self._rbac.create_cluster_role_binding({**meta, "subjects": [subject], "roleRef": role})
-        asked = {"spec": {"audiences": None, "expirationSeconds": 3600}}
-        given = self._core.create_namespaced_service_account_token(self.name, "default", asked)
-        text = yaml.safe_load(whole.read_text(encoding="utf-8"))
+        request = {"spec": {"audiences": None, "expirationSeconds": 3600}}
+        given = self._core.create_namespaced_service_account_token(self.name, "default", request)
+        text = yaml.safe_load(complete.read_text(encoding="utf-8"))
         text["users"] = [{"name": row["name"], "user": {"token": given.status.token}} for row in text["users"]]
         path.write_text(yaml.safe_dump(text), encoding="utf-8")
         return path
@@ -350,7 +350,7 @@ def objects(module: Run) -> Run:
 @pytest.fixture(scope="session")
 def installed() -> None:
     """Install Spiderpool's real chart where its controller can be started; elsewhere what is there must do."""
-    if not (PLAYED and os.environ.get("RAILOPS_TEST_SPIDERPOOL")):
+    if not (SIMULATED and os.environ.get("RAILOPS_TEST_SPIDERPOOL")):
         return
     tools.install_spiderpool(Path(str(REAL)))
 
@@ -365,14 +365,14 @@ def spiderpool(installed: None) -> None:
 @pytest.fixture
 def controllers() -> None:
     """Skip beside a real API of the tests' own that has neither controller manager nor scheduler."""
-    if PLAYED and (why := programs.lacking("controllers")):
+    if SIMULATED and (why := programs.lacking("controllers")):
         pytest.skip(why)
 
 
 @pytest.fixture
 def webhooks() -> None:
     """Skip beside a real API of the tests' own that has no Spiderpool."""
-    if PLAYED and not os.environ.get("RAILOPS_TEST_SPIDERPOOL"):
+    if SIMULATED and not os.environ.get("RAILOPS_TEST_SPIDERPOOL"):
         pytest.skip(programs.lacking("webhooks"))
 
 
@@ -396,8 +396,8 @@ class Playbook:
     def start(self, play: list[Json]) -> subprocess.Popen[bytes]:
         """Begin to run tasks: the caller ends it."""
         argv = ["ansible-playbook", str(self.written(play))]
-        with (self.folder / "said").open("w", encoding="utf-8") as said:
-            return subprocess.Popen(argv, env=self._environment, cwd=self.folder, stdout=said, stderr=said)
+        with (self.folder / "said").open("w", encoding="utf-8") as log:
+            return subprocess.Popen(argv, env=self._environment, cwd=self.folder, stdout=log, stderr=log)
 
     def run(self, play: list[Json], *arguments: str, ok: bool = True) -> Ran:
         """Run tasks and return what came of it."""

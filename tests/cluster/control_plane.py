@@ -166,8 +166,8 @@ class ControlPlane:
         self._commands[name] = [str(programs.program(name)), *arguments, *self._extra.get(name, ())]
         self._run(name)
 
-    def revive(self) -> None:
-        """Start again what has ended."""
+    def restart_ended(self) -> None:
+        """Restart the programs that have ended."""
         for name, process in list(self._running.items()):
             if process.poll() is not None:
                 print(f"{name} ended with {process.returncode}; started again", file=sys.stderr, flush=True)
@@ -180,15 +180,15 @@ class ControlPlane:
                 argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
-    def ask(self, path: str) -> bytes:
-        """Return what the API answers at a path.
+    def request(self, path: str) -> bytes:
+        """Return the API's answer at a path.
 
         :raises OSError: it does not, or not with success.
         """
         trusted = ssl.create_default_context(cafile=str(self.folder / "tls.crt"))
-        asked = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
-        with urllib.request.urlopen(asked, timeout=5, context=trusted) as said:
-            return t.cast("bytes", said.read())
+        query = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(query, timeout=5, context=trusted) as response:
+            return t.cast("bytes", response.read())
 
     def wait(self, path: str) -> None:
         """Wait until the API answers a path with success.
@@ -198,7 +198,7 @@ class ControlPlane:
         until = time.monotonic() + START_SECONDS
         while True:
             try:
-                self.ask(path)
+                self.request(path)
             except OSError:
                 pass
             else:
@@ -206,9 +206,9 @@ class ControlPlane:
             ended = [name for name, process in self._running.items() if process.poll() is not None]
             if ended or time.monotonic() > until:
                 which = ended[0] if ended else "kube-apiserver"
-                said = (self.folder / f"{which}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+                text = (self.folder / f"{which}.log").read_text(encoding="utf-8", errors="replace")[-3000:]
                 why = "has ended" if ended else f"does not answer {path} after {START_SECONDS} s"
-                raise StartError(f"{which} {why}: {said}")
+                raise StartError(f"{which} {why}: {text}")
             time.sleep(0.1)
 
     def end(self, name: str) -> None:

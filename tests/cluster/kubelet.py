@@ -27,7 +27,7 @@ from kubernetes.client.exceptions import ApiException
 from pod_process import PodProcess, is_real
 
 if t.TYPE_CHECKING:
-    from played import Api
+    from simulated import Api
 
 Json = dict[str, t.Any]
 LOG_PORT = 10250
@@ -130,12 +130,12 @@ class Kubelets:
         with contextlib.suppress(ApiException):
             self._api.call("POST", f"/api/v1/namespaces/{meta['namespace']}/events", event)
 
-    def _live(self, pod: Json, gone: threading.Event) -> None:
+    def _live(self, pod: Json, stop: threading.Event) -> None:
         """Run a pod's program, again and again unless it is a Job's, until the pod is gone."""
         last: Json = {}
         restarts = 0
-        while not gone.is_set():
-            process = self._started(pod, gone)
+        while not stop.is_set():
+            process = self._started(pod, stop)
             if process is None:
                 return
             began = now()
@@ -143,14 +143,14 @@ class Kubelets:
             running = {"running": {"startedAt": began}}
             known: Json = {"restarts": restarts, "last": last, "address": process.address}
             self._say(pod, "Running", running, ready=False, **known)
-            while process.exit_code is None and not gone.is_set():
+            while process.exit_code is None and not stop.is_set():
                 if not ready and not of_a_job(pod) and answers(pod, process.address):
                     ready = True
                     self._say(pod, "Running", running, ready=True, **known)
-                gone.wait(PROBE_SECONDS)
+                stop.wait(PROBE_SECONDS)
             code = process.exit_code or 0
             process.end()
-            if gone.is_set():
+            if stop.is_set():
                 return
             ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": began}}
             ended["terminated"]["finishedAt"] = now()
@@ -162,12 +162,12 @@ class Kubelets:
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": reported}}
             last, restarts = ended, restarts + 1
             self._say(pod, "Running", waiting, ready=False, restarts=restarts - 1, last=last, address=process.address)
-            gone.wait(BACK_OFF_SECONDS)
+            stop.wait(BACK_OFF_SECONDS)
 
-    def _started(self, pod: Json, gone: threading.Event) -> PodProcess | None:
+    def _started(self, pod: Json, stop: threading.Event) -> PodProcess | None:
         """Start a pod's program; wait for what it mounts."""
         meta = pod["metadata"]
-        while not gone.is_set():
+        while not stop.is_set():
             with self._lock:
                 self._number += 1
                 address = f"10.254.{self._number // 250}.{self._number % 250 + 1}"
@@ -175,7 +175,7 @@ class Kubelets:
             try:
                 process = PodProcess(self._api, pod, folder, address, self._address)
             except ApiException:
-                gone.wait(PROBE_SECONDS)
+                stop.wait(PROBE_SECONDS)
                 continue
             self.logs[meta["namespace"], meta["name"]] = process.log
             return process

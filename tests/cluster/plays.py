@@ -78,7 +78,7 @@ def use(playbook: Playbook, plan: Path, inventory: str) -> None:
     text = (CHECKOUT / f"inventory/{inventory}/group_vars/all/fabric.yml").read_text(encoding="utf-8")
     playbook.values.update({**yaml.safe_load(text), "fabric_plan_dir": str(playbook.folder / "plan")})
     # A cluster of a user's has other nodes than the plan.
-    planned = not os.environ.get("RAILOPS_TEST_KUBECONFIG") or bool(os.environ.get("RAILOPS_TEST_PLAYED"))
+    planned = not os.environ.get("RAILOPS_TEST_KUBECONFIG") or bool(os.environ.get("RAILOPS_TEST_SIMULATED"))
     playbook.values.update({"rail_objects_wait_seconds": 20 if planned else 0, "rail_objects_nodes_required": planned})
 
 

@@ -117,9 +117,9 @@ class PodProcess:
             data = {key: base64.b64decode(text) for key, text in self._object("secrets", name)["data"].items()}
             yield from chosen(volume["secret"], data)
         if "serviceAccountToken" in volume:
-            asked = {"spec": {"expirationSeconds": 3600}}
+            request = {"spec": {"expirationSeconds": 3600}}
             path = f"{self._here('serviceaccounts')}/{self._pod['spec']['serviceAccountName']}/token"
-            token = self._api.call("POST", path, asked)["status"]["token"]
+            token = self._api.call("POST", path, request)["status"]["token"]
             yield volume["serviceAccountToken"]["path"], token.encode()
         for item in volume.get("downwardAPI", {}).get("items", ()):
             yield item["path"], self._field(item["fieldRef"]["fieldPath"]).encode()

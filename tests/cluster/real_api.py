@@ -8,9 +8,9 @@
     real_api.py --bare COMMAND ...              etcd, kube-apiserver and the CRDs alone, as the benchmarks want it
     real_api.py --here --nodes 2 COMMAND ...    in the namespace in which it is called, with nodes node1 and node2
 
-The control plane is real (control_plane.py, of the programs that programs.py finds), and what ends of it is started
-again. Nodes and kubelets are played (kubelet.py, played.py). Spiderpool's controller, its webhooks and its Jobs are the
-real programs once its chart is installed; where they are not at hand there are its CRDs alone. Needs root for the
+The control plane is real (control_plane.py, of the programs that programs.py finds), and ended programs are started
+again. kubelet.py and simulated.py simulate kubelets and nodes. Spiderpool's controller, its webhooks and its Jobs are
+the real programs once its chart is installed; without these programs only its CRDs exist. Needs root for the
 namespace; nothing of it is reachable from outside.
 """
 
@@ -29,10 +29,10 @@ from pathlib import Path
 
 import programs
 from control_plane import ControlPlane, StartError
-from played import NODES, Played
+from simulated import NODES, SimulatedCluster
 
 INSIDE = "RAILOPS_REAL_API_INSIDE"
-# The kubelets are played and send no heartbeats.
+# The kubelets are simulated and send no heartbeats.
 EXTRA = {"kube-controller-manager": ["--controllers=*,-node-lifecycle-controller"]}
 
 
@@ -45,12 +45,12 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
         try:
             with (
                 cluster,
-                kept(cluster),
-                Played(cluster.kubeconfig, Path(name) / "pods", cluster.address, crds=crds, nodes=nodes),
+                restarting(cluster),
+                SimulatedCluster(cluster.kubeconfig, Path(name) / "pods", cluster.address, crds=crds, nodes=nodes),
             ):
                 given = {
                     "RAILOPS_TEST_KUBECONFIG": str(cluster.kubeconfig),
-                    "RAILOPS_TEST_PLAYED": "" if bare else "1",
+                    "RAILOPS_TEST_SIMULATED": "" if bare else "1",
                     "RAILOPS_TEST_SPIDERPOOL": "" if crds else "1",
                     "RAILOPS_TEST_RELEASE": programs.version(programs.SERVER),
                     # Clients keep there what kinds the API of this address had the last time.
@@ -64,13 +64,13 @@ def inside(command: list[str], *, bare: bool, nodes: int) -> int:
 
 
 @contextlib.contextmanager
-def kept(cluster: ControlPlane) -> t.Iterator[None]:
+def restarting(cluster: ControlPlane) -> t.Iterator[None]:
     """Start again what ends, as a kubelet does with static pods."""
     over = threading.Event()
 
     def keep() -> None:
         while not over.wait(1):
-            cluster.revive()
+            cluster.restart_ended()
 
     keeper = threading.Thread(target=keep)
     keeper.start()

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask a real control plane what recorded.json says that one answered, and say what differs.
+"""Send the requests of recorded.json to a real control plane, and report each different answer.
 
-    recording.py            ask and compare
-    recording.py --write    ask, compare, and keep the whole answers in recorded.json
+    recording.py            compare
+    recording.py --write    compare, and keep the complete answers in recorded.json
 
 The API is that of RAILOPS_TEST_KUBECONFIG, else a control plane of its own where its programs are (programs.py).
 test_recorded.py holds the API double to the same file.
@@ -24,8 +24,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-import played
 import programs
+import simulated
 import tools
 from api_kinds import crd
 from api_store import dig
@@ -41,22 +41,22 @@ PODS = MAPS.replace("configmaps", "pods")
 LABEL = "railops-recording"
 # Of a CRD of the rows' own.
 GROUP = "recording.railops.io"
-CONFIGS = f"/apis/{played.SPIDERPOOL}/v2beta1/namespaces/default/spidermultusconfigs"
+CONFIGS = f"/apis/{simulated.SPIDERPOOL}/v2beta1/namespaces/default/spidermultusconfigs"
 INJECT = "cni.spidernet.io/rdma-resource-inject"
 THINGS = f"/apis/{GROUP}/v1/things"
 
 
-class Asked:
-    """The requests of one row about ConfigMaps of its own, and what came of them."""
+class RowApi:
+    """The requests of one row about ConfigMaps of its own, and their answers."""
 
-    def __init__(self, api: played.Api, row: str) -> None:
+    def __init__(self, api: simulated.Api, row: str) -> None:
         self._api = api
         self.row = row
         self.headers: dict[str, str] = {}
         self.answers: list[Answer] = []
 
-    def ask(self, method: str, path: str, body: t.Any = None, content: str = PLAIN, **query: str) -> Json:
-        """Ask, and note the answer."""
+    def request(self, method: str, path: str, body: t.Any = None, content: str = PLAIN, **query: str) -> Json:
+        """Send a request, and record the answer."""
         code, made = self.quietly(method, path, body, content, **query)
         self.answers.append((code, made))
         return made
@@ -95,7 +95,7 @@ class Asked:
     def apply(self, manager: str = "one", name: str = "", more: Json | None = None, **data: str) -> Json:
         """Apply it by the server."""
         name = name or self.row
-        return self.ask(
+        return self.request(
             "PATCH", f"{MAPS}/{name}", {**self.body(name, **data), **(more or {})}, APPLY, fieldManager=manager
         )
 
@@ -104,221 +104,222 @@ class Asked:
         return f"{MAPS}/{self.row}"
 
 
-def row_01_and_02(asked: Asked) -> None:
+def row_01_and_02(api: RowApi) -> None:
     """Apply a new object, and the same again."""
-    asked.apply(a="1")
-    asked.apply(a="1")
+    api.apply(a="1")
+    api.apply(a="1")
 
 
-def row_03(asked: Asked) -> None:
+def row_03(api: RowApi) -> None:
     """Another manager wants another value."""
-    asked.apply(a="1")
-    asked.apply("two", a="2")
+    api.apply(a="1")
+    api.apply("two", a="2")
 
 
-def row_04(asked: Asked) -> None:
+def row_04(api: RowApi) -> None:
     """Another manager wants the same value."""
-    asked.apply(a="1")
-    asked.apply("two", a="1")
+    api.apply(a="1")
+    api.apply("two", a="1")
 
 
-def row_05(asked: Asked) -> None:
+def row_05(api: RowApi) -> None:
     """A field is dropped: by its only owner, then by one of two."""
-    asked.apply(a="1", b="2")
-    asked.apply(a="1")
-    asked.apply(a="1", b="2")
-    asked.apply("two", b="2")
-    asked.apply(a="1")
+    api.apply(a="1", b="2")
+    api.apply(a="1")
+    api.apply(a="1", b="2")
+    api.apply("two", b="2")
+    api.apply(a="1")
 
 
-def row_06(asked: Asked) -> None:
+def row_06(api: RowApi) -> None:
     """Force takes a field."""
-    asked.apply(a="1")
-    asked.ask("PATCH", asked.at(), asked.body(a="2"), APPLY, fieldManager="two", force="true")
+    api.apply(a="1")
+    api.request("PATCH", api.at(), api.body(a="2"), APPLY, fieldManager="two", force="true")
 
 
-def row_07(asked: Asked) -> None:
+def row_07(api: RowApi) -> None:
     """A dry run."""
-    asked.ask("PATCH", asked.at(), asked.body(a="1"), APPLY, fieldManager="one", dryRun="All")
-    asked.ask("GET", asked.at())
+    api.request("PATCH", api.at(), api.body(a="1"), APPLY, fieldManager="one", dryRun="All")
+    api.request("GET", api.at())
 
 
-def row_08(asked: Asked) -> None:
+def row_08(api: RowApi) -> None:
     """A field that no schema declares."""
-    asked.apply(more={"bogus": 1})
+    api.apply(more={"bogus": 1})
 
 
-def row_11(asked: Asked) -> None:
+def row_11(api: RowApi) -> None:
     """A version that is not today's, by PUT and by apply."""
-    old = asked.apply(a="1")["metadata"]["resourceVersion"]
-    asked.apply(a="2")
-    body = asked.body(a="3")
+    old = api.apply(a="1")["metadata"]["resourceVersion"]
+    api.apply(a="2")
+    body = api.body(a="3")
     body["metadata"]["resourceVersion"] = old
-    asked.ask("PUT", asked.at(), body)
-    asked.ask("PATCH", asked.at(), body, APPLY, fieldManager="one")
+    api.request("PUT", api.at(), body)
+    api.request("PATCH", api.at(), body, APPLY, fieldManager="one")
 
 
-def row_14(asked: Asked) -> None:
+def row_14(api: RowApi) -> None:
     """A merge patch of another manager."""
-    asked.apply(a="1")
-    asked.ask("PATCH", asked.at(), {"data": {"a": "2"}}, MERGE, fieldManager="two")
+    api.apply(a="1")
+    api.request("PATCH", api.at(), {"data": {"a": "2"}}, MERGE, fieldManager="two")
 
 
-def row_15(asked: Asked) -> None:
+def row_15(api: RowApi) -> None:
     """A list in pages."""
     for number in (1, 2, 3):
-        asked.apply(name=f"{asked.row}-{number}", a="1")
-    query = {"labelSelector": f"{LABEL}={asked.row}", "limit": "2"}
-    more = asked.ask("GET", MAPS, **query)["metadata"]["continue"]
-    asked.ask("GET", MAPS, **query, **{"continue": more})
+        api.apply(name=f"{api.row}-{number}", a="1")
+    query = {"labelSelector": f"{LABEL}={api.row}", "limit": "2"}
+    more = api.request("GET", MAPS, **query)["metadata"]["continue"]
+    api.request("GET", MAPS, **query, **{"continue": more})
 
 
-def row_17(asked: Asked) -> None:
+def row_17(api: RowApi) -> None:
     """Delete what is not there."""
-    asked.ask("DELETE", asked.at())
+    api.request("DELETE", api.at())
 
 
-def row_18(asked: Asked) -> None:
+def row_18(api: RowApi) -> None:
     """What a gate writes: conditions and a note by a strategic merge of a node's status, taints by a merge patch."""
-    path = f"/api/v1/nodes/{asked.row}"
-    asked.quietly("DELETE", path)
-    asked.quietly("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": asked.row}})
+    path = f"/api/v1/nodes/{api.row}"
+    api.quietly("DELETE", path)
+    api.quietly("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": api.row}})
     # The server itself begins with a taint.
-    asked.quietly("PATCH", path, {"spec": {"taints": None}}, MERGE)
+    api.quietly("PATCH", path, {"spec": {"taints": None}}, MERGE)
     note = {"metadata": {"annotations": {"note": "1"}}}
     first, second = ({"type": name, "status": "True", "reason": "R", "message": "m"} for name in ("One", "Two"))
     for row in (first, second, {"type": "One", "$patch": "delete"}):
-        asked.ask("PATCH", f"{path}/status", {**note, "status": {"conditions": [row]}}, STRATEGIC, fieldManager="one")
+        api.request("PATCH", f"{path}/status", {**note, "status": {"conditions": [row]}}, STRATEGIC, fieldManager="one")
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
-    asked.ask("PATCH", path, {"spec": {"taints": [taint]}}, MERGE, fieldManager="one")
-    asked.ask("PATCH", path, {"metadata": {"resourceVersion": "1"}, "spec": {"taints": None}}, MERGE)
-    asked.quietly("DELETE", path)
+    api.request("PATCH", path, {"spec": {"taints": [taint]}}, MERGE, fieldManager="one")
+    api.request("PATCH", path, {"metadata": {"resourceVersion": "1"}, "spec": {"taints": None}}, MERGE)
+    api.quietly("DELETE", path)
 
 
-def row_19(asked: Asked) -> None:
+def row_19(api: RowApi) -> None:
     """Make what is there already."""
-    asked.ask("POST", MAPS, asked.body(a="1"), fieldManager="one")
-    asked.ask("POST", MAPS, asked.body(a="1"), fieldManager="one")
+    api.request("POST", MAPS, api.body(a="1"), fieldManager="one")
+    api.request("POST", MAPS, api.body(a="1"), fieldManager="one")
 
 
-def row_20(asked: Asked) -> None:
+def row_20(api: RowApi) -> None:
     """Choose by labels and by a field."""
     for name in ("first", "second"):
-        asked.quietly("POST", MAPS, asked.body(f"{asked.row}-{name}", a="1"), fieldManager="one")
-    for selector in (f"{LABEL}={asked.row}", f"{LABEL}={asked.row},none=there", f"{LABEL}=={asked.row}"):
-        found = asked.quietly("GET", MAPS, labelSelector=selector)
-        asked.answers.append((found[0], {"names": [row["metadata"]["name"] for row in found[1]["items"]]}))
-    asked.ask("GET", MAPS, fieldSelector=f"metadata.name={asked.row}-second")
+        api.quietly("POST", MAPS, api.body(f"{api.row}-{name}", a="1"), fieldManager="one")
+    for selector in (f"{LABEL}={api.row}", f"{LABEL}={api.row},none=there", f"{LABEL}=={api.row}"):
+        found = api.quietly("GET", MAPS, labelSelector=selector)
+        api.answers.append((found[0], {"names": [row["metadata"]["name"] for row in found[1]["items"]]}))
+    api.request("GET", MAPS, fieldSelector=f"metadata.name={api.row}-second")
 
 
-def row_22(asked: Asked) -> None:
+def row_22(api: RowApi) -> None:
     """A namespace, and what is made in it while it ends."""
-    path = f"/api/v1/namespaces/{asked.row}"
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": asked.row}}
-    asked.ask("POST", "/api/v1/namespaces", body, fieldManager="one")
-    held = asked.body("held", a="1")
+    path = f"/api/v1/namespaces/{api.row}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": api.row}}
+    api.request("POST", "/api/v1/namespaces", body, fieldManager="one")
+    held = api.body("held", a="1")
     held["metadata"]["finalizers"] = ["railops.io/recording"]
-    asked.quietly("POST", f"{path}/configmaps", held)
-    asked.quietly("DELETE", path)
-    asked.ask("POST", f"{path}/configmaps", asked.body("late", a="1"))
-    asked.ask("PATCH", f"{path}/configmaps/late", asked.body("late", a="1"), APPLY, fieldManager="one")
-    asked.quietly("DELETE", f"{path}/configmaps/held")
-    asked.quietly("PATCH", f"{path}/configmaps/held", {"metadata": {"finalizers": None}}, MERGE)
+    api.quietly("POST", f"{path}/configmaps", held)
+    api.quietly("DELETE", path)
+    api.request("POST", f"{path}/configmaps", api.body("late", a="1"))
+    api.request("PATCH", f"{path}/configmaps/late", api.body("late", a="1"), APPLY, fieldManager="one")
+    api.quietly("DELETE", f"{path}/configmaps/held")
+    api.quietly("PATCH", f"{path}/configmaps/held", {"metadata": {"finalizers": None}}, MERGE)
     # Where no controller ends it.
-    _code, ending = asked.quietly("GET", path)
-    asked.quietly("PUT", f"{path}/finalize", {**ending, "spec": {"finalizers": []}})
+    _code, ending = api.quietly("GET", path)
+    api.quietly("PUT", f"{path}/finalize", {**ending, "spec": {"finalizers": []}})
 
 
-def row_23(asked: Asked) -> None:
+def row_23(api: RowApi) -> None:
     """A user without any rights."""
-    asked.headers = {"Impersonate-User": "nobody"}
-    asked.apply(a="1")
-    asked.ask("GET", MAPS)
-    asked.ask("GET", f"{MAPS}/{asked.row}")
-    asked.ask("DELETE", f"{MAPS}/{asked.row}")
-    asked.ask("POST", MAPS, asked.body(a="1"))
-    asked.ask("PUT", f"{MAPS}/{asked.row}", asked.body(a="1"))
-    asked.ask("DELETE", MAPS, labelSelector=f"{LABEL}={asked.row}")
-    asked.ask("GET", "/api/v1/nodes")
-    asked.ask("PATCH", "/api/v1/nodes/none/status", {}, STRATEGIC)
-    asked.ask("GET", "/apis/apps/v1/daemonsets")
-    asked.headers = {}
+    api.headers = {"Impersonate-User": "nobody"}
+    api.apply(a="1")
+    api.request("GET", MAPS)
+    api.request("GET", f"{MAPS}/{api.row}")
+    api.request("DELETE", f"{MAPS}/{api.row}")
+    api.request("POST", MAPS, api.body(a="1"))
+    api.request("PUT", f"{MAPS}/{api.row}", api.body(a="1"))
+    api.request("DELETE", MAPS, labelSelector=f"{LABEL}={api.row}")
+    api.request("GET", "/api/v1/nodes")
+    api.request("PATCH", "/api/v1/nodes/none/status", {}, STRATEGIC)
+    api.request("GET", "/apis/apps/v1/daemonsets")
+    api.headers = {}
 
 
-def row_28(asked: Asked) -> None:
+def row_28(api: RowApi) -> None:
     """Delete an object with a finalizer, and remove the finalizer."""
-    body = asked.body(a="1")
+    body = api.body(a="1")
     body["metadata"]["finalizers"] = ["railops.io/recording"]
-    asked.ask("POST", MAPS, body, fieldManager="one")
-    asked.ask("DELETE", asked.at())
-    asked.ask("DELETE", asked.at())
-    asked.ask("PATCH", asked.at(), {"metadata": {"finalizers": None}}, MERGE, fieldManager="two")
-    asked.ask("GET", asked.at())
+    api.request("POST", MAPS, body, fieldManager="one")
+    api.request("DELETE", api.at())
+    api.request("DELETE", api.at())
+    api.request("PATCH", api.at(), {"metadata": {"finalizers": None}}, MERGE, fieldManager="two")
+    api.request("GET", api.at())
 
 
-def row_29(asked: Asked) -> None:
+def row_29(api: RowApi) -> None:
     """Watch what happens from a version on."""
-    since = asked.apply(a="1")["metadata"]["resourceVersion"]
-    asked.quietly("PATCH", asked.at(), {"data": {"a": "2"}}, MERGE, fieldManager="two")
-    asked.quietly("DELETE", asked.at())
-    asked.quietly("POST", MAPS, asked.body(a="3"), fieldManager="one")
-    chosen_ = {"fieldSelector": f"metadata.name={asked.row}", "watch": "true", "timeoutSeconds": "2"}
-    asked.ask("GET", MAPS, resourceVersion=since, **chosen_)
+    since = api.apply(a="1")["metadata"]["resourceVersion"]
+    api.quietly("PATCH", api.at(), {"data": {"a": "2"}}, MERGE, fieldManager="two")
+    api.quietly("DELETE", api.at())
+    api.quietly("POST", MAPS, api.body(a="3"), fieldManager="one")
+    chosen_ = {"fieldSelector": f"metadata.name={api.row}", "watch": "true", "timeoutSeconds": "2"}
+    api.request("GET", MAPS, resourceVersion=since, **chosen_)
 
 
-def row_31(asked: Asked) -> None:
+def row_31(api: RowApi) -> None:
     """A CRD: served once it is established; unknown fields go, defaults come, a status is another door."""
-    with_schema(asked)
-    path = f"{THINGS}/{asked.row}"
-    made = thing(asked, {"size": 3, "nonsense": True, "inner": {}})
-    asked.ask("POST", THINGS, made, fieldManager="one")
-    asked.ask("PATCH", f"{path}/status", {"status": {"phase": "Good", "nonsense": 1}, "spec": {"size": 9}}, MERGE)
-    asked.ask("PATCH", path, {"status": {"phase": "Bad"}, "spec": {"size": 4}}, MERGE, fieldManager="two")
-    asked.ask("PATCH", path, {"spec": {"size": 5}}, STRATEGIC, fieldManager="two")
-    asked.ask("PATCH", path, thing(asked, {"size": 4, "nonsense": 1}), APPLY, fieldManager="one", force="true")
-    asked.ask("PATCH", path, thing(asked, {"size": "four"}), APPLY, fieldManager="one", force="true")
-    asked.ask("PATCH", path, thing(asked, {"size": 4}), APPLY, fieldManager="three")
-    asked.ask("PATCH", path, thing(asked, {"size": 6}), APPLY, fieldManager="three")
+    with_schema(api)
+    path = f"{THINGS}/{api.row}"
+    made = thing(api, {"size": 3, "nonsense": True, "inner": {}})
+    api.request("POST", THINGS, made, fieldManager="one")
+    api.request("PATCH", f"{path}/status", {"status": {"phase": "Good", "nonsense": 1}, "spec": {"size": 9}}, MERGE)
+    api.request("PATCH", path, {"status": {"phase": "Bad"}, "spec": {"size": 4}}, MERGE, fieldManager="two")
+    api.request("PATCH", path, {"spec": {"size": 5}}, STRATEGIC, fieldManager="two")
+    api.request("PATCH", path, thing(api, {"size": 4, "nonsense": 1}), APPLY, fieldManager="one", force="true")
+    api.request("PATCH", path, thing(api, {"size": "four"}), APPLY, fieldManager="one", force="true")
+    api.request("PATCH", path, thing(api, {"size": 4}), APPLY, fieldManager="three")
+    api.request("PATCH", path, thing(api, {"size": 6}), APPLY, fieldManager="three")
 
 
-def row_33(asked: Asked) -> None:
+def row_33(api: RowApi) -> None:
     """Evict a pod that no node has, and one that is not there."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
-    asked.quietly("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    api.quietly("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     spec = {"containers": [{"name": "main", "image": "registry.example/x"}], "nodeSelector": {"no": "where"}}
-    asked.quietly("POST", PODS, {**asked.body(), "kind": "Pod", "data": None, "spec": spec})
-    asked.until(f"{PODS}/{asked.row}", bool)
-    gone = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": asked.row, "namespace": "default"}}
-    asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
-    asked.ask("POST", f"{PODS}/{asked.row}/eviction", gone)
+    api.quietly("POST", PODS, {**api.body(), "kind": "Pod", "data": None, "spec": spec})
+    api.until(f"{PODS}/{api.row}", bool)
+    gone = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": api.row, "namespace": "default"}}
+    api.request("POST", f"{PODS}/{api.row}/eviction", gone)
+    api.request("POST", f"{PODS}/{api.row}/eviction", gone)
 
 
-def row_36(asked: Asked) -> None:
+def row_36(api: RowApi) -> None:
     """In which order a pod that is asked to be injected gets its networks, and with which resources."""
     rails = ("rail10", "rail2", "rail1")
     for rail in rails:
         link = {"master": [rail], "rdmaResourceName": f"x.y/{rail}", "ippools": {"ipv4": ["none"]}}
-        made = network(f"{asked.row}-{rail}", {"cniType": "macvlan", "macvlan": link})
-        made["metadata"]["annotations"] = {INJECT: asked.row}
-        asked.quietly("POST", CONFIGS, made, fieldManager="one")
+        made = network(f"{api.row}-{rail}", {"cniType": "macvlan", "macvlan": link})
+        made["metadata"]["annotations"] = {INJECT: api.row}
+        api.quietly("POST", CONFIGS, made, fieldManager="one")
     spec = {"containers": [{"name": name, "image": "registry.example/x"} for name in ("main", "side")]}
-    body = {**asked.body(), "kind": "Pod", "data": None, "spec": {**spec, "nodeSelector": {"no": "where"}}}
-    body["metadata"]["annotations"] = {INJECT: asked.row}
-    code, made = asked.quietly("POST", PODS, body, fieldManager="one")
+    body = {**api.body(), "kind": "Pod", "data": None, "spec": {**spec, "nodeSelector": {"no": "where"}}}
+    body["metadata"]["annotations"] = {INJECT: api.row}
+    code, made = api.quietly("POST", PODS, body, fieldManager="one")
     boxes = [row.get("resources") or {} for row in made["spec"]["containers"]]
-    asked.answers.append((code, {"annotations": made["metadata"]["annotations"], "resources": boxes}))
-    asked.quietly("DELETE", f"{PODS}/{asked.row}")
+    api.answers.append((code, {"annotations": made["metadata"]["annotations"], "resources": boxes}))
+    api.quietly("DELETE", f"{PODS}/{api.row}")
     for rail in rails:
-        asked.quietly("DELETE", f"{CONFIGS}/{asked.row}-{rail}")
+        api.quietly("DELETE", f"{CONFIGS}/{api.row}-{rail}")
 
 
 def network(name: str, spec: Json) -> Json:
     """Return a network of Spiderpool's."""
     meta: Json = {"name": name}
-    return {"apiVersion": f"{played.SPIDERPOOL}/v2beta1", "kind": "SpiderMultusConfig", "metadata": meta, "spec": spec}
+    version = f"{simulated.SPIDERPOOL}/v2beta1"
+    return {"apiVersion": version, "kind": "SpiderMultusConfig", "metadata": meta, "spec": spec}
 
 
-def with_schema(asked: Asked) -> None:
+def with_schema(api: RowApi) -> None:
     """Bring the CRD of things, and wait until the API serves it."""
     inner = {"type": "object", "properties": {"deep": {"type": "boolean", "default": True}}}
     kind = {"type": "string", "default": "blue"}
@@ -326,14 +327,14 @@ def with_schema(asked: Asked) -> None:
     status = {"type": "object", "properties": {"phase": {"type": "string"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}
     body = crd(GROUP, "things", "Thing", schema=schema, subresources={"status": {}})
-    asked.quietly("POST", played.CRDS, body)
-    asked.until(THINGS, bool)
-    asked.quietly("DELETE", f"{THINGS}/{asked.row}")
+    api.quietly("POST", simulated.CRDS, body)
+    api.until(THINGS, bool)
+    api.quietly("DELETE", f"{THINGS}/{api.row}")
 
 
-def thing(asked: Asked, spec: Json) -> Json:
+def thing(api: RowApi, spec: Json) -> Json:
     """Return a thing of the row."""
-    return {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": asked.row}, "spec": spec}
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": api.row}, "spec": spec}
 
 
 KEPT = {
@@ -345,7 +346,7 @@ KEPT = {
 INJECTED = "row-36"
 """The row that needs Spiderpool's webhooks beside the API."""
 SPIDERPOOL = bool(os.environ.get("RAILOPS_TEST_SPIDERPOOL"))
-ROWS: dict[str, t.Callable[[Asked], None]] = {
+ROWS: dict[str, t.Callable[[RowApi], None]] = {
     name.replace("_", "-"): row for name, row in sorted(globals().items()) if name.startswith("row_")
 }
 
@@ -403,22 +404,22 @@ def chosen(body: Json, names: t.Iterable[str]) -> Json:
     return found
 
 
-def ask_all(kubeconfig: Path, webhooks: bool) -> dict[str, list[Json]]:
+def answers_of_all(kubeconfig: Path, webhooks: bool) -> dict[str, list[Json]]:
     """Return the answers of an API to every row.
 
     :param webhooks: whether Spiderpool's are there; without, the row that needs them is left out.
     """
-    api = played.Api(kubeconfig)
+    api = simulated.Api(kubeconfig)
     found = {}
     for name, row in ROWS.items():
         if name == INJECTED and not webhooks:
             continue
-        asked = Asked(api, name)
-        asked.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
-        row(asked)
-        asked.headers = {}
-        asked.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
-        found[name] = plain(asked.answers)
+        row_api = RowApi(api, name)
+        row_api.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
+        row(row_api)
+        row_api.headers = {}
+        row_api.quietly("DELETE", MAPS, labelSelector=f"{LABEL}={name}")
+        found[name] = plain(row_api.answers)
         if name in KEPT:
             found[name] = [{"code": row["code"], "body": chosen(row["body"], KEPT[name])} for row in found[name]]
     return found
@@ -433,12 +434,12 @@ def main() -> None:
     old = json.loads(FILE.read_text(encoding="utf-8"))
     if SPIDERPOOL:
         tools.install_spiderpool(Path(given))
-    answers = ask_all(Path(given), SPIDERPOOL)
+    answers = answers_of_all(Path(given), SPIDERPOOL)
     reported = [f"{row}: {line}" for row in answers for line in differences(old["rows"].get(row, []), answers[row])]
     reported += [f"{row}: skipped: it needs Spiderpool's webhooks" for row in ROWS if row not in answers]
     print("\n".join(reported) or f"every answer is as {old['program']} {old['version']} gave it on {old['date']}")
     if "--write" in sys.argv:
-        version = played.Api(Path(given)).call("GET", "/version")["gitVersion"].removeprefix("v")
+        version = simulated.Api(Path(given)).call("GET", "/version")["gitVersion"].removeprefix("v")
         made = {"program": "kube-apiserver", "version": version, "date": time.strftime("%Y-%m-%d")}
         made |= {"rows": {**old["rows"], **answers}}
         if SPIDERPOOL:

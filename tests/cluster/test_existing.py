@@ -86,25 +86,25 @@ class Case:
     def refused(self, *words: str) -> str:
         """Run the roles, which refuse before the first write, and return what they say."""
         before = snapshot(self.live)
-        said = " ".join(self.playbook.run([SPIDERPOOL], ok=False).text.replace("\\n", " ").split())
+        text = " ".join(self.playbook.run([SPIDERPOOL], ok=False).text.replace("\\n", " ").split())
         for word in words:
-            assert word in said
+            assert word in text
         assert snapshot(self.live) == before
-        return said
+        return text
 
     def adopted(self, *, again: bool = True, **components: str) -> None:
         """Adopt: it works, a second run (`again`) changes nothing, and after a teardown all is as it was."""
         before = snapshot(self.live)
         self.playbook.values["cluster_components"] = components
         self.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
-        assert len(self.live.ours("SpiderIPPool")) > 0
+        assert len(self.live.managed("SpiderIPPool")) > 0
         during = snapshot(self.live)
         assert {name: during.get(name) for name in before} == before
         if again:
             assert self.playbook.run([SPIDERPOOL, RAIL_OBJECTS]).changed_tasks() == []
         uninstall = from_("spiderpool", "uninstall", spiderpool_uninstall_crds=True)
         self.playbook.run([from_("rail_objects", "remove"), uninstall])
-        assert len(self.live.ours("SpiderIPPool")) == 0
+        assert len(self.live.managed("SpiderIPPool")) == 0
         after = snapshot(self.live)
         assert {name: after.get(name) for name in before} == before
 

@@ -26,8 +26,8 @@ from ansible_collections.railops.rdma.plugins.modules import cluster_nodes, kube
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run as plan
 
 REAL = os.environ.get("RAILOPS_TEST_KUBECONFIG")
-BESIDE = REAL and os.environ.get("RAILOPS_TEST_PLAYED")
-pytestmark = pytest.mark.skipif(not BESIDE, reason="needs a real API with played nodes: make test CHECK=api")
+SIMULATED = REAL and os.environ.get("RAILOPS_TEST_SIMULATED")
+pytestmark = pytest.mark.skipif(not SIMULATED, reason="needs a real API with simulated nodes: make test CHECK=api")
 
 Json = dict[str, t.Any]
 PAGE = Path(__file__).resolve().parents[2] / "docs/guides/gate.md"

@@ -76,6 +76,6 @@ def test_a_cluster_without_its_collection_is_refused_by_name(
         "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "tree"),
     }
     for name in ("hosts", "cluster", "site"):
-        said = " ".join(playbook.shipped(name, *site, "--check", ok=False).text.split())
-        assert "The collection kubernetes.core is not installed" in said
-        assert "ansible-galaxy collection install 'kubernetes.core:>=6.0.0,<7.0.0'" in said
+        text = " ".join(playbook.shipped(name, *site, "--check", ok=False).text.split())
+        assert "The collection kubernetes.core is not installed" in text
+        assert "ansible-galaxy collection install 'kubernetes.core:>=6.0.0,<7.0.0'" in text

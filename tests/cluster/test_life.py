@@ -15,7 +15,7 @@ import typing as t
 import node_folders
 import pytest
 from api_double import ApiDouble
-from conftest import PLAYED, Live, Playbook, chart_copy
+from conftest import SIMULATED, Live, Playbook, chart_copy
 from fabric_objects import labels
 from plays import RAIL_OBJECTS, SPIDERPOOL, empty, from_, last_part, newer_crd, releases
 
@@ -30,7 +30,7 @@ INJECT = "cni.spidernet.io/rdma-resource-inject"
 double = empty
 
 
-class Life:
+class ClusterScenario:
     """What the chapters of the story share."""
 
     def __init__(self, playbook: Playbook, live: Live, double: ApiDouble | None) -> None:
@@ -67,92 +67,92 @@ class Life:
 
 @pytest.mark.usefixtures("webhooks")
 def test_life_of_a_cluster(playbook: Playbook, live: Live, maybe_double: ApiDouble | None, exclusive: None) -> None:
-    life = Life(playbook, live, maybe_double)
-    preview(life)
-    install(life)
-    nothing_to_do(life)
-    another_configuration(life)
-    drift(life)
-    removed(life)
+    case = ClusterScenario(playbook, live, maybe_double)
+    preview(case)
+    install(case)
+    nothing_to_do(case)
+    another_configuration(case)
+    drift(case)
+    removed(case)
 
 
-def preview(life: Life) -> None:
-    before = life.written()
+def preview(case: ClusterScenario) -> None:
+    before = case.written()
     spiderpool = {**SPIDERPOOL, "vars": {"spiderpool_pod_cidr_type": "cluster"}}
-    ran = life.playbook.run([spiderpool, RAIL_OBJECTS], "--check", "--diff")
-    assert life.written() == before
+    ran = case.playbook.run([spiderpool, RAIL_OBJECTS], "--check", "--diff")
+    assert case.written() == before
     assert "Set the source of the pod networks" in last_part(ran.changed_tasks())
     assert ran.changed > 3
-    assert not life.live.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
+    assert not case.live.objects("SpiderIPPool", "spiderpool.spidernet.io/v2beta1")
 
 
-def install(life: Life) -> None:
-    life.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
-    assert releases(life.live) == ["deployed"]
-    assert len(life.live.ours("SpiderIPPool")) == 64
-    assert len(life.live.ours("SpiderMultusConfig")) == 8
-    assert COPY in life.live.objects("ConfigMap", namespace="spiderpool")
-    secrets = life.live.objects("Secret", namespace="spiderpool")
+def install(case: ClusterScenario) -> None:
+    case.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
+    assert releases(case.live) == ["deployed"]
+    assert len(case.live.managed("SpiderIPPool")) == 64
+    assert len(case.live.managed("SpiderMultusConfig")) == 8
+    assert COPY in case.live.objects("ConfigMap", namespace="spiderpool")
+    secrets = case.live.objects("Secret", namespace="spiderpool")
     assert secrets["spiderpool-controller-server-certs"]["data"] == secrets[TLS]["data"]
-    coordinator = life.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
+    coordinator = case.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")["default"]
     assert coordinator["status"]["phase"] == "Synced"
-    if life.double or PLAYED:
-        offered = life.live.objects("Node")["node8"]["status"]["allocatable"]
+    if case.double or SIMULATED:
+        offered = case.live.objects("Node")["node8"]["status"]["allocatable"]
         assert offered["spidernet.io/fabric_rail8"] == "100"
-        calico = life.live.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
+        calico = case.live.objects("DaemonSet", "apps/v1")["calico-node"]["spec"]["template"]["spec"]["containers"][0]
         assert {"name": "IP_AUTODETECTION_METHOD", "value": "kubernetes-internal-ip"} in calico["env"]
 
 
-def nothing_to_do(life: Life) -> None:
-    before, pods, versions = life.written(), life.pods(), life.live.versions("fabric")
-    again = life.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
+def nothing_to_do(case: ClusterScenario) -> None:
+    before, pods, versions = case.written(), case.pods(), case.live.versions("fabric")
+    again = case.playbook.run([SPIDERPOOL, RAIL_OBJECTS])
     assert again.changed_tasks() == []
-    assert (life.written(), life.pods()) == (before, pods)
-    assert life.live.versions("fabric") == versions
-    key = life.live.objects("Secret", namespace="spiderpool")[TLS]["data"]["tls.key"]
+    assert (case.written(), case.pods()) == (before, pods)
+    assert case.live.versions("fabric") == versions
+    key = case.live.objects("Secret", namespace="spiderpool")[TLS]["data"]["tls.key"]
     assert key not in again.text
 
 
-def another_configuration(life: Life) -> None:
+def another_configuration(case: ClusterScenario) -> None:
     """Another value for each part, numbers and switches as text, and a newer chart with a newer CRD."""
-    served = life.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"]
-    before = life.pods()
+    served = case.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"]
+    before = case.pods()
     plugin = {"rdmaSharedDevicePlugin": {"deviceConfig": {"periodicUpdateInterval": 60}}}
     values: Json = {
         # Its collector takes back what is lent to pods that are not there, such as those of this test.
         "spiderpool_values": {"rdma": plugin, "ipam": {"enableGatewayDetection": False, "gc": {"enabled": False}}},
         "spiderpool_inject_namespaces": ["default", "ml"],
-        "spiderpool_timeout": str(life.playbook.values["spiderpool_timeout"]),
+        "spiderpool_timeout": str(case.playbook.values["spiderpool_timeout"]),
         "spiderpool_metrics": "false",
     }
-    chart = chart_copy(life.playbook.folder / "newer", "1.2.99")
+    chart = chart_copy(case.playbook.folder / "newer", "1.2.99")
     newer_crd(chart)
     values["spiderpool_chart_file"] = str(chart)
-    changed = life.playbook.run([{**SPIDERPOOL, "vars": values}])
+    changed = case.playbook.run([{**SPIDERPOOL, "vars": values}])
     assert last_part(changed.changed_tasks()) == ["Apply them", "Install or upgrade", "Note what was installed"]
-    crds = life.live.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
+    crds = case.live.objects("CustomResourceDefinition", "apiextensions.k8s.io/v1")
     assert "newer" in json.dumps(crds["spiderippools.spiderpool.spidernet.io"]["spec"])
-    assert life.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"] == served
-    after = life.pods()
-    if life.double:
+    assert case.live.objects("Secret", namespace="spiderpool")["spiderpool-controller-server-certs"]["data"] == served
+    after = case.pods()
+    if case.double:
         assert not before["spiderpool-agent"] & after["spiderpool-agent"]
-    if PLAYED:
+    if SIMULATED:
         assert {name: before[name] & after[name] for name in PARTS} == {name: set() for name in PARTS}
-        assert "EnableGatewayDetection:false" in life.log()
+        assert "EnableGatewayDetection:false" in case.log()
         # With injection switched on later, pods can still be made, and get what is injected.
         pod = {"metadata": {"name": "injected", "annotations": {INJECT: "rails"}}}
         spec = {"containers": [{"name": "c", "image": "registry.invalid/c:0"}]}
         made = (
-            life.live.of("Pod", "v1").create(body={**pod, "spec": spec}, namespace="default", dry_run="All").to_dict()
+            case.live.of("Pod", "v1").create(body={**pod, "spec": spec}, namespace="default", dry_run="All").to_dict()
         )
         networks = made["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].split(",")
         assert networks == [f"spiderpool/fabric-rail{rail}" for rail in range(1, 9)]
         assert made["spec"]["containers"][0]["resources"]["limits"]["spidernet.io/fabric_rail8"] == "1"
 
 
-def drift(life: Life) -> None:
+def drift(case: ClusterScenario) -> None:
     """What others did is taken back, what is gone comes again, a stray goes, and a pool in use stays."""
-    live = life.live
+    live = case.live
     live.patch("SpiderIPPool", "fabric-rail1-v4-node1", {"spec": {"ips": ["172.17.0.3-172.17.0.9"]}})
     live.patch("SpiderMultusConfig", "fabric-rail2", {"spec": {"macvlan": {"mtu": 1500}}}, namespace="spiderpool")
     live.of("SpiderIPPool").delete(name="fabric-rail3-v4-node3")
@@ -166,35 +166,35 @@ def drift(life: Life) -> None:
         }
         live.of("SpiderIPPool").create(body=body)
     live.allocate("used", ["192.0.2.10"])
-    assert last_part(life.playbook.run([RAIL_OBJECTS]).changed_tasks()) == ["Apply pools and configs"]
-    pools = life.live.ours("SpiderIPPool")
+    assert last_part(case.playbook.run([RAIL_OBJECTS]).changed_tasks()) == ["Apply pools and configs"]
+    pools = case.live.managed("SpiderIPPool")
     assert (len(pools), "used" in pools, "stray" in pools) == (65, True, False)
     assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
-    assert life.live.ours("SpiderMultusConfig")["fabric-rail2"]["spec"]["macvlan"]["mtu"] == 4200
+    assert case.live.managed("SpiderMultusConfig")["fabric-rail2"]["spec"]["macvlan"]["mtu"] == 4200
     live.allocate("used", ())
     live.of("SpiderIPPool").delete(name="used")
 
 
-def removed(life: Life) -> None:
-    assert "removes all pools" in life.playbook.run([from_("spiderpool", "uninstall")], ok=False).text
+def removed(case: ClusterScenario) -> None:
+    assert "removes all pools" in case.playbook.run([from_("spiderpool", "uninstall")], ok=False).text
     back = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
-    ran = life.playbook.run([from_("rail_objects", "remove"), *back])
-    assert releases(life.live) == []
-    if life.double:
+    ran = case.playbook.run([from_("rail_objects", "remove"), *back])
+    assert releases(case.live) == []
+    if case.double:
         # Without Multus' file, whose token is dead now; the hosts' part of a teardown removes the plugins.
         left = {f"{node_folders.PLUGINS}/{name}" for name in (*node_folders.AGENT, *node_folders.MULTUS)}
-        after = life.double.folders.trees()
-        assert {node: files.keys() ^ after[node].keys() for node, files in life.folders.items()} == dict.fromkeys(
+        after = case.double.folders.trees()
+        assert {node: files.keys() ^ after[node].keys() for node, files in case.folders.items()} == dict.fromkeys(
             after, left
         )
         assert "Restore the node's address detection" in last_part(ran.changed_tasks())
-        assert life.calico_pod() == life.calico
-        assert NOTE not in life.live.objects("ConfigMap", namespace="spiderpool")
-    assert life.live.ours("SpiderIPPool") == life.live.ours("SpiderMultusConfig") == {}
-    assert COPY not in life.live.objects("ConfigMap", namespace="spiderpool")
-    assert TLS not in life.live.objects("Secret", namespace="spiderpool")
-    if PLAYED:
-        assert life.pods() == {name: set() for name in PARTS}
-        assert not life.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")
+        assert case.calico_pod() == case.calico
+        assert NOTE not in case.live.objects("ConfigMap", namespace="spiderpool")
+    assert case.live.managed("SpiderIPPool") == case.live.managed("SpiderMultusConfig") == {}
+    assert COPY not in case.live.objects("ConfigMap", namespace="spiderpool")
+    assert TLS not in case.live.objects("Secret", namespace="spiderpool")
+    if SIMULATED:
+        assert case.pods() == {name: set() for name in PARTS}
+        assert not case.live.objects("SpiderCoordinator", "spiderpool.spidernet.io/v2beta1")
         # kubeadm's own: not ours, however much it is named like what the role makes where there is none.
-        assert "kubeadm-config" in life.live.objects("ConfigMap", namespace="kube-system")
+        assert "kubeadm-config" in case.live.objects("ConfigMap", namespace="kube-system")

@@ -58,7 +58,7 @@ def test_every_source_is_compared_and_named(playbook: Playbook, cluster: ApiDoub
         cluster.put(f"{group}/v1", kind, "default", spec=spec)
     for number, node in enumerate(cluster.store.table(cluster.store.kind_of("v1", "Node")).values()):
         node.setdefault("spec", {})["podCIDRs"] = [f"172.17.{number}.0/24"]
-    said = refused(playbook)
+    text = refused(playbook)
     for line in (
         "ConfigMap kube-system/cilium-config, cluster-pool-ipv4-cidr: 172.17.1.0/24 overlaps the fabric's networks "
         "172.17.1.0/24.",
@@ -67,7 +67,7 @@ def test_every_source_is_compared_and_named(playbook: Playbook, cluster: ApiDoub
         "ServiceCIDR.networking.k8s.io default: 172.17.128.0/20 overlaps the fabric's supernet",
         f"Change fabric_supernets, and add fabric_existing_networks: [{DECLARED}, 172.17.0.0/21, 172.17.128.0/20]",
     ):
-        assert line in said
+        assert line in text
 
 
 def served(body: Json) -> Json:

@@ -4,7 +4,7 @@
 
 """A cluster whose pods get their addresses from nv-ipam: apply, wait, change over to it, what is refused under pods.
 
-The controller of nv-ipam is played (`api_controllers`, by `nv_ipam`); the playbooks are real.
+The controller of nv-ipam is simulated (`api_controllers`, by `nv_ipam`); the playbooks are real.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Site:
 
 
 @pytest.mark.long
-@pytest.mark.only_double("nv-ipam's controller is played")
+@pytest.mark.only_double("nv-ipam's controller is simulated")
 def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     site = Site(playbook, double)
     site.run("plan")
@@ -113,7 +113,7 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
     assert not live.objects("Secret", namespace="spiderpool")
     live.allocate("fabric-rail1-v4-node1", ())
     assert last_part(site.run("cluster").changed_tasks()) == ["Apply pools and configs"]
-    assert live.ours("SpiderIPPool") == {}
+    assert live.managed("SpiderIPPool") == {}
 
     site.pod("train-0", "172.17.0.35")
     text = " ".join(site.run("teardown", "--tags", "cluster", ok=False).text.split())
@@ -126,7 +126,7 @@ def test_a_cluster_with_nv_ipam(playbook: Playbook, double: ApiDouble, live: Liv
 
 
 @pytest.mark.long
-@pytest.mark.only_double("nv-ipam's controller is played")
+@pytest.mark.only_double("nv-ipam's controller is simulated")
 def test_pools_under_pods_and_another_answer(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     site = Site(playbook, double)
     site.serve(*NEW)

@@ -244,7 +244,7 @@ class TestMovedSlots:
     @pytest.fixture
     def subnets(self, live: Live, fabric: str) -> Subnets:
         def read() -> dict[int, str]:
-            rows = live.ours("SpiderIPPool", fabric).items()
+            rows = live.managed("SpiderIPPool", fabric).items()
             return {int(name[-1]): row["spec"]["subnet"] for name, row in rows}
 
         return read
@@ -351,8 +351,8 @@ class Growing:
 
     def writes(self) -> int:
         """Return how many writes the last change took, dry runs of deletes among them: their path does not show it."""
-        asked = [path for method, path in self.double.requests if method in ("PATCH", "DELETE")]
-        return len([path for path in asked if re.search(REAL_WRITE, path)]) - 8
+        writes = [path for method, path in self.double.requests if method in ("PATCH", "DELETE")]
+        return len([path for path in writes if re.search(REAL_WRITE, path)]) - 8
 
 
 @pytest.mark.usefixtures("scripted")
@@ -381,14 +381,14 @@ class TestFaults:
         self, objects: Run, tmp_path: Path, how: Json, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(run, "THREADS", 1)
-        whole = Growing(objects, tmp_path)
+        complete = Growing(objects, tmp_path)
         try:
-            assert ok(whole.grow())["summary"] == {
+            assert ok(complete.grow())["summary"] == {
                 **{"created": 2, "applied": 1, "replaced": 1, "deleted": 2, "unchanged": 3, "kept": 1, "conflicts": 0}
             }
-            wanted, writes = whole.state(), whole.writes()
+            wanted, writes = complete.state(), complete.writes()
         finally:
-            whole.double.stop()
+            complete.double.stop()
         assert writes == 7 + 3
         for number in range(writes):
             cut = Growing(objects, tmp_path)

@@ -136,7 +136,7 @@ def test_without_the_application_nothing_is_looked_at_and_said(idle: Probe) -> N
     assert idle.pods.tested == []
 
 
-def test_an_application_with_our_labels_elsewhere_is_not_managed(probe: Probe) -> None:
+def test_labels_in_another_namespace_are_not_managed(probe: Probe) -> None:
     (only,) = probe.run(namespace="others")
     assert (only["status"], only["cause"]) == ("skipped", "the test application does not run in the namespace others")
 
@@ -342,7 +342,7 @@ def test_check_mode_starts_nothing(probe: Probe) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.only_double("its pods are played")
+@pytest.mark.only_double("its pods are simulated")
 def test_a_gated_node_recovers_by_itself(
     probe: Probe, playbook: Playbook, exclusive: None, environment: dict[str, str]
 ) -> None:

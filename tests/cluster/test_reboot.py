@@ -273,9 +273,9 @@ def test_a_host_that_is_the_node_of_another_name_is_not_rebooted(site):
     # Where there is no first one, as on a system that never booted, the host says nothing.
     found = [next((path.read_text().strip() for path in map(Path, paths) if path.exists()), "") for paths in IDENTITY]
     site.is_machine(*found)
-    said = " ".join(site.play(WAITS, DONE, code=2, rdma_host_node_name="gpu-1").split())
-    assert f"node1: The cluster has no node gpu-1, and this host is its node {NODE}." in said
-    assert f"Set fabric_node_name: {NODE} for this host." in said
+    text = " ".join(site.play(WAITS, DONE, code=2, rdma_host_node_name="gpu-1").split())
+    assert f"node1: The cluster has no node gpu-1, and this host is its node {NODE}." in text
+    assert f"Set fabric_node_name: {NODE} for this host." in text
     assert (site.reboots, site.node) == (0, (False, False))
     assert POD in site.double.objects("Pod")
 
@@ -336,9 +336,9 @@ class Hosts:
         rows = {host: {**plain, "ansible_python_interpreter": str(self.folder / host)} for host in self.answers}
         inventory = self.playbook.folder / "hosts.yml"
         inventory.write_text(json.dumps({"all": {"children": {"gpu_nodes": {"hosts": rows}}}}), encoding="utf-8")
-        said = self.playbook.shipped("hosts", "-i", str(inventory), **values).text
+        text = self.playbook.shipped("hosts", "-i", str(inventory), **values).text
         sent = self.folder / "sent"
-        return " ".join(said.split()), {host: [path.name[4:] for path in (sent / host).iterdir()] for host in rows}
+        return " ".join(text.split()), {host: [path.name[4:] for path in (sent / host).iterdir()] for host in rows}
 
 
 @pytest.fixture
@@ -358,9 +358,9 @@ def test_hosts_ends_what_an_interrupted_reboot_left_and_no_upgrade(hosts):
     hosts.answer("node2", emptied="upgrade")
     hosts.answer("node3", emptied="reboot")
     hosts.answer("node4", emptied="upgrade", drift=["rail_network"])
-    said, sent = hosts.play(rdma_host_resume_command=["resume"], site_serial=["100%"])
+    text, sent = hosts.play(rdma_host_resume_command=["resume"], site_serial=["100%"])
     node = hosts.double.objects("Node")[NODE]
-    assert not node["spec"].get("unschedulable"), said
+    assert not node["spec"].get("unschedulable"), text
     assert not node["metadata"].get("annotations")
-    assert "Already as planned, and not changed: node2." in said
-    assert [host for host, modules in sent.items() if "command" in modules] == ["node3"], said
+    assert "Already as planned, and not changed: node2." in text
+    assert [host for host, modules in sent.items() if "command" in modules] == ["node3"], text

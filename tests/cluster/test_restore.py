@@ -29,7 +29,7 @@ BACK = [from_("spiderpool", "uninstall"), from_("spiderpool", "calico_back")]
 double = empty
 
 
-def said(text: str) -> str:
+def joined(text: str) -> str:
     return " ".join(text.replace("\\n", " ").split())
 
 
@@ -39,7 +39,7 @@ def brought(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]])
 
 
 @pytest.mark.long
-@pytest.mark.only_double("a node's folders are played")
+@pytest.mark.only_double("a node's folders are simulated")
 def test_multus_file_leaves_every_node_before_the_release(
     playbook: Playbook, double: ApiDouble, nodes: NodeFolders, live: Live, exclusive: None
 ) -> None:
@@ -48,7 +48,7 @@ def test_multus_file_leaves_every_node_before_the_release(
     assert all(f"{CONFIGURATIONS}/00-multus.conf" in files for files in nodes.trees().values())
     live.down("node3")
     written = double.writes()
-    refused = said(playbook.run(BACK, "--check", ok=False).text)
+    refused = joined(playbook.run(BACK, "--check", ok=False).text)
     assert "nodes without a ready agent of Spiderpool, and no new pod would start there: node3." in refused
     assert f"{FILES} and set spiderpool_uninstall_confirmed to true" in refused
     assert double.writes() == written
@@ -68,7 +68,7 @@ def test_multus_file_leaves_every_node_before_the_release(
 
     # A node that fails during the run is one that the user has not confirmed.
     double.store.after.append(fails)
-    assert "no new pod would start there: node5. Nothing was uninstalled." in said(playbook.run(BACK, ok=False).text)
+    assert "no new pod would start there: node5. Nothing was uninstalled." in joined(playbook.run(BACK, ok=False).text)
     assert releases(live)[-1:] == ["superseded"]
     double.store.after.remove(fails)
     live.up("node5")
@@ -77,7 +77,7 @@ def test_multus_file_leaves_every_node_before_the_release(
     assert "multus" not in (playbook.folder / "helm.saw").read_text(encoding="utf-8")
     assert releases(live) == []
     assert brought(before, nodes.trees()) == {frozenset(f"{PLUGINS}/{name}" for name in (*AGENT, *MULTUS))}
-    assert "rm -f " + " ".join(f"/{PLUGINS}/{name}" for name in (*AGENT, *MULTUS)) in said(ran.text)
+    assert "rm -f " + " ".join(f"/{PLUGINS}/{name}" for name in (*AGENT, *MULTUS)) in joined(ran.text)
 
 
 # A release of this collection by helm's answers; what helm would uninstall is recorded.
@@ -112,7 +112,7 @@ def played_release(playbook: Playbook, double: ApiDouble, objects: Run, existing
 
 
 @pytest.mark.long
-@pytest.mark.only_double("a release and objects of another user are played")
+@pytest.mark.only_double("a release and objects of another user are simulated")
 @pytest.mark.parametrize("existing", ["", "sriovnetwork.openshift.io"])
 def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     playbook: Playbook, double: ApiDouble, objects: Run, existing: str
@@ -135,7 +135,7 @@ def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
     names += [] if existing else ["SriovNetworkNodePolicy/spiderpool/intel"]
     written = double.writes()
     for arguments in (("--check",), ()):
-        refused = said(playbook.run(BACK[:1], *arguments, ok=False).text)
+        refused = joined(playbook.run(BACK[:1], *arguments, ok=False).text)
         assert f"there are still {len(names)}: {', '.join(names)}." in refused
     assert (double.writes(), uninstalled.exists()) == (written, False)
     for api, kind, name, space, _spec in others[: len(names)]:
@@ -145,7 +145,7 @@ def test_existing_objects_that_the_charts_hook_deletes_keep_the_release(
 
 
 @pytest.mark.long
-@pytest.mark.only_double("a release of this collection is played")
+@pytest.mark.only_double("a release of this collection is simulated")
 def test_a_coordinator_does_not_hold_its_crd(playbook: Playbook, double: ApiDouble, objects: Run) -> None:
     uninstalled = played_release(playbook, double, objects, "sriovnetwork.openshift.io")
     held = {"finalizers": ["spiderpool.spidernet.io"]}
@@ -166,7 +166,7 @@ def test_a_coordinator_does_not_hold_its_crd(playbook: Playbook, double: ApiDoub
 
 
 @pytest.mark.long
-@pytest.mark.only_double("a node's folders are played")
+@pytest.mark.only_double("a node's folders are simulated")
 def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_anothers_note(
     playbook: Playbook, double: ApiDouble, nodes: NodeFolders, exclusive: None
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_an
     playbook.run([{"ansible.builtin.command": {"argv": [*helm, "uninstall", "spiderpool"]}}])
     assert all(f"{CONFIGURATIONS}/00-multus.conf" in files for files in nodes.trees().values())
     playbook.values["fabric_name"] = "other"
-    over = said(playbook.run(BACK).text)
+    over = joined(playbook.run(BACK).text)
     assert f"On each node run {FILES}" in over
     assert "the teardown of another fabric has not reached all of its hosts: fabric" in over
     note = double.objects("ConfigMap")[NOTE]
@@ -190,7 +190,7 @@ def test_a_release_that_was_taken_away_by_hand_and_a_fabric_that_goes_on_from_an
     assert NOTE not in double.objects("ConfigMap")
 
 
-@pytest.mark.only_double("a node's folders are played")
+@pytest.mark.only_double("a node's folders are simulated")
 def test_a_note_that_another_user_wrote_changes_nothing_but_calicos_choice(
     playbook: Playbook, double: ApiDouble, exclusive: None
 ) -> None:

@@ -53,9 +53,9 @@ def made_by(live: Live) -> str:
 def test_a_failed_release_is_reported_and_repaired(playbook: Playbook, double: ApiDouble, live: Live) -> None:
     double.controllers.ready = False
     failed = playbook.role("spiderpool", ok=False, spiderpool_timeout=3)
-    said = " ".join(failed.text.split())
-    assert "it is failed" in said
-    assert "Deployment spiderpool/spiderpool-controller" in said
+    text = " ".join(failed.text.split())
+    assert "it is failed" in text
+    assert "Deployment spiderpool/spiderpool-controller" in text
     assert releases(live) == ["failed"]
     double.controllers.resume()
     playbook.role("spiderpool")
@@ -87,10 +87,10 @@ def test_an_api_that_helm_does_not_reach_is_named(playbook: Playbook, double: Ap
         lost = tmp_path / f"helm-{tasks}{number}"
         lost.write_text(LOST_HELM.format(count=f"{lost}.count", number=number, helm=tools.helm()))
         lost.chmod(0o755)
-        said = " ".join(playbook.role("spiderpool", tasks_from=tasks, ok=False, spiderpool_helm=str(lost)).text.split())
-        assert words in said
-        assert "127.0.0.1:9" in said
-        assert "non-zero return code" not in said
+        text = " ".join(playbook.role("spiderpool", tasks_from=tasks, ok=False, spiderpool_helm=str(lost)).text.split())
+        assert words in text
+        assert "127.0.0.1:9" in text
+        assert "non-zero return code" not in text
     playbook.role("spiderpool")
     playbook.role("spiderpool", tasks_from="uninstall")
     assert "spiderpool-controller" not in double.objects("Deployment")
@@ -247,8 +247,8 @@ def test_a_managed_release_keeps_its_chart_and_a_new_one_gets_the_newest(
         kept = playbook.role("spiderpool", **served)
         assert "keeps the chart's version 1.2.1; new ones get 1.2.3" in kept.text
         assert (kept.changed_tasks(), double.writes()) == ([], before)
-        asked = playbook.role("spiderpool", "--check", **served, spiderpool_chart_version="1.2.3")
-        assert "to spiderpool-1.2.3 (now deployed)" in asked.text
+        preview = playbook.role("spiderpool", "--check", **served, spiderpool_chart_version="1.2.3")
+        assert "to spiderpool-1.2.3 (now deployed)" in preview.text
 
 
 def test_a_chart_is_taken_by_its_digest_from_a_file_or_a_repository(playbook: Playbook, tmp_path: Path) -> None:
@@ -443,8 +443,8 @@ def test_sriov_policies_do_not_go_from_under_pods_unasked(
     double.put(stray["apiVersion"], stray["kind"], "stray", "spiderpool", metadata=meta, spec=spec)
 
     def refused(*words: str, **values: t.Any) -> None:
-        said = " ".join(playbook.run([{**RAIL_OBJECTS, "vars": values}], ok=False).text.split())
-        assert [word for word in words if word not in said] == []
+        text = " ".join(playbook.run([{**RAIL_OBJECTS, "vars": values}], ok=False).text.split())
+        assert [word for word in words if word not in text] == []
         assert "stray" in double.objects("SriovNetworkNodePolicy")
         assert not any(node["spec"].get("unschedulable") for node in double.objects("Node").values())
 
@@ -526,16 +526,16 @@ def test_the_test_application_is_not_green_without_pods(
     assert "without has 7 of 8 pods ready: node7: it is not in the cluster" in lost
 
 
-@pytest.mark.only_double("pods that hold addresses are played")
+@pytest.mark.only_double("pods that hold addresses are simulated")
 def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_along(
     playbook: Playbook, double: ApiDouble, live: Live, exclusive: None
 ) -> None:
     double.install_crds()
     playbook.values["rail_objects_nodes_required"] = False
     double.put("v1", "Namespace", "spiderpool")
-    ours, others = "fabric-rail1-v4-node1", "fabric-rail2-v4-node1"
+    managed, others = "fabric-rail1-v4-node1", "fabric-rail2-v4-node1"
     playbook.run([RAIL_OBJECTS, from_("rail_objects", "test_application", rail_objects_test_image=IMAGE)])
-    allocate(double.store, ours, ["172.17.0.3"], "default/fabric-test-x7k2p")
+    allocate(double.store, managed, ["172.17.0.3"], "default/fabric-test-x7k2p")
     allocate(double.store, others, ["172.17.1.3"], "ml/train-0")
     lids = config("fabric", 9)
     meta, spec = {"labels": lids["metadata"]["labels"]}, {**lids["spec"], "disableIPAM": True}
@@ -554,10 +554,10 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     assert "fabric-test" in live.objects("DaemonSet", "apps/v1")
     allocate(double.store, others, [])
     assert "address is in use" not in playbook.shipped("teardown", "--tags", "cluster", "--check").text
-    allocate(double.store, ours, [])
+    allocate(double.store, managed, [])
     last = playbook.shipped("teardown", "--tags", "cluster", teardown_spiderpool=True).text
     assert "fabric-test" not in live.objects("DaemonSet", "apps/v1")
-    assert not live.ours("SpiderIPPool")
+    assert not live.managed("SpiderIPPool")
     for command in ("ip rule del priority 1000", "rm -rf /var/log/multus.log /var/log/spidernet /run/spidernet"):
         assert command in last, "what Spiderpool's programs leave is listed"
 

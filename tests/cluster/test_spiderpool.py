@@ -5,8 +5,8 @@
 """Beside Spiderpool's real controller and webhooks: what is planned is stored as planned, and waits name what is wrong.
 
 RAILOPS_REAL_FABRICS says how many random fabrics are stored (20), RAILOPS_REAL_SEED draws others than on each push;
-RAILOPS_REAL_WHOLE=1 stores all pools of the example inventories instead of some of each rail. Never more than 250 pools
-are there at once: the webhook lists all of them at every create.
+RAILOPS_REAL_COMPLETE=1 stores all pools of the example inventories instead of some of each rail. At most 250 pools
+exist at once: the webhook lists all of them at every create.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import yaml
 from conftest import SPIDERPOOL, Live, Run
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from kubernetes.client.exceptions import ApiException
-from played import Api
+from simulated import Api
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import InputError
 from ansible_collections.railops.rdma.plugins.modules import cluster_wait
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("spiderpool")
 
 Json = dict[str, t.Any]
 FABRICS = int(os.environ.get("RAILOPS_REAL_FABRICS", "20"))
-WHOLE = bool(os.environ.get("RAILOPS_REAL_WHOLE"))
+COMPLETE = bool(os.environ.get("RAILOPS_REAL_COMPLETE"))
 MOST = 250
 INVENTORIES = (
     "demo",
@@ -137,7 +137,7 @@ def test_an_example_is_stored_as_it_is_planned(inventory: str, objects: Run, pla
         for row in yaml.safe_load_all((folder / f"{name}.yaml").read_text(encoding="utf-8"))
         if row
     ]
-    if not WHOLE:
+    if not COMPLETE:
         stored_twice(objects, some(rows, 2), "fabric")
         return
     # In parts, where all of them are too many.

@@ -102,8 +102,8 @@ def cause(output: str) -> tuple[str, str]:
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["It said nothing."]
     messages = re.findall(r'"msg": "((?:[^"\\]|\\.)+)"', output)
     fixes = re.findall(r'"fix": "((?:[^"\\]|\\.)+)"', output)
-    said = [line for line in lines if re.match(r"\[?ERROR\]?:|lab:|fatal:", line)]
-    why = messages[-1] if messages else (said or lines)[-1]
+    errors = [line for line in lines if re.match(r"\[?ERROR\]?:|lab:|fatal:", line)]
+    why = messages[-1] if messages else (errors or lines)[-1]
     return why[:400], fixes[-1] if fixes else "Read the end of the log; `make demo` starts again."
 
 
@@ -141,7 +141,7 @@ def messages(output: str) -> list[str]:
 def lacking() -> str | None:
     """Say why this machine cannot run the hosts."""
     if missing := packages.lacking("demo"):
-        return f"not found: {', '.join(package.gives for package in missing)}; run: {packages.by_hand(missing)}"
+        return f"not found: {', '.join(package.gives for package in missing)}; run: {packages.manual(missing)}"
     return packages.no_namespaces()
 
 

@@ -66,7 +66,7 @@ def picture(output: str) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        said = Path(sys.argv[1]).read_text(encoding="utf-8")
+        printed = Path(sys.argv[1]).read_text(encoding="utf-8")
     else:
-        said = subprocess.run([sys.executable, HERE / "demo.py"], capture_output=True, text=True, check=True).stdout
-    PICTURE.write_text(picture(said.replace(str(PICTURE.parents[2]), "~/rdma")), encoding="utf-8")
+        printed = subprocess.run([sys.executable, HERE / "demo.py"], capture_output=True, text=True, check=True).stdout
+    PICTURE.write_text(picture(printed.replace(str(PICTURE.parents[2]), "~/rdma")), encoding="utf-8")

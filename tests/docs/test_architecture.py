@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/project/architecture.md: its tables have every room, and what it says of imports holds."""
+"""docs/project/architecture.md: its tables have every package, and its rules for imports hold."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
 PAGE = (CHECKOUT / "docs/project/architecture.md").read_text(encoding="utf-8")
 # ansible-core's own place for exceptions from its sanity tests, and what tests leave behind.
-NO_ROOMS = ("tests/sanity", "tests/output")
-# Worlds whose folders are rooms of their own; what lies beside the rooms serves them all.
-CORRIDORS = ("module_utils", "plugin_utils")
-# Who may import whom, by world; rooms of one world may import each other in one direction.
+NO_PACKAGES = ("tests/sanity", "tests/output")
+# Layers whose folders are packages; a file beside the packages serves all of them.
+LAYERS = ("module_utils", "plugin_utils")
+# The layers that each layer may import; packages of one layer may import each other in one direction.
 MAY_IMPORT = {
     "module_utils": {"module_utils"},
     "plugin_utils": {"plugin_utils", "module_utils"},
@@ -42,7 +42,7 @@ PURE = (
     "module_utils/*/model.py",
     "module_utils/*/checks.py",
 )
-# Asking and changing the world; socket is there for the numbers of address families.
+# Libraries that read or change a system; socket is allowed for the numbers of address families.
 THIN = {"ansible", "kubernetes", "pyroute2", "requests", "shutil", "subprocess", "urllib"}
 
 
@@ -62,21 +62,21 @@ def imported(path: Path) -> set[tuple[str, ...]]:
     return found
 
 
-def room(parts: tuple[str, ...]) -> str:
-    """Return the room of a file, by the parts of its path below plugins/: its folder, or itself in a corridor."""
-    return "/".join(parts[:2]) if parts[0] in CORRIDORS else parts[0]
+def package(parts: tuple[str, ...]) -> str:
+    """Return the package of a file, by the parts of its path below plugins/: its folder in LAYERS, else its layer."""
+    return "/".join(parts[:2]) if parts[0] in LAYERS else parts[0]
 
 
 FILES = {path.relative_to(PLUGINS).with_suffix("").parts: imported(path) for path in sorted(PLUGINS.rglob("*.py"))}
 
 
-def test_every_room_is_in_the_tables():
+def test_every_package_is_in_the_tables():
     folders = [path for path in (CHECKOUT / "tests").iterdir() if path.is_dir()]
-    names = {str(path.relative_to(CHECKOUT)) for path in folders if path.name != "__pycache__"} - set(NO_ROOMS)
+    names = {str(path.relative_to(CHECKOUT)) for path in folders if path.name != "__pycache__"} - set(NO_PACKAGES)
     assert [name for name in sorted(names) if f"`{name}/" not in PAGE] == []
     assert [name for name in sorted(MAY_IMPORT) if name != "doc_fragments" and f"plugins/{name}/" not in PAGE] == []
-    rooms = {f"{parts[0]}/{parts[1]}" for parts in FILES if len(parts) == 3 and parts[0] in CORRIDORS}
-    assert [name for name in sorted(rooms) if f"`{name.partition('/')[2]}/`" not in PAGE] == []
+    packages = {f"{parts[0]}/{parts[1]}" for parts in FILES if len(parts) == 3 and parts[0] in LAYERS}
+    assert [name for name in sorted(packages) if f"`{name.partition('/')[2]}/`" not in PAGE] == []
 
 
 def test_no_import_goes_upwards():
@@ -90,7 +90,7 @@ def test_no_import_goes_upwards():
 
 
 def circle(graph: dict[str, set[str]]) -> list[str] | None:
-    """Return rooms that import each other in a circle, or None."""
+    """Return packages that import each other in a circle, or None."""
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as exc:
@@ -98,10 +98,10 @@ def circle(graph: dict[str, set[str]]) -> list[str] | None:
     return None
 
 
-def test_rooms_import_each_other_in_one_direction():
+def test_packages_import_each_other_in_one_direction():
     graph: dict[str, set[str]] = {}
     for parts, targets in FILES.items():
-        graph.setdefault(room(parts), set()).update(room(target) for target in targets if len(target) > 1)
+        graph.setdefault(package(parts), set()).update(package(target) for target in targets if len(target) > 1)
     for name, targets in graph.items():
         targets.discard(name)
     assert circle(graph) is None

@@ -190,8 +190,8 @@ def test_the_quick_start_runs_unchanged(tmp_path):
 def test_the_digest_of_a_part_is_computed_by_hand_as_growth_says(administrator):
     administrator.run(next(text for text in here("railops.rdma.plan") if text.endswith("plan")))
     summed = administrator.run(here("sha256sum")[0]).split()[0]
-    asked = [text for text in here("python3 -c") if "plan.json" in text]
-    assert [administrator.run(f"cd plan/fabric && {text}").strip() for text in asked] == [summed]
+    commands = [text for text in here("python3 -c") if "plan.json" in text]
+    assert [administrator.run(f"cd plan/fabric && {text}").strip() for text in commands] == [summed]
 
 
 @pytest.mark.parametrize("text", here("ansible-doc", "tests/tools", "tests/lab/matrix.py"))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from blocks import CHECKOUT
 
-from ansible_collections.railops.rdma.plugins.plugin_utils._settings import OTHERS, PATTERNS, PLAYBOOKS
+from ansible_collections.railops.rdma.plugins.plugin_utils._settings import OTHER_OPTIONS, PATTERNS, PLAYBOOKS
 
 RUNTIME = known.load(CHECKOUT / "meta/runtime.yml")
 GROUPS = RUNTIME["action_groups"]
@@ -31,7 +31,7 @@ def test_the_group_of_hosts_is_all_that_read_a_hosts_plan():
     assert set(GROUPS["hosts"]) == with_plan - cluster - OF_THE_CONTROLLER
 
 
-def played(tasks, defaults, folder):
+def play_tasks(tasks, defaults, folder):
     """Return what each task says in a play with these module defaults."""
     play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
     (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
@@ -43,8 +43,8 @@ def played(tasks, defaults, folder):
 def test_defaults_for_the_cluster_reach_the_modules_of_kubernetes_core(tmp_path):
     """Roles name our group alone, so that they are parsed without that collection too."""
     tasks = [{f"kubernetes.core.{name}": {"kind": "Pod"}, "ignore_errors": True} for name in ("k8s", "k8s_info")]
-    said = played(tasks, {"group/railops.rdma.cluster": {"kubeconfig": "/nowhere/at/all"}}, tmp_path)
-    assert ["/nowhere/at/all" in text for text in said] == [True, True]
+    messages = play_tasks(tasks, {"group/railops.rdma.cluster": {"kubeconfig": "/nowhere/at/all"}}, tmp_path)
+    assert ["/nowhere/at/all" in text for text in messages] == [True, True]
 
 
 @pytest.mark.parametrize("by", ["group", "module"])
@@ -56,9 +56,9 @@ def test_module_defaults_give_them_the_plan(by, tmp_path):
     tasks = [{f"railops.rdma.{name}": REQUIRED.get(name, {}), "ignore_errors": True} for name in GROUPS["hosts"]]
     names = ["group/railops.rdma.hosts"] if by == "group" else [f"railops.rdma.{name}" for name in GROUPS["hosts"]]
     defaults = {name: {"plan_dir": "/nowhere/at/all"} for name in names}
-    said = played(tasks, defaults, tmp_path)
-    assert len(said) == len(GROUPS["hosts"])
-    assert [text for text in said if "/nowhere/at/all" not in text] == []
+    messages = play_tasks(tasks, defaults, tmp_path)
+    assert len(messages) == len(GROUPS["hosts"])
+    assert [text for text in messages if "/nowhere/at/all" not in text] == []
 
 
 def test_roles_name_only_platforms_that_were_seen():
@@ -74,7 +74,7 @@ def test_every_variable_of_a_playbook_is_on_its_page():
     """What playbooks read beside plan and roles is what the settings know, with the default that the playbook has."""
     page = (CHECKOUT / "docs/reference/playbooks.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
-    assert {*PLAYBOOKS, *PATTERNS, *OTHERS, "cluster_components"} - {"verify_gate_max_unavailable"} == {
+    assert {*PLAYBOOKS, *PATTERNS, *OTHER_OPTIONS, "cluster_components"} - {"verify_gate_max_unavailable"} == {
         name for name in rows if "_" in name and name != "test_application"
     }
     texts = [

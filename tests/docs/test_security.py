@@ -29,7 +29,7 @@ def test_every_line_names_one():
     assert len(ROWS) == len(table.splitlines()) - 2 > 10
 
 
-def test_what_ci_fetches_is_named_by_what_it_is():
+def test_ci_downloads_are_pinned():
     workflows = list((CHECKOUT / ".github/workflows").glob("*.yml"))
     assert workflows
     for path in workflows:

@@ -14,7 +14,7 @@ from blocks import CHECKOUT
 
 RELEASES: dict[str, t.Any] = known.load(CHECKOUT / "changelogs/changelog.yaml")["releases"]
 VERSION: str = known.load(CHECKOUT / "galaxy.yml")["version"]
-SAID = re.compile(r"^( *)version_added: *[\"']?([\d.]+)", re.MULTILINE)
+VERSION_ADDED = re.compile(r"^( *)version_added: *[\"']?([\d.]+)", re.MULTILINE)
 
 
 def added() -> t.Iterator[tuple[str, list[str]]]:
@@ -22,13 +22,13 @@ def added() -> t.Iterator[tuple[str, list[str]]]:
     patterns = ("plugins/modules/*.py", "plugins/filter/*.yml", "roles/*/meta/argument_specs.yml")
     for path in sorted(path for pattern in patterns for path in CHECKOUT.glob(pattern)):
         if not path.name.startswith("_"):
-            found = SAID.findall(path.read_text(encoding="utf-8"))
+            found = VERSION_ADDED.findall(path.read_text(encoding="utf-8"))
             yield str(path.relative_to(CHECKOUT)), [version for _indent, version in found]
 
 
 def test_every_plugin_and_role_says_a_release_that_brought_it():
     """A new plugin comes with the version of galaxy.yml; one without a version has no documentation."""
-    assert [name for name, said in added() if not said or not {*said} <= {*RELEASES, VERSION}] == []
+    assert [name for name, versions in added() if not versions or not {*versions} <= {*RELEASES, VERSION}] == []
 
 
 def test_every_file_that_names_the_version_names_this_one():

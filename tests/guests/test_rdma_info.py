@@ -87,15 +87,15 @@ def devinfo():
 def test_every_device_agrees_with_ibv_devinfo(result, devinfo):
     devices = {device["name"]: device for device in result["info"]["devices"]}
     assert set(devices) == set(devinfo) != set()
-    for name, said in devinfo.items():
+    for name, info in devinfo.items():
         port = devices[name]["ports"][0]
-        assert said["state"] == f"PORT_{port['state']} ({4 if port['state'] == 'ACTIVE' else 1})"
-        assert said["active_mtu"].split()[0] == str(port["active_mtu"])
-        assert said["max_mtu"].split()[0] == str(port["max_mtu"])
-        assert said["link_layer"] == port["link_layer"]
-        assert said["sm_lid"] == str(port["sm_lid"])
-        assert said["node_guid"] == devices[name]["node_guid"]
-        assert said["fw_ver"] == devices[name]["firmware"]
+        assert info["state"] == f"PORT_{port['state']} ({4 if port['state'] == 'ACTIVE' else 1})"
+        assert info["active_mtu"].split()[0] == str(port["active_mtu"])
+        assert info["max_mtu"].split()[0] == str(port["max_mtu"])
+        assert info["link_layer"] == port["link_layer"]
+        assert info["sm_lid"] == str(port["sm_lid"])
+        assert info["node_guid"] == devices[name]["node_guid"]
+        assert info["fw_ver"] == devices[name]["firmware"]
 
 
 def test_every_port_agrees_with_rdma_link(result):

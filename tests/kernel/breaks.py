@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Random things that happen to a host or its port at the leaf; packets show which of them break a rail (oracle.py)."""
+"""Random faults of a host or its port at the leaf; packets show which of them break a rail (oracle.py)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ AWAY = "198.51.100.9"
 MAC = "02:00:00:00:00:99"
 
 # Why an audit is red although all packets go as planned, each with a kind that shows it. At most ten, and each still
-# needed: test_what_is_listed_is_red_where_nothing_is_lost.
-GATEWAY = "a gateway with two holders: whom the others' tables have is chance"
-ICMP = "a rule for ICMP alone: the pings are cut and the packets are not"
+# needed: test_listed_breaks_are_red_without_loss.
+GATEWAY = "a gateway with two holders: the entry in the neighbor tables is random"
+ICMP = "a rule for ICMP only: the pings are lost and the packets are not"
 TWO_LEAVES = "one MAC address at two leaves, or two routed ports: each of them knows one holder"
-NO_ECHO = "a host that answers no echo: what cannot be proven is red"
-NOT_OURS = "a route in a table of ours that is not ours: the next run refuses the host, so the audit names it"
+NO_ECHO = "a host that answers no echo: a check without a proof is red"
+EXISTING_ROUTE = "an existing route in a managed table: the next run refuses the host, so the audit names it"
 TO_GATEWAY = "a rule for packets to the gateway's own address: no packet between rails has this target"
-NO_ARP = "a host that answers no ARP: its peers may know it from its own questions"
+NO_ARP = "a host that answers no ARP: its peers may know it from its own requests"
 LISTED = {
     GATEWAY: "taken_gateway",
     ICMP: "rule_for_some",
     TWO_LEAVES: "same_mac",
     NO_ECHO: "no_echo",
-    NOT_OURS: "route_of_table",
+    EXISTING_ROUTE: "route_of_table",
     TO_GATEWAY: "rule_to_one",
     NO_ARP: "arp_ignore",
 }
@@ -243,8 +243,8 @@ class Breaks:
         """All routes of a table of ours, or the one to the fabric; they come back by the role."""
         words, table = flag(item), f"table {place['table']}"
         line = self.draw.choice(["flush", f"del {self._supernet(host, item)}"])
-        said = ("32766:", "main", "no route leads there", "no route leaves", "is missing")
-        return self._made(host, place, (f"{words} route {line} {table}", ""), words=said)
+        phrases = ("32766:", "main", "no route leads there", "no route leaves", "is missing")
+        return self._made(host, place, (f"{words} route {line} {table}", ""), words=phrases)
 
     def _rule(
         self, host: str, place: dict, item: dict, keys: t.Sequence[str], priorities: range = range(100, 10000)
@@ -326,7 +326,7 @@ class Breaks:
         table = place["table"] if way else self.draw.choice([place["table"], 255])
         where = f"{'' if way else how} {prefix} {way or ''} table {table}"
         pair = (f"{flag(item)} route add {where}", f"{flag(item)} route del {where}")
-        listed = NOT_OURS if how in ("throw", "right") and table != 255 else ""
+        listed = EXISTING_ROUTE if how in ("throw", "right") and table != 255 else ""
         words = (prefix, f"/{width(item)}", "missing", "32766:", "leads", "`")
         return self._made(host, None, pair, free=True, listed=listed, words=words)
 
@@ -354,7 +354,7 @@ class Breaks:
         prefix = f"{self._far(host, item, place['name'])[1]}/{width(item)}"
         where = f"{prefix} nhid {identity} table {table}"
         pairs += [(f"{words} route add {where}", f"{words} route del {prefix} table {table}")]
-        listed = "" if table == "main" else NOT_OURS
+        listed = "" if table == "main" else EXISTING_ROUTE
         return self._made(host, place, *pairs, free=True, listed=listed, words=(f"nhid {identity}", prefix))
 
     # --- settings and MAC addresses -----------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def without_pyroute2(monkeypatch):
 
 
 @pytest.fixture
-def life(tmp_path):
-    """Give what leads a host's life with the real network managers (persist_life.py)."""
-    with managers.life(tmp_path) as live:
-        yield live
+def run_steps(tmp_path):
+    """Return the function that runs steps on a host with the real network managers (persist_steps.py)."""
+    with managers.stepped_host(tmp_path) as run_steps:
+        yield run_steps

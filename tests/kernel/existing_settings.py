@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A random life before us: what a host may have when we come, and what a run must refuse of it by name.
+"""Random existing settings of a host before the first run, and those that a run must refuse by name.
 
-Drawn are rules, tables, routes and addresses in and beside our numbers; files of networkd, NetworkManager and sysctl.d
-beside ours, files of theirs for a rail's port with settings of their documentation, and drop-ins beside our files.
+They are rules, tables, routes and addresses with managed and other numbers; files of networkd, NetworkManager and
+sysctl.d, files for a rail's port with settings of their documentation, and drop-ins of managed files.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Host
 from ansible_collections.railops.rdma.tests.kernel.test_rail_persist_next_boot import (
-    ALONE,
-    BESIDE,
+    DROP_IN,
     DROP_INS,
     KEYS,
     NETWORKS,
     PROFILE,
     PROFILES,
     SET,
+    UNMANAGED,
 )
 
 RAILS = 2
@@ -42,16 +42,16 @@ NEVER_TOUCHED = {
 }
 PORT = "[Match]\nName=ens1np0\n\n"
 SYSCTL = "/etc/sysctl.d/99-site.conf"
-# What loses nothing, or is kept beside ours, though it is for a rail's port: by manager.
+# Files for a rail's port that lose nothing, or whose settings are kept: by manager.
 KEPT = {
     "networkd": {
         f"{NETWORKS}/50-user.network": f"{PORT}[Network]\nDHCP=ipv4\n",
-        BESIDE: "[Network]\nAddress=10.66.0.5/24\n",
+        DROP_IN: "[Network]\nAddress=10.66.0.5/24\n",
     },
     "networkmanager": {f"{PROFILES}/user.nmconnection": PROFILE.format("") + "[ipv4]\nmethod=auto\n"},
 }
 
-# What other programs have beside the rails, without a conflict: one in turn.
+# Settings of other programs without a conflict: one in turn.
 BESIDE_RAILS = {
     "next hop groups of BGP": """
         nexthop add id 7 via {router} dev {side} proto bgp
@@ -93,8 +93,8 @@ BESIDE_RAILS = {
 }
 
 
-class Life:
-    """What a host had before us.
+class ExistingSettings:
+    """The settings that a host has before the first run.
 
     :param addresses: the planned one of each rail with its length, IPv4; `side` the management interface, with its
         router.
@@ -118,14 +118,14 @@ class Life:
         for rail in range(1, RAILS + 1):
             self.lines.append(f"address add 10.66.{rail}.5/24 dev ens{rail}np0")
             self.lines.append(f"address add 2001:db8:66:{rail}::5/64 dev ens{rail}np0 nodad")
-        beside = [*BESIDE_RAILS.values()][seed % len(BESIDE_RAILS)].format(side=side, router=router)
-        self.lines += [line.strip() for line in beside.strip().splitlines()]
+        drop_in = [*BESIDE_RAILS.values()][seed % len(BESIDE_RAILS)].format(side=side, router=router)
+        self.lines += [line.strip() for line in drop_in.strip().splitlines()]
         for _number in range(self.draw.randint(2, 7)):
             self.draw.choice([self.rule, self.route, self.address])()
         self.files = {path: text for path, text in NEVER_TOUCHED.items() if self.draw.random() < 0.5}
         if self.draw.random() < 0.3:
             self.files.update([self.draw.choice(sorted(KEPT[self.manager].items()))])
-        self.lost = self.draw.choice([self.file, self.last_word, self.beside])() if self.draw.random() < 0.3 else ()
+        self.lost = self.draw.choice([self.file, self.last_word, self.drop_in])() if self.draw.random() < 0.3 else ()
 
     def number(self, ours: range, others: list[int]) -> tuple[int, bool]:
         """Draw a number of ours or another one; return whether it is ours."""
@@ -208,25 +208,25 @@ class Life:
         self.files[SYSCTL] = f"net.ipv4.conf.ens1np0.arp_ignore = {self.draw.choice((0, 8))}\n"
         return f"{SYSCTL} sets net/ipv4/conf/ens1np0/arp_ignore", ""
 
-    def beside(self) -> tuple[str, ...]:
+    def drop_in(self) -> tuple[str, ...]:
         """Draw what takes the port from ours: a drop-in, or what NetworkManager reads of it."""
         if self.manager == "networkd":
             word = self.draw.choice(sorted(DROP_INS))
-            self.files[BESIDE] = DROP_INS[word]
-            return BESIDE, word
-        path, text = ALONE[self.draw.choice(["list", "section"])]
+            self.files[DROP_IN] = DROP_INS[word]
+            return DROP_IN, word
+        path, text = UNMANAGED[self.draw.choice(["list", "section"])]
         self.files[path] = text
         return f"NetworkManager does not manage it ({path})", ""
 
 
-class Lived:
+class HostWithSettings:
     """A host with a life before us.
 
     :param root: the folder of its files.
     """
 
-    def __init__(self, host: Host, root: Path, life: Life) -> None:
-        self.host, self.root, self.life = host, root, life
+    def __init__(self, host: Host, root: Path, existing: ExistingSettings) -> None:
+        self.host, self.root, self.existing = host, root, existing
         self.before: set[str] = set()
         self.untouched = self.files()
 
@@ -243,9 +243,9 @@ class Lived:
     def live(self) -> None:
         """Have what it has drawn; what is there of an earlier plan of ours is not its own."""
         ours = having(self.host)
-        for line in self.life.lines:
+        for line in self.existing.lines:
             self.host.ip(*line.split())
-        for path, text in self.life.files.items():
+        for path, text in self.existing.files.items():
             there = self.root / path[1:]
             there.parent.mkdir(parents=True, exist_ok=True)
             there.write_text(text)
@@ -261,13 +261,13 @@ class Lived:
         Unless all of the run was refused, an address that would end is ours: it was set again.
         """
         left, stays = having(self.host), self.before
-        if not refused and " valid_lft " in str(self.life.lines):
-            own = self.life.planned
+        if not refused and " valid_lft " in str(self.existing.lines):
+            own = self.existing.planned
             stays = {row for row in stays if "172.17." not in row or row.split()[2].partition("/")[0] not in own}
         assert stays <= left, f"{stays - left}\n{story}"
         new = left - self.before
         assert not [row for row in new if any(prefix in row for prefix in PREFIXES) or " 143" in row], story
-        assert self.files() == {**self.untouched, **self.life.files}, story
+        assert self.files() == {**self.untouched, **self.existing.files}, story
 
 
 def having(host: Host) -> set[str]:

@@ -82,13 +82,13 @@ def in_managers(argv: list[str], shown: Path) -> list[str]:
 
 
 MANAGED = {"ens1np0": ["192.0.2.2/27", "mtu 4200"]}
-LIFE = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_life.py"
+STEPS = "/srv/ansible_collections/railops/rdma/tests/kernel/persist_steps.py"
 DAEMON = {"netplan": "networkd", "networkd": "networkd", "networkmanager": "networkmanager"}
 
 
 @contextlib.contextmanager
-def life(shown: Path):
-    """Make a host with two ports; yield what leads its life by steps (persist_life.py) and returns what they made."""
+def stepped_host(shown: Path):
+    """Make a host with two ports; yield the function that runs steps on it (persist_steps.py), with their results."""
     name = f"rr-life-{os.getpid()}"
 
     def ip(*argv: str) -> None:
@@ -102,15 +102,15 @@ def life(shown: Path):
             ip("link", "add", port, "address", mac(number), "type", "veth", "peer", "name", far)
             ip("link", "set", far, "up", "mtu", "9000")
 
-        def live(*steps: dict) -> list[dict]:
+        def run_steps(*steps: dict) -> list[dict]:
             (shown / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
-            argv = in_managers(["env", "TMPDIR=/run", "python3", LIFE], shown)
+            argv = in_managers(["env", "TMPDIR=/run", "python3", STEPS], shown)
             inside = ["ip", "netns", "exec", name, *argv]
             done = subprocess.run(inside, capture_output=True, text=True, timeout=500, check=False)
             assert done.returncode == 0, done.stderr
             return json.loads((shown / "results.json").read_text(encoding="utf-8"))
 
-        yield live
+        yield run_steps
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 

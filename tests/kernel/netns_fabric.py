@@ -28,7 +28,7 @@ from returned import returned
 
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost as Files
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.plugins.modules import policy_route, rail_audit
 
 CLONE_NEWNET = 0x40000000
@@ -69,10 +69,10 @@ def own_sysfs() -> None:
         raise OSError(ctypes.get_errno(), "mount")
 
 
-def wait_for(look: t.Callable[[], object], wanted: object) -> None:
+def wait_for(read: t.Callable[[], object], wanted: object) -> None:
     """Look until it is as wanted; a busy machine is slow."""
     deadline = time.monotonic() + 120
-    while (seen := look()) != wanted and time.monotonic() < deadline:
+    while (seen := read()) != wanted and time.monotonic() < deadline:
         time.sleep(0.1)
     assert seen == wanted
 
@@ -195,11 +195,11 @@ class Host:
     def audit(self, want: dict, *groups: str, **more) -> dict:
         """Look at the host by groups of rail_audit, with a /sys of its own; return the answer, which has no errors."""
 
-        def ask():
+        def audit_groups():
             own_sysfs()
             return call_module(rail_audit, {**want, "checks": [*groups], **more}, diff=False)
 
-        result = inside(self.name, ask)
+        result = inside(self.name, audit_groups)
         assert result["errors"] == []
         assert not result["changed"]
         return result
@@ -341,7 +341,7 @@ class Fabric:
         (folder / "plan" / "facts.json").write_text(json.dumps({"prefixes": []}))
         (folder / "inventory").write_text("".join(lines))
 
-    def by_hand(self, wants: list[dict]) -> None:
+    def manual(self, wants: list[dict]) -> None:
         """Give hosts and leaves the addresses of what is planned, and no rule or route."""
         for host, want in zip(self.hosts, wants, strict=True):
             for rail in want["rails"]:
@@ -375,7 +375,7 @@ def give(space: str, interface: str, address: str, subnet: str) -> None:
 
 def files_of(want: dict, manager: str) -> list[persist.File]:
     """Return the files of a plan for the next boot."""
-    parsed = parse_want(want)
+    parsed = parse_options(want)
     return persist.files_of(parsed, {rail.name: rail.interface for rail in parsed.rails}, manager)
 
 
@@ -395,7 +395,7 @@ def _forward() -> None:
             stream.write("0")
 
 
-def want_of(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True, **more) -> dict:
+def options(slot: int, rails: int, *, mode: str = "exclusive", six: bool = True, **more) -> dict:
     """What the planner gives a host: the guides' own numbers."""
     out = []
     for rail in range(1, rails + 1):

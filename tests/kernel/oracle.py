@@ -5,8 +5,8 @@
 """Whether rails carry packets, and which way: sends them, counts them at their target and watches the leaf ports.
 
 UDP to port 4791 with 4000 bytes that may not be fragmented and the planned TOS, with the rail's interface named and not
-named; between rails that are near each other also a connection of TCP. It shares nothing with what it judges: no plan
-but addresses, no question to the kernel, no echo.
+named; between rails that are near each other also a connection of TCP. It uses no code of the collection: no plan
+except addresses, no query to the kernel, no echo.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class End(t.NamedTuple):
         return socket.AF_INET6 if ":" in self.address else socket.AF_INET
 
 
-class Way(t.NamedTuple):
-    """What is sent: from an end to another; `how` is bound, unbound or tcp."""
+class Flow(t.NamedTuple):
+    """Packets from one end to another; `how` is bound, unbound or tcp."""
 
     source: End
     target: End
     how: str
 
 
-def ways_of(source: End, targets: t.Iterable[End], near: t.Collection[str]) -> list[Way]:
-    """Return what is sent from an end to others; over TCP to the rails that are `near`."""
+def flows_of(source: End, targets: t.Iterable[End], near: t.Collection[str]) -> list[Flow]:
+    """Return the flows from an end to others; over TCP to the rails that are `near`."""
     return [
-        Way(source, target, how)
+        Flow(source, target, how)
         for target in targets
         if target.kind == source.kind
         for how in ("bound", "unbound", *(["tcp"] if target.rail in near else []))
@@ -79,7 +79,7 @@ class Oracle:
         """Remember the namespace of each host, that of the leaves, the packets per way and the planned TOS."""
         self.spaces, self.core, self.rounds, self.tos = {**spaces, "": core}, core, rounds, tos
 
-    def lost(self, ways: t.Sequence[Way]) -> dict[Way, str]:
+    def lost(self, ways: t.Sequence[Flow]) -> dict[Flow, str]:
         """Return the ways on which something was lost or left by another port, each with what came."""
         got: collections.Counter[int] = collections.Counter()
         seen: dict[int, set[tuple[str, str]]] = collections.defaultdict(set)
@@ -108,8 +108,8 @@ class Oracle:
         got.update(dict.fromkeys(answered, self.rounds))
         wrong = {}
         for number, way in enumerate(ways):
-            asked = {(way.source.port, way.source.leaf or mac) for _port, mac in seen[number]}
-            if got[number] < self.rounds or not asked or seen[number] != asked:
+            seen_at = {(way.source.port, way.source.leaf or mac) for _port, mac in seen[number]}
+            if got[number] < self.rounds or not seen_at or seen[number] != seen_at:
                 came = ", ".join(f"by {port} to {mac}" for port, mac in sorted(seen[number]))
                 wrong[way] = f"{got[number]} of {self.rounds} {came}"
         return wrong
@@ -157,7 +157,7 @@ class Oracle:
             return [(socket.IPPROTO_IPV6, IPV6_PKTINFO, struct.pack("=16sI", address, index))]
         return [(socket.IPPROTO_IP, IP_PKTINFO, struct.pack("=I4s4s", index, address, bytes(4)))]
 
-    def _tcp(self, stack: contextlib.ExitStack, ways: t.Sequence[Way]) -> set[int]:
+    def _tcp(self, stack: contextlib.ExitStack, ways: t.Sequence[Flow]) -> set[int]:
         """Return the ways whose first packet of TCP was answered: no program listens, so by a refusal."""
         waiting: dict[int, tuple[int, socket.socket]] = {}
         answered: set[int] = set()

@@ -16,9 +16,9 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     Fabric,
     call_module,
     inside,
+    options,
     own_sysfs,
     run,
-    want_of,
 )
 
 RAILS = 4
@@ -79,9 +79,9 @@ def caches(fabric: Fabric) -> dict[tuple[str, str, str], str]:
 
 def test_looking_costs_no_packet_and_changes_no_neighbor():
     with Fabric("looks", 2, RAILS) as fabric:
-        plans = [want_of(slot, RAILS, mode="shared") for slot in range(2)]
+        plans = [options(slot, RAILS, mode="shared") for slot in range(2)]
         wants = [plan["rails"] for plan in plans]
-        fabric.by_hand(plans)
+        fabric.manual(plans)
         # Both families, from the host that is checked.
         addresses = [[item["address"] for rail in rails for item in rail["addresses"]] for rails in wants]
         receiver = start(fabric.hosts[1].name, RECEIVER, json.dumps(addresses[1]), str(PORT))

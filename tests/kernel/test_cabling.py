@@ -67,21 +67,21 @@ class Wiring:
         run("ip", "-n", there, "link", "set", port, "master", "br0", "up")
         run("ip", "-n", self.host, "link", "set", interface, "up")
 
-    def look(self):
-        def ask():
+    def read_cables(self):
+        def run_program():
             # It is a process of its own.
-            cabling_host.ask = lambda argv: self.client("host", argv)
+            cabling_host.run_program = lambda argv: self.client("host", argv)
             own_sysfs()
             checks, _facts = check_cables(RAILS, {"cables": CABLES, "leaves": LEAVES, "zone": "su1"})
             return {f"{check['rail']} {check['id']}": check for check in checks}, cabling_host.ask_lldpd()[0]
 
-        return inside(self.host, ask)
+        return inside(self.host, run_program)
 
     def until(self, wanted: dict[str, str]):
         """Look again until lldpd has heard of the cables; return what was found."""
         deadline = time.monotonic() + 120
         while True:
-            checks, seen = self.look()
+            checks, seen = self.read_cables()
             if {key: checks[key]["status"] for key in wanted} == wanted or time.monotonic() > deadline:
                 return checks, seen
             time.sleep(0.5)

@@ -21,8 +21,8 @@ def test_a_rail_that_is_no_port_is_refused_by_the_kernels_word_whatever_its_name
             return {"rails": [{"interface": name, "addresses": [address]}], "rdma_prefixes": ["172.17.0.0/16"]}
 
         bridge, macvlan = "roce0 is a bridge", "bond0 is a macvlan"
-        for name, said in (("roce0", bridge), ("an-alternative-name", bridge), ("bond0", macvlan)):
-            assert f"rail1: {said}, and a rail is a port of its own." in host.refused(want(name))
+        for name, cause in (("roce0", bridge), ("an-alternative-name", bridge), ("bond0", macvlan)):
+            assert f"rail1: {cause}, and a rail is a port of its own." in host.refused(want(name))
         # A card's port has no kind in the kernel either, as lo has none.
         for name in ("lo", "ens1np0"):
             assert host.apply(want(name), check=True)["changed"]

@@ -10,12 +10,12 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, give, inside, run, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, give, inside, options, run, wait_for
 
 RAILS = 3
 
 
-def asked(host, rails):
+def duplicates_of(host, rails):
     result = host.audit({"rails": rails}, "duplicates")
     return {(check["rail"], check["family"]): check for check in result["checks"]}, result["facts"]
 
@@ -38,8 +38,8 @@ def mac(name, interface):
 @pytest.fixture
 def fabric():
     with Fabric("dup", 3, RAILS) as made:
-        made.wants = [want_of(slot, RAILS, mode="shared")["rails"] for slot in range(3)]
-        made.by_hand([{"rails": rails} for rails in made.wants])
+        made.wants = [options(slot, RAILS, mode="shared")["rails"] for slot in range(3)]
+        made.manual([{"rails": rails} for rails in made.wants])
         yield made
 
 
@@ -59,7 +59,7 @@ def test_without_a_duplicate_no_answer_comes_and_no_cache_changes(fabric):
     names = [fabric.core, *(host.name for host in fabric.hosts)]
     before = {name: neighbors(name) for name in names}
     assert all(before.values())
-    checks, facts = asked(fabric.hosts[0], fabric.wants[0])
+    checks, facts = duplicates_of(fabric.hosts[0], fabric.wants[0])
     assert {check["status"] for check in checks.values()} == {"ok"}
     assert len(checks) == RAILS * 2
     assert {name: neighbors(name) for name in names} == before
@@ -74,7 +74,7 @@ def test_a_host_on_the_same_leaf_is_named_by_its_mac_address(fabric):
         give(thief.name, "ens2np0", item["address"], item["subnet"])
     names = [fabric.core, fabric.hosts[2].name]
     before = {name: neighbors(name) for name in names}
-    checks, _facts = asked(fabric.hosts[0], own)
+    checks, _facts = duplicates_of(fabric.hosts[0], own)
     bad = {key: check for key, check in checks.items() if check["status"] != "ok"}
     assert set(bad) == {("rail2", 4), ("rail2", 6)}
     for check in bad.values():
@@ -89,7 +89,7 @@ def test_a_host_that_has_taken_the_gateways_address_is_named(fabric):
     for item in fabric.wants[0][1]["addresses"]:
         give(thief.name, "ens2np0", item["gateway"], item["subnet"])
     for number in (0, 2):
-        checks, _facts = asked(fabric.hosts[number], fabric.wants[number])
+        checks, _facts = duplicates_of(fabric.hosts[number], fabric.wants[number])
         bad = {key: check for key, check in checks.items() if check["status"] == "deviation"}
         assert set(bad) == {("rail2", 4), ("rail2", 6)}
         both = " and ".join(sorted((mac(thief.name, "ens2np0"), mac(fabric.core, "leaf2"))))
@@ -101,7 +101,7 @@ def test_a_proxy_at_the_gateway_is_named_as_that(fabric):
     inside(fabric.core, write, "net/ipv6/conf/leaf1/proxy_ndp", "1")
     inside(fabric.core, write, "net/ipv4/conf/leaf1/proxy_arp", "1")
     run("ip", "-n", fabric.core, "neighbor", "add", "proxy", address, "dev", "leaf1")
-    checks, _facts = asked(fabric.hosts[0], fabric.wants[0])
+    checks, _facts = duplicates_of(fabric.hosts[0], fabric.wants[0])
     found = checks.pop(("rail1", 6))
     assert found["status"] == "warning"
     assert "a proxy" in found["cause"]
@@ -114,7 +114,7 @@ def test_a_gateway_that_has_the_address_itself(fabric):
     for item in fabric.wants[0][2]["addresses"]:
         more = ["/128", "nodad"] if ":" in item["address"] else ["/32"]
         run("ip", "-n", fabric.core, "address", "add", item["address"] + more[0], "dev", "leaf3", *more[1:])
-    checks, _facts = asked(fabric.hosts[0], fabric.wants[0])
+    checks, _facts = duplicates_of(fabric.hosts[0], fabric.wants[0])
     four, six = checks[("rail3", 4)], checks[("rail3", 6)]
     assert (four["status"], six["status"]) == ("warning", "deviation")
     assert "has the address itself" in four["cause"]
@@ -127,7 +127,7 @@ def test_the_kernels_own_verdict_counts(fabric):
     thief.ip("address", "add", "fd00:17:1::2/64", "dev", "ens1np0", "nodad")
     host.ip("address", "add", "fd00:17:1::2/64", "dev", "ens1np0")
     wait_for(lambda: "dadfailed" in host.ip("address", "show", "dev", "ens1np0"), True)
-    checks, _facts = asked(host, fabric.wants[0])
+    checks, _facts = duplicates_of(host, fabric.wants[0])
     assert checks[("rail1", 6)]["observed"] == "refused by the kernel (dadfailed)"
 
 
@@ -135,7 +135,7 @@ def test_own_rails_in_one_network_are_no_duplicates(fabric):
     # The same leaf for two rails, and a kernel that answers for all its addresses on every interface.
     run("ip", "-n", fabric.core, "link", "set", "h1r2", "master", "leaf1")
     fabric.hosts[0].sysctl("net/ipv4/conf/ens2np0/arp_ignore", "0")
-    checks, _facts = asked(fabric.hosts[0], fabric.wants[0])
+    checks, _facts = duplicates_of(fabric.hosts[0], fabric.wants[0])
     assert {check["status"] for check in checks.values()} == {"ok"}
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_read_is_skipped_with_its_reason(fabric):
     host.sysctl("net/ipv6/conf/ens2np0/addr_gen_mode", "1")
     host.ip("-6", "address", "flush", "dev", "ens2np0", "scope", "link")
     rails = [*fabric.wants[0], {**fabric.wants[0][2], "name": "rail4", "interface": "ens9np0"}]
-    checks, _facts = asked(host, rails)
+    checks, _facts = duplicates_of(host, rails)
     assert "no carrier" in checks[("rail1", 4)]["cause"]
     assert "no link-local address" in checks[("rail2", 6)]["cause"]
     assert checks[("rail2", 4)]["status"] == "ok"

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, options, run
 
 RAILS = 3
 
 
 def want_without_gateways(slot):
     """What the planner gives a host with fabric_gateway: none."""
-    want = want_of(slot, RAILS, mode="shared")
+    want = options(slot, RAILS, mode="shared")
     for rail in want["rails"]:
         for item in rail["addresses"]:
             del item["gateway"]

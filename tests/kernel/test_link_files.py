@@ -72,19 +72,19 @@ def udev(tmp_path):
         words = ["link", "add", "ens1np0", "address", mac(1), "type", "veth", "peer", "name", "far1"]
         subprocess.run(["ip", "-n", name, *words], check=True)
 
-        def ask(hosts):
+        def udev_properties(hosts):
             (tmp_path / "hosts.json").write_text(json.dumps(hosts), encoding="utf-8")
             argv = ["ip", "netns", "exec", name, *in_managers(["python3", "-c", ASK], tmp_path)]
             done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
             assert done.returncode == 0, done.stderr
             return json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
 
-        yield ask
+        yield udev_properties
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
-def ours(files):
+def applied(files):
     """Return the file that rdma_host takes for the one of the port."""
     device = Netdev("ens1np0", "0000:00:00.0", mac=mac(1), driver="veth")
     parts = {name: text for name, text in files.items() if ".d/" not in name and text}
@@ -99,7 +99,7 @@ def ours(files):
 @needs_managers
 def test_the_file_whose_settings_are_kept_is_the_one_that_udev_takes(udev):
     for files, (taken, _complaints) in zip(HOSTS, udev(HOSTS), strict=True):
-        mine = ours(files)
+        mine = applied(files)
         assert (mine.path if mine else None) == (taken if taken.startswith(FOLDER) else None), files
 
 
@@ -108,7 +108,7 @@ def test_udev_takes_our_file_with_their_settings(udev):
     theirs = "[Match]\nType=ether\n[Link]\nNamePolicy=keep\nMTUBytes=2000\nGenericReceiveOffload=no\n"
     theirs += "AlternativeNamesPolicy=mac\n[SR-IOV]\nVirtualFunction=0\n"
     files = {"10-theirs.link": theirs}
-    text = link_text("rail1", "0000:00:00.0", "roce1", ours(files))
+    text = link_text("rail1", "0000:00:00.0", "roce1", applied(files))
     assert "MTUBytes=2000\n" in text
     # The port is on no PCI bus.
     text = text.replace("Path=pci-0000:00:00.0", f"MACAddress={mac(1)}")

@@ -24,9 +24,9 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     Fabric,
     call_module,
     inside,
+    options,
     own_sysfs,
     run,
-    want_of,
 )
 from ansible_collections.railops.rdma.tests.unit.management_network_cases import CASES, RECORDED
 
@@ -62,14 +62,14 @@ def test_the_table_holds_for_every_user_on_a_real_kernel(case):
     wanted, host = case
     environ = {"SSH_CONNECTION": wanted.ssh or NO_SSH}
 
-    def look():
+    def read():
         own_sysfs()
         os.environ.update(environ)
         found = read_management_network(Sysfs())
         return {"default": sorted(found.default), "connection": sorted(found.connection)}
 
-    assert inside(host.name, look) == {"default": sorted(wanted.default), "connection": sorted(wanted.connection)}
-    rails = want_of(0, 2, six=False)
+    assert inside(host.name, read) == {"default": sorted(wanted.default), "connection": sorted(wanted.connection)}
+    rails = options(0, 2, six=False)
     plain = [{"name": rail["name"], "interface": rail["interface"]} for rail in rails["rails"]]
     for module, params in (
         (policy_route, rails),
@@ -92,13 +92,13 @@ def called(module, params, environ):
 
 
 def record():
-    said = {}
+    answers = {}
     for name, case in CASES.items():
         with Fabric("r", hosts=1, rails=2) as fabric:
             (host,) = fabric.hosts
             make(host, name, stand_in=True)
             peer = case.ssh.partition(" ")[0]
-            said[name] = {}
+            answers[name] = {}
             for family in (4, 6):
                 lines = [
                     "link show",
@@ -108,8 +108,8 @@ def record():
                 ]
                 lines += [f"route get fibmatch {peer}"] if peer and (":" in peer) == (family == 6) else []
                 argv = ["ip", "-n", host.name, f"-{family}", "-json", "-force", "-batch", "-"]
-                said[name][str(family)] = run(*argv, check=False, stdin="\n".join(lines) + "\n")
-    RECORDED.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+                answers[name][str(family)] = run(*argv, check=False, stdin="\n".join(lines) + "\n")
+    RECORDED.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, give, save, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, give, options, save, wait_for
 
 RAILS = 3
 MANAGERS = ("netplan", "networkmanager", "networkd")
@@ -31,25 +31,25 @@ def host():
         yield made.hosts[0]
 
 
-def kept(host):
-    """What a host has, but for its links."""
+def network_of(host):
+    """The network of a host, without its links."""
     return {part: rows for part, rows in host.dump().items() if part != "links"}
 
 
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("lines", [OWN_ROUTING, MANAGEMENT, PLANNED_NUMBERS])
 def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, lines, applied):
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     if applied:
         host.apply(want)
     host.batch(lines)
-    said = host.refused(want)
+    text = host.refused(want)
     for line in lines.splitlines():
         priority = line.partition("priority ")[2].partition(" ")[0]
         if priority:
-            assert f"ip rule delete priority {priority} from" in said
-    assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 105" in said) == (lines == OWN_ROUTING)
-    assert ("`nmcli c modify NAME ipv4.route-metric 300`" in said) == (lines == OWN_ROUTING)
+            assert f"ip rule delete priority {priority} from" in text
+    assert ("10.67.0.0/16 via 10.66.0.1 dev ens1np0 metric 105" in text) == (lines == OWN_ROUTING)
+    assert ("`nmcli c modify NAME ipv4.route-metric 300`" in text) == (lines == OWN_ROUTING)
     absent = {**want, "state": "absent"}
     assert host.apply(absent, check=True)["changed"] == applied
     assert host.apply(absent)["changed"] == applied
@@ -63,7 +63,7 @@ def test_a_persons_own_policy_routing_is_refused_by_name_and_never_taken(host, l
 def test_teardown_of_a_host_without_anything_managed_changes_nothing(host, lines):
     host.batch(lines)
     before = host.dump()
-    assert not host.apply(want_of(0, RAILS, state="absent"))["changed"]
+    assert not host.apply(options(0, RAILS, state="absent"))["changed"]
     assert not host.apply({"rails": [], "state": "absent"})["changed"]
     assert host.dump() == before
 
@@ -71,9 +71,9 @@ def test_teardown_of_a_host_without_anything_managed_changes_nothing(host, lines
 @pytest.mark.parametrize("manager", [None, *MANAGERS])
 def test_a_planned_address_that_existed_before_stays(host, own_files, manager):
     """Live, and where a boot has taken our number from what is ours."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0\n")
-    before = kept(host)["addresses"]
+    before = network_of(host)["addresses"]
     host.apply(want)
     assert not host.apply(want)["changed"]
     if manager:
@@ -82,7 +82,7 @@ def test_a_planned_address_that_existed_before_stays(host, own_files, manager):
         assert not host.apply(want)["changed"]
     for _run in range(2):  # the second one after a run that ended before it removed the files
         host.apply({**want, "state": "absent"})
-        after = kept(host)
+        after = network_of(host)
         assert after["addresses"] == before
         assert not [line for line in (*after["rules"], *after["routes"]) if "1001" in line]
     assert (own_files / "var/lib/railops-rdma/original-state.json").exists() is bool(manager)
@@ -95,7 +95,7 @@ def test_a_planned_address_that_existed_before_stays(host, own_files, manager):
 
 def test_an_address_without_protocol_is_ours_where_a_managed_rule_says_so(host):
     """Kernels before 5.18 keep no protocol of an address."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.apply(want)
     for rail in want["rails"]:
         for item in rail["addresses"]:
@@ -108,9 +108,9 @@ def test_an_address_without_protocol_is_ours_where_a_managed_rule_says_so(host):
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 @pytest.mark.parametrize("manager", MANAGERS)
-def test_what_an_earlier_plan_left_is_known_by_our_files_after_a_boot(host, own_files, manager, policy):
+def test_objects_of_an_earlier_plan_are_known_after_a_boot(host, own_files, manager, policy):
     """A host with another slot and two rails less: all that it had goes, and nothing of it without the files."""
-    old, new = want_of(0, RAILS, policy=policy), want_of(3, RAILS, policy=policy)
+    old, new = options(0, RAILS, policy=policy), options(3, RAILS, policy=policy)
     del new["rails"][1:]
     new["sysctls"] = {}
     host.apply(old)
@@ -119,33 +119,33 @@ def test_what_an_earlier_plan_left_is_known_by_our_files_after_a_boot(host, own_
     save(own_files, files_of(old, manager))
     assert not host.apply(old)["changed"]
     host.apply(new)
-    left = str(kept(host))
+    left = str(network_of(host))
     assert "172.17.1.2" not in left
     assert "172.17.0.2" not in left
     assert "172.17.0.98" in left
     host.apply({**new, "state": "absent"})
-    assert "172.17." not in str(kept(host))
+    assert "172.17." not in str(network_of(host))
 
 
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_teardown_after_a_boot_takes_all_that_our_files_name(host, own_files, manager, policy):
-    want = want_of(0, RAILS, policy=policy)
-    before = kept(host)
+    want = options(0, RAILS, policy=policy)
+    before = network_of(host)
     host.apply(want)
     save(own_files, files_of(want, manager))
     host.reboot()
     host.batch(MANAGEMENT)
     host.apply({"rails": [], "state": "absent"})
     host.batch(MANAGEMENT.replace(" add ", " del "))
-    assert kept(host) == before
+    assert network_of(host) == before
 
 
 # --- addresses that end, and where Ansible comes from -----------------------------------------------------------------
 
 
 def test_a_planned_address_with_a_lifetime_is_set_again_without_one(host):
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 9 preferred_lft 9\n")
     host.ip("address", "add", "fd00:17:1:1::2/64", "dev", "ens1np0", "valid_lft", "9", "preferred_lft", "9", "nodad")
     assert "address 172.17.0.2/27 dev ens1np0 dynamic" in host.apply(want, check=True)["diff"]["before"]
@@ -159,34 +159,34 @@ def test_a_planned_address_with_a_lifetime_is_set_again_without_one(host):
 def test_a_change_that_is_taken_back_leaves_the_lifetime(host):
     host.batch("link set ens1np0 up\naddress add 172.17.0.2/27 dev ens1np0 valid_lft 900 preferred_lft 900\n")
     before = host.dump()
-    token = host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"]
+    token = host.apply({**options(0, RAILS), "confirm_timeout": 1})["token"]
     wait_for(host.dump, before)
     assert "sec" in host.ip("-4", "address", "show", "dev", "ens1np0").partition("valid_lft")[2]
-    assert host.module(policy_route, {"confirm": token})["taken_back"]
+    assert host.module(policy_route, {"confirm": token})["rolled_back"]
 
 
 def test_a_connection_from_inside_of_a_prefix_is_refused(host):
     environ = {"SSH_CONNECTION": "172.17.9.9 50000 198.51.100.1 22"}
-    result = host.module(policy_route, want_of(0, RAILS), environ=environ)
+    result = host.module(policy_route, options(0, RAILS), environ=environ)
     assert "Ansible's connection comes from 172.17.9.9, inside of 172.17.0.0/16" in result["msg"]
     beside = {"SSH_CONNECTION": "198.51.100.254 50000 198.51.100.1 22"}
-    assert host.apply(want_of(0, RAILS), environ=beside)["changed"]
+    assert host.apply(options(0, RAILS), environ=beside)["changed"]
 
 
 def out_of_service(want, *numbers):
     """The plan with some rails (from 0) out of service."""
     rails = [rail for number, rail in enumerate(want["rails"]) if number not in numbers]
-    kept = {
+    sysctls = {
         key: value for key, value in want["sysctls"].items() if any(f"/{rail['interface']}/" in key for rail in rails)
     }
-    return {**want, "rails": rails, "sysctls": kept, "out_of_service": [want["rails"][number] for number in numbers]}
+    return {**want, "rails": rails, "sysctls": sysctls, "out_of_service": [want["rails"][number] for number in numbers]}
 
 
 @pytest.mark.parametrize("booted", [False, True])
 @pytest.mark.parametrize("number", range(RAILS))
 def test_a_rail_out_of_service_stays_as_it_is(host, own_files, number, booted):
     """Whatever is on it: ours, what a boot made of that, and a rule and an address of another tool."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.apply(want)
     if booted:
         save(own_files, files_of(want, "networkd"))
@@ -215,7 +215,7 @@ def test_a_rail_out_of_service_stays_as_it_is(host, own_files, number, booted):
 
 def test_an_absent_card_may_be_out_of_service(host):
     host.batch("link del ens2np0\n")
-    out = out_of_service(want_of(0, RAILS), 1)
+    out = out_of_service(options(0, RAILS), 1)
     assert host.apply(out)["changed"]
     assert not host.apply(out)["changed"]
     assert [check for check in host.audit(out, "network", "preflight")["checks"] if check["status"] != "ok"] == []

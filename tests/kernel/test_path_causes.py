@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, options
 
 RAILS, HOSTS = 2, 3
 FAR = "172.17.1.66"
@@ -19,7 +19,7 @@ BOTH_RAILS = dict.fromkeys([("rail1", 4), ("rail2", 4)], "deviation")
 @pytest.fixture(scope="module")
 def fabric():
     with Fabric("causes", HOSTS, RAILS) as made:
-        made.converge([want_of(slot, RAILS) for slot in range(HOSTS)])
+        made.converge([options(slot, RAILS) for slot in range(HOSTS)])
         yield made
 
 

@@ -17,14 +17,14 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import OF_PATHS, Breaks
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, want_of
-from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Way, ways_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, options
+from ansible_collections.railops.rdma.tests.kernel.oracle import End, Flow, Oracle, flows_of
 
 RAILS, HOSTS, TOS = 3, 3, 0x68
 # A planted default route on a rail is no reason to stop here.
 QOS = {"priority": 3, "dscp": TOS >> 2, "force": True}
 CASES = int(os.environ.get("RAILOPS_PATH_CASES", "20"))
-WANTS = [want_of(slot, RAILS) for slot in range(HOSTS)]
+WANTS = [options(slot, RAILS) for slot in range(HOSTS)]
 for rail in (rail for want in WANTS for rail in want["rails"]):
     rail |= {"table": 1000 + rail["index"], "rule_priority": 10000 + rail["index"]}
 
@@ -72,7 +72,7 @@ def ends_of(number: int, macs: dict[str, str]) -> list[End]:
     ]
 
 
-def ways(number: int, macs: dict[str, str]) -> list[Way]:
+def ways(number: int, macs: dict[str, str]) -> list[Flow]:
     """From every rail of a host to its gateway and to every rail of others."""
     others = [end for other in range(HOSTS) if other != number for end in ends_of(other, macs)]
     gateways = [
@@ -81,7 +81,7 @@ def ways(number: int, macs: dict[str, str]) -> list[Way]:
     made = []
     for end in ends_of(number, macs):
         near = (end.rail, f"rail{int(end.rail[4:]) % RAILS + 1}")
-        made += ways_of(end, [*(leaf for leaf in gateways if leaf.rail == end.rail), *others], near)
+        made += flows_of(end, [*(leaf for leaf in gateways if leaf.rail == end.rail), *others], near)
     return made
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoRun, EchoTarget
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, run, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, inside, options, run
 
 RAILS = 3
 
@@ -18,13 +18,13 @@ RAILS = 3
 @pytest.fixture
 def fabric():
     with Fabric("ping", 2, RAILS) as made:
-        made.converge([want_of(slot, RAILS) for slot in (0, 1)])
+        made.converge([options(slot, RAILS) for slot in (0, 1)])
         made.settle()
         yield made
 
 
 def host_plan_of(slot):
-    want = want_of(slot, RAILS)
+    want = options(slot, RAILS)
     return {key: want[key] for key in ("rails", "rdma_prefixes", "policy", "network")}
 
 

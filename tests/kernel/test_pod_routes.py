@@ -125,9 +125,9 @@ class Pod:
         given = json.dumps(plugin)
         done = subprocess.run(argv, env=environ, input=given, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
-            said = json.loads(done.stdout)["msg"]
-            kind = LinkGoneError if said == f"Failed to get link net{rail}: Link not found" else PluginError
-            raise kind(f"{plugin['type']}: {said}")
+            text = json.loads(done.stdout)["msg"]
+            kind = LinkGoneError if text == f"Failed to get link net{rail}: Link not found" else PluginError
+            raise kind(f"{plugin['type']}: {text}")
         return json.loads(done.stdout or "{}")
 
     def add(self, rail: int, *, only: int | None = None) -> dict:
@@ -212,7 +212,7 @@ def functions(lab: Lab) -> None:
             run("ip", "-n", lab.core, "link", "set", far, "mtu", "9000", "master", f"leaf{rail}", "up")
 
 
-def kept(lab: Lab) -> list[str]:
+def leftovers(lab: Lab) -> list[str]:
     """Return the files that CNI plugins keep of this lab's pods."""
     return [str(path) for folder in STATE for path in Path(folder).rglob(f"*{lab.name}*")]
 
@@ -279,7 +279,7 @@ def pairs(one: Pod, other: Pod):
                 yield (rail, source), (far, other.addresses(far)[family])
 
 
-def whole(*pods: Pod) -> None:
+def assert_complete(*pods: Pod) -> None:
     """Put all rails into pods, the pods at once."""
 
     def all_rails(pod: Pod) -> None:
@@ -308,7 +308,7 @@ def routes(pod: Pod, family: int, table: str) -> set[tuple[str, str | None, str]
 def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
     pods = [lab.pod(0, 1), lab.pod(1, 2), lab.pod(0, 3)]
     before = [pod.state() for pod in pods]
-    whole(*pods)
+    assert_complete(*pods)
     for one, other in ((pods[0], pods[1]), (pods[0], pods[2])):
         for source, target in pairs(one, other):
             passes(one, source, other, target)
@@ -316,13 +316,13 @@ def test_each_address_leaves_by_its_rail_and_del_leaves_nothing(lab):
         for rail in range(RAILS, 0, -1):
             pod.delete(rail)
         assert pod.state() == state
-    assert kept(lab) == []
+    assert leftovers(lab) == []
 
 
 def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab):
     pod = lab.pod(0, 1)
     main = {family: routes(pod, family, "main") for family in (4, 6)}
-    whole(pod)
+    assert_complete(pod)
     addresses = [address for rail in range(1, RAILS + 1) for address in pod.addresses(rail).values()]
     assert sorted(rules(pod)) == sorted((address, str(100 + n)) for n, address in enumerate(addresses))
     assert {family: routes(pod, family, "main") for family in (4, 6)} == main
@@ -346,7 +346,7 @@ def test_a_pod_has_a_table_for_each_address_and_nothing_of_the_rails_in_main(lab
 
 def test_verify_finds_these_pods_as_planned(lab):
     pod, plan = lab.pod(1, 1), lab.plan
-    whole(pod)
+    assert_complete(pod)
     networks = {DECLARED: pod_networks(plan)[DECLARED]}
     node = node_of(host_plans(plan)["node2.json"], networks)
     assert all(len(network.gateways) == 2 for network in node.networks)
@@ -367,7 +367,7 @@ def test_one_family_only(programs, supernet):
     with Lab("pods", planned(supernets=[supernet]), programs) as lab:
         one, other = lab.pod(0, 1), lab.pod(1, 2)
         before = one.state()
-        whole(one, other)
+        assert_complete(one, other)
         for source, target in pairs(one, other):
             passes(one, source, other, target)
         one.delete(1)
@@ -378,7 +378,7 @@ def test_one_family_only(programs, supernet):
 def test_without_a_gateway_a_rail_reaches_its_own_subnet_and_the_rest_falls_through_to_main(programs):
     with Lab("pods", planned(gateway="none"), programs) as lab:
         one, other = lab.pod(0, 1), lab.pod(0, 2)
-        whole(one, other)
+        assert_complete(one, other)
         for source, target in pairs(one, other):
             if source[0] == target[0]:
                 passes(one, source, other, target)

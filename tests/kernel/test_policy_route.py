@@ -19,10 +19,10 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     call_module,
     drop_capabilities,
     inside,
+    options,
     own_sysfs,
     run,
     wait_for,
-    want_of,
 )
 
 RAILS = 3
@@ -47,7 +47,7 @@ def host(fabric):
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
 def test_first_run_changes_second_does_not_and_check_mode_predicts(host, mode, policy):
-    want = want_of(0, RAILS, mode=mode, policy=policy)
+    want = options(0, RAILS, mode=mode, policy=policy)
     before = host.dump()
     predicted = host.apply(want, check=True)
     assert predicted["changed"]
@@ -65,14 +65,14 @@ def test_first_run_changes_second_does_not_and_check_mode_predicts(host, mode, p
 
 def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(host, own_files):
     """Found by an attack: two ports came up with each other's names, and the next run gave the addresses to them."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.apply(want)
     for old, new in (("ens1np0", "other"), ("ens2np0", "ens1np0"), ("other", "ens2np0")):
         host.ip("link", "set", old, "down")
         host.ip("link", "set", old, "name", new)
-    said = host.refused(want)
-    assert "rail1: ens1np0 has the MAC address" in said
-    assert "rail2: ens2np0 has the MAC address" in said
+    text = host.refused(want)
+    assert "rail1: ens1np0 has the MAC address" in text
+    assert "rail2: ens2np0 has the MAC address" in text
     (rail1, rail2) = want["rails"][:2]
     turned = [{**rail1, "interface": "ens2np0"}, {**rail2, "interface": "ens1np0"}, *want["rails"][2:]]
     assert host.apply({**want, "rails": turned}, check=True)["changed"], "exchanged in the inventory"
@@ -87,7 +87,7 @@ def test_ports_that_changed_places_are_refused_until_the_memory_of_them_goes(hos
 
 def test_arp_off_and_a_dormant_port_are_causes(host):
     """802.1X sets the state dormant."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     host.apply(want)
     for words in ("ens1np0 arp off", "ens2np0 mode dormant", "ens2np0 state DORMANT"):
         host.ip("link", "set", *words.split())
@@ -99,7 +99,7 @@ def test_arp_off_and_a_dormant_port_are_causes(host):
 @pytest.mark.parametrize("mode", ["exclusive", "shared"])
 def test_traffic_leaves_and_returns_by_its_own_rail(fabric, mode, policy):
     """From every rail address to every rail of the other host, both families, seen in the interfaces' counters."""
-    wants = [want_of(slot, RAILS, mode=mode, policy=policy) for slot in (0, 1)]
+    wants = [options(slot, RAILS, mode=mode, policy=policy) for slot in (0, 1)]
     fabric.converge(wants)
     one, two = fabric.hosts
     packets = 20
@@ -139,7 +139,7 @@ def test_the_exclusion_rule_is_before_the_rails_rules_and_after_spiderpools_what
     for when in ("before", "after"):
         if when == "before":
             host.ip("rule", "add", "priority", "1000", "lookup", "500")
-        host.apply(want_of(0, RAILS, policy="default_route"))
+        host.apply(options(0, RAILS, policy="default_route"))
         numbers = [int(line.partition(":")[0]) for line in host.ip("-4", "rule").splitlines()]
         assert numbers == [0, 1000, 2000, *(10001 + rail for rail in range(RAILS)), 32766, 32767]
     assert "2000:\tnot from all to 172.17.0.0/16 lookup main proto 143" in host.ip("-4", "rule")
@@ -151,11 +151,11 @@ def test_the_exclusion_rule_is_before_the_rails_rules_and_after_spiderpools_what
 
 def test_ipv6_addresses_are_usable_at_once_and_without_carrier(fabric, host):
     run("ip", "-n", fabric.core, "link", "set", "h1r2", "down")
-    host.apply(want_of(0, RAILS))
+    host.apply(options(0, RAILS))
     addresses = [line for line in host.dump()["addresses"] if "fd00:17:2:1::2" in line]
     assert addresses
     assert "tentative" not in addresses[0]
-    again = host.apply(want_of(0, RAILS))
+    again = host.apply(options(0, RAILS))
     assert not again["changed"]
     wrong = [check for check in again["checks"] if check["status"] == "deviation"]
     assert [(check["rail"], check["observed"]) for check in wrong] == [("rail2", "no carrier")]
@@ -167,7 +167,7 @@ def test_ipv6_addresses_are_usable_at_once_and_without_carrier(fabric, host):
 def test_a_rail_may_be_named_by_an_alternative_name(host):
     host.ip("link", "property", "add", "dev", "ens1np0", "altname", "fabric-rail-one")
     host.ip("link", "property", "add", "dev", "ens2np0", "altname", "fabric-rail-number-two")
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     for rail, name in zip(want["rails"], ("fabric-rail-one", "fabric-rail-number-two"), strict=False):
         rail["interface"] = name
     want["sysctls"] = {"net/ipv4/conf/fabric-rail-one/arp_ignore": "1"}
@@ -182,10 +182,10 @@ def test_a_rail_may_be_named_by_an_alternative_name(host):
 def test_ipv6_switched_off_is_named_and_taken_back(host):
     host.sysctl("net/ipv6/conf/ens2np0/disable_ipv6", "1")
     before = host.dump()
-    result = host.module(policy_route, want_of(0, RAILS))
+    result = host.module(policy_route, options(0, RAILS))
     assert "disabled" in result["msg"]
     assert result["fix"]
-    assert (result["taken_back"], host.dump()) == (True, before)
+    assert (result["rolled_back"], host.dump()) == (True, before)
 
 
 # --- bad inputs: a clear error, and nothing changed -------------------------------------------------------------------
@@ -194,22 +194,22 @@ def test_ipv6_switched_off_is_named_and_taken_back(host):
 def test_a_port_of_a_bridge_is_no_rail_unless_forced(host):
     host.ip("link", "add", "br0", "type", "bridge")
     host.ip("link", "set", "ens2np0", "master", "br0")
-    assert "ens2np0 is a port of br0" in host.refused(want_of(0, RAILS))
-    assert host.apply(want_of(0, RAILS, force=["ens2np0"]))["changed"]
+    assert "ens2np0 is a port of br0" in host.refused(options(0, RAILS))
+    assert host.apply(options(0, RAILS, force=["ens2np0"]))["changed"]
     # Taking away needs no permission: the address may be from before.
-    assert host.apply(want_of(0, RAILS, state="absent"))["changed"]
+    assert host.apply(options(0, RAILS, state="absent"))["changed"]
 
 
 def test_without_cap_net_admin_the_error_says_become(host):
     def unprivileged():
         drop_capabilities()
-        return call_module(policy_route, {**want_of(0, 1), "sysctls": {}})
+        return call_module(policy_route, {**options(0, 1), "sysctls": {}})
 
     before = host.dump()
     result = inside(host.name, unprivileged)
     assert result["failed"]
     assert "become" in result["fix"]
-    assert result["taken_back"]
+    assert result["rolled_back"]
     assert host.dump() == before
 
 
@@ -232,11 +232,11 @@ def pod(host):
 
 @pytest.mark.usefixtures("pod")
 def test_an_mtu_below_that_of_an_upper_device_is_refused_by_name(host):
-    said = host.refused(want_of(0, RAILS))
-    assert "9000" in said
-    assert "4200 would also lower interfaces stacked on it: a0 with 9000, net1 (" in said
-    assert f"{host.name}-pod) with 8000" in said
-    want = want_of(0, RAILS)
+    text = host.refused(options(0, RAILS))
+    assert "9000" in text
+    assert "4200 would also lower interfaces stacked on it: a0 with 9000, net1 (" in text
+    assert f"{host.name}-pod) with 8000" in text
+    want = options(0, RAILS)
     for rail in want["rails"]:
         rail["mtu"] = 9000
     assert host.apply(want)["changed"]
@@ -244,7 +244,7 @@ def test_an_mtu_below_that_of_an_upper_device_is_refused_by_name(host):
 
 def test_an_upper_device_is_in_the_diff_and_gets_its_mtu_back(host, pod):
     before = host.dump()
-    want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
+    want = {**options(0, RAILS), "adopt_ports": ["ens1np0"]}
     predicted = host.apply(want, check=True)
     result = host.apply({**want, "confirm_timeout": 1})
     assert result["diff"] == predicted["diff"]
@@ -260,7 +260,7 @@ def test_an_upper_device_is_in_the_diff_and_gets_its_mtu_back(host, pod):
 def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod):
     before = host.dump()
     assert pod() == 8000
-    host.apply({**want_of(0, RAILS), "adopt_ports": ["ens1np0"], "confirm_timeout": 2})
+    host.apply({**options(0, RAILS), "adopt_ports": ["ens1np0"], "confirm_timeout": 2})
     run("ip", "-n", f"{host.name}-pod", "link", "delete", "net1")
     run("ip", "netns", "del", f"{host.name}-pod")
     wait_for(host.dump, before)
@@ -268,7 +268,7 @@ def test_a_pod_that_ends_meanwhile_keeps_nothing_from_being_taken_back(host, pod
 
 def test_a_change_that_fails_keeps_the_upper_devices(host, pod):
     before = host.dump()
-    want = {**want_of(0, RAILS), "adopt_ports": ["ens1np0"]}
+    want = {**options(0, RAILS), "adopt_ports": ["ens1np0"]}
 
     def failing():
         from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
@@ -283,7 +283,7 @@ def test_a_change_that_fails_keeps_the_upper_devices(host, pod):
         return call_module(policy_route, want)
 
     result = inside(host.name, failing)
-    assert result["taken_back"] is True
+    assert result["rolled_back"] is True
     assert (host.dump(), pod()) == (before, 8000)
 
 
@@ -296,11 +296,11 @@ def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, own_file
         run("sh", "-c", row.split("`")[1].replace("/run/railops-rdma", f"{own_files}/run/timers"))
 
     before = host.dump()
-    host.apply({**want_of(0, RAILS), "confirm_timeout": 60})
+    host.apply({**options(0, RAILS), "confirm_timeout": 60})
     console("Is a change unconfirmed?")
     console("Roll that change back now")
     wait_for(host.dump, before)
-    host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
+    host.apply({**options(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
     console("Keep that change")
     time.sleep(5.5)
@@ -308,31 +308,31 @@ def test_a_person_on_the_host_can_take_it_back_at_once_or_keep_it(host, own_file
 
 
 def test_a_confirmed_change_stays(host):
-    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
+    result = host.apply({**options(0, RAILS), "confirm_timeout": 5})
     after = host.dump()
     confirmed = host.apply({"confirm": result["token"]})
     assert (confirmed["changed"], confirmed["confirmed"]) == (False, True)
     time.sleep(5.5)
     assert host.dump() == after
-    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] == ""
+    assert host.apply({**options(0, RAILS), "confirm_timeout": 1})["token"] == ""
 
 
 @pytest.mark.usefixtures("slow_start")
 def test_a_timer_that_starts_slowly_leaves_the_full_time(host):
-    result = host.apply({**want_of(0, RAILS), "confirm_timeout": 5})
+    result = host.apply({**options(0, RAILS), "confirm_timeout": 5})
     assert host.module(policy_route, {"confirm": result["token"]})["confirmed"]
 
 
 def test_the_timer_brings_back_a_host_whose_management_route_was_removed(host):
     before = host.dump()
-    host.apply({**want_of(0, RAILS), "confirm_timeout": 1})
+    host.apply({**options(0, RAILS), "confirm_timeout": 1})
     host.ip("route", "del", "default")
     wait_for(host.dump, before)
 
 
 def test_the_timer_takes_the_rest_back_when_an_interface_was_removed(host):
     before = host.dump()
-    host.apply({**want_of(0, RAILS), "confirm_timeout": 2})
+    host.apply({**options(0, RAILS), "confirm_timeout": 2})
     host.ip("link", "delete", f"ens{RAILS}np0")
     wait_for(lambda: host.dump()["rules"], before["rules"])
     gone = f"ens{RAILS}np0"
@@ -341,9 +341,9 @@ def test_the_timer_takes_the_rest_back_when_an_interface_was_removed(host):
 
 def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
     before = host.dump()
-    want = {**want_of(0, RAILS), "confirm_timeout": 60}
+    want = {**options(0, RAILS), "confirm_timeout": 60}
     first = host.apply(want)
-    assert "waits" in host.module(policy_route, want_of(0, RAILS))["msg"]
+    assert "waits" in host.module(policy_route, options(0, RAILS))["msg"]
     second = host.apply({**want, "confirm_timeout": 1})
     assert not second["changed"]
     assert second["token"]
@@ -354,24 +354,24 @@ def test_a_run_cut_off_before_its_confirmation_is_taken_over_by_the_next(host):
 
 def test_a_timer_that_was_killed_is_reported_and_taken_over(host, own_files):
     before = host.dump()
-    token = host.apply({**want_of(0, RAILS), "confirm_timeout": 600})["token"]
+    token = host.apply({**options(0, RAILS), "confirm_timeout": 600})["token"]
     (state,) = own_files.glob("run/timers/*/*/state.json")
     data = json.loads(state.read_text())
     state.write_text(json.dumps({**data, "deadline": data["deadline"] - 900}))
-    assert "does not run" in host.module(policy_route, want_of(0, RAILS))["msg"]
-    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
+    assert "does not run" in host.module(policy_route, options(0, RAILS))["msg"]
+    assert host.apply({**options(0, RAILS), "confirm_timeout": 1})["token"] not in ("", token)
     wait_for(host.dump, before)
 
 
 def test_check_mode_arms_no_timer(host):
-    assert host.apply({**want_of(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
+    assert host.apply({**options(0, RAILS), "confirm_timeout": 1}, check=True)["token"] == ""
 
 
 @pytest.mark.parametrize("rebooted", [False, True])
 def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
     begin = "for family in"
     script = begin + CONSOLE.read_text().split(f"```sh\n{begin}")[1].split("```")[0]
-    host.apply(want_of(0, RAILS))
+    host.apply(options(0, RAILS))
     if rebooted:
         host.reboot()
     host.ip("rule", "add", "priority", "1000", "lookup", "500")
@@ -384,7 +384,7 @@ def test_the_commands_of_the_guide_take_everything_off_by_hand(host, rebooted):
 
 def test_a_dead_card_of_a_rail_without_a_name_leaves_the_other_rails(host, tmp_path):
     """Its rail has only a PCI address, which has no interface any more."""
-    want = {**want_of(0, 2), "sysctls": {}}
+    want = {**options(0, 2), "sysctls": {}}
     for rail in want["rails"]:
         rail["pci"] = f"0000:{rail['index']}1:00.0"
         (tmp_path / rail["pci"] / "net" / rail.pop("interface")).mkdir(parents=True)

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import kernel
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, options, wait_for
 
 RAILS = 2
 
@@ -43,7 +43,7 @@ class Faults(kernel.Kernel):
             if self._fault():
                 results.append((op, errno.ENOBUFS))
             else:
-                results.append((op, self._ask([data])[0][0]))
+                results.append((op, self._exchange([data])[0][0]))
         for op, error in results:
             if error and error not in kernel.HARMLESS[op.verb]:
                 raise self.refusal(op, error, "injected")
@@ -60,7 +60,7 @@ def run_with(host, want, at, kind):
         Faults.at, Faults.kind, Faults.seen = at, kind, 0
         route_run.Kernel = Faults
         result = call_module(policy_route, want)
-        return {"failed": result.get("failed", False), "taken_back": result.get("taken_back"), "seen": Faults.seen}
+        return {"failed": result.get("failed", False), "rolled_back": result.get("rolled_back"), "seen": Faults.seen}
 
     return inside(host.name, child)
 
@@ -77,14 +77,14 @@ def rules_without_a_table(host):
 
 
 SCENARIOS = {
-    "first-apply": ([], want_of(0, RAILS)),
-    "default-route": ([], want_of(0, RAILS, policy="default_route")),
-    "renumber": ([want_of(0, RAILS)], want_of(3, RAILS)),
-    "policy-changes": ([want_of(0, RAILS)], want_of(0, RAILS, policy="default_route")),
-    "absent": ([want_of(0, RAILS)], {**want_of(0, RAILS), "state": "absent"}),
+    "first-apply": ([], options(0, RAILS)),
+    "default-route": ([], options(0, RAILS, policy="default_route")),
+    "renumber": ([options(0, RAILS)], options(3, RAILS)),
+    "policy-changes": ([options(0, RAILS)], options(0, RAILS, policy="default_route")),
+    "absent": ([options(0, RAILS)], {**options(0, RAILS), "state": "absent"}),
 }
 # Beside what is ours, so that side effects show: an address of someone else with routes of its own.
-OTHERS = """
+EXISTING = """
 link set ens1np0 up
 address add 172.17.0.9/27 dev ens1np0
 address add fd00:17:1:1::9/64 dev ens1np0 nodad
@@ -100,7 +100,7 @@ def scenario(request):
     earlier, want = SCENARIOS[request.param]
     with Fabric(f"fault-{request.param[:6]}", 1, RAILS) as fabric:
         host = fabric.hosts[0]
-        host.batch(OTHERS.lstrip())
+        host.batch(EXISTING.lstrip())
         # The kernel marks routes so until it has seen the port's carrier, a moment after the port is up.
         wait_for(lambda: "linkdown" in host.ip("route", "show", "table", "all"), False)
         for one in earlier:
@@ -115,7 +115,7 @@ def test_an_error_at_every_message_leaves_the_host_as_it_was(scenario):
         answer = run_with(host, want, at, "error")
         if answer["seen"] <= at:
             break
-        assert (bool(answer["failed"]), answer["taken_back"]) == (True, True), at
+        assert (bool(answer["failed"]), answer["rolled_back"]) == (True, True), at
         for kind, rows in host.dump().items():
             assert rows == before[kind], (at, kind, sorted({*rows} ^ {*before[kind]}))
     assert at >= 10
@@ -127,7 +127,7 @@ def test_a_kill_at_every_message_is_healed_by_the_next_run(scenario):
     host.apply(want)
     wanted = host.dump()
     for at in itertools.count():
-        for one in earlier or [{**want_of(0, RAILS), "state": "absent"}]:
+        for one in earlier or [{**options(0, RAILS), "state": "absent"}]:
             host.apply(one)
         answer = run_with(host, want, at, "kill")
         assert rules_without_a_table(host) == [], at
@@ -149,7 +149,7 @@ def vlans():
 )
 @pytest.mark.parametrize("then", ["present", "absent"])
 def test_a_kill_while_a_vlan_is_made_leaves_nothing_that_is_nobodys(then):
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     for rail in want["rails"]:
         rail["vlan"] = 101
     want["sysctls"] = {key.replace("np0/", "np0.101/"): value for key, value in want["sysctls"].items()}
@@ -171,7 +171,7 @@ def test_a_kill_while_a_vlan_is_made_leaves_nothing_that_is_nobodys(then):
 
 def test_an_interrupted_run_takes_its_change_back():
     """SIGTERM, as a controller that gives up sends it, in the middle of a change."""
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     with Fabric("term", 1, RAILS) as fabric:
         host = fabric.hosts[0]
         before = host.dump()

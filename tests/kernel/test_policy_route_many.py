@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.module_utils._route import netlink
 from ansible_collections.railops.rdma.plugins.module_utils._route import run as route_run
 from ansible_collections.railops.rdma.plugins.modules import policy_route
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, call_module, inside, options
 
 RAILS, PREFIXES = 3, 80
 
@@ -27,7 +27,7 @@ def host():
 @pytest.fixture
 def want():
     """Each prefix, none of which touches another, has a route in main and one in the table of each rail."""
-    plan = want_of(0, RAILS, six=False)
+    plan = options(0, RAILS, six=False)
     more = [f"10.{number}.0.0/16" for number in range(0, 2 * PREFIXES, 2)]
     return {**plan, "rdma_prefixes": [*plan["rdma_prefixes"], *more]}
 
@@ -72,7 +72,7 @@ def test_a_refusal_late_in_a_phase_of_many_routes_is_rolled_back_completely(host
     assert result["failed"]
     assert "invalid gateway" in result["msg"]
     assert result["operation"] == result["expected"] != ""
-    assert (result["taken_back"], result.get("left")) == (True, None)
+    assert (result["rolled_back"], result.get("left")) == (True, None)
     assert host.dump() == before
     assert host.apply(want)["changed"]
 
@@ -89,5 +89,5 @@ def test_a_phase_whose_answers_are_lost_is_rolled_back_completely(host, want):
     result = change_with(host, Congested, want)
     assert result["failed"]
     assert "No buffer space available" in result["msg"]
-    assert (result["taken_back"], result.get("left")) == (True, None)
+    assert (result["rolled_back"], result.get("left")) == (True, None)
     assert host.dump() == before

@@ -17,7 +17,7 @@ import sys
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, options
 
 OLD = os.environ.get("RAILOPS_PYROUTE2_OLD", "")
 pytestmark = pytest.mark.skipif(not OLD, reason="RAILOPS_PYROUTE2_OLD names no folder with pyroute2 0.7.2")
@@ -47,8 +47,8 @@ def test_the_oldest_promised_pyroute2_makes_the_same_host():
 
     with Fabric("old", 2, 2) as fabric:
         one, two = fabric.hosts
-        want = want_of(0, 2, policy="default_route")
-        moved = want_of(3, 2)
+        want = options(0, 2, policy="default_route")
+        moved = options(3, 2)
         answer = run_old(one, OLD, [(want, True), (want, False), (want, False), (moved, False), (want, False)])
         assert answer["path"].startswith(OLD)
         assert not [item["msg"] for item in answer["results"] if item.get("failed")]
@@ -74,7 +74,7 @@ def test_one_without_what_is_needed_is_refused_with_its_version_and_path(tmp_pat
     with Fabric("tooold", 1, 1) as fabric:
         host = fabric.hosts[0]
         before = host.dump()
-        result = run_old(host, str(tmp_path), [(want_of(0, 1), False)])["results"][0]
+        result = run_old(host, str(tmp_path), [(options(0, 1), False)])["results"][0]
         assert result["failed"]
         assert "0.5.1" in result["msg"]
         assert str(tmp_path) in result["msg"]

@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, options
 from ansible_collections.railops.rdma.tests.kernel.test_rail_network_role import PLAYBOOK, play
 
 PYTHON = """#!/bin/sh
@@ -30,7 +30,7 @@ FULL = "mount -t tmpfs -o size=4k tmpfs /etc/systemd/network\n"
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     with Fabric("files", 1, 2) as fabric:
-        fabric.inventory(folder, [{**want_of(0, 2), "sysctls": {"net/ipv4/conf/ens1np0/arp_ignore": "1"}}])
+        fabric.inventory(folder, [{**options(0, 2), "sysctls": {"net/ipv4/conf/ens1np0/arp_ignore": "1"}}])
         for name in ("systemd/network", "sysctl.d"):
             (folder / "etc" / name).mkdir(parents=True)
         for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives", "iproute2"):
@@ -50,13 +50,13 @@ def files(folder) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("mounts", "why"), [(READ_ONLY, "read-only"), (FULL, "No space left")])
-def test_where_the_files_cannot_be_written_nothing_is_changed(site, mounts, why):
+def test_unwritable_files_change_nothing(site, mounts, why):
     folder, host = site
     before = host.dump()
     (folder / "mounts").write_text(mounts)
-    said = play(folder, good=False)
+    output = play(folder, good=False)
     (folder / "mounts").write_text("")
-    assert ("/etc/systemd/network" in said, why in said) == (True, True), said
+    assert ("/etc/systemd/network" in output, why in output) == (True, True), output
     assert (host.dump(), files(folder)) == (before, {})
 
 
@@ -64,9 +64,9 @@ def test_a_folder_in_the_place_of_a_managed_file_is_named_before_anything_is_cha
     folder, host = site
     before = host.dump()
     (folder / SETTINGS).mkdir()
-    said = play(folder, good=False)
+    output = play(folder, good=False)
     (folder / SETTINGS).rmdir()
-    assert "/etc/sysctl.d/90-railops-rails.conf: is a folder; a managed file needs this path." in said
+    assert "/etc/sysctl.d/90-railops-rails.conf: is a folder; a managed file needs this path." in output
     assert (host.dump(), files(folder)) == (before, {})
 
 
@@ -80,10 +80,10 @@ def test_a_name_that_cannot_be_given_takes_files_and_change_back(site):
     before, kept = host.dump(), files(folder)
     # Nothing can take the name of a place where something is mounted.
     (folder / "mounts").write_text(f"mount --bind /{SETTINGS} /{SETTINGS}\n")
-    said = play(folder, good=False)
+    output = play(folder, good=False)
     (folder / "mounts").write_text("")
-    assert "/etc/sysctl.d/90-railops-rails.conf cannot be written" in said
-    assert "The running network was rolled back." in said
+    assert "/etc/sysctl.d/90-railops-rails.conf cannot be written" in output
+    assert "The running network was rolled back." in output
     assert host.dump() == before
     assert "confirmed" in host.timer()
     # What lies beside its place is taken by the next run, and not what has a name.
@@ -100,9 +100,9 @@ def test_teardown_keeps_the_network_where_its_files_would_stay(site):
     play(folder)
     before, kept = host.dump(), files(folder)
     (folder / "mounts").write_text(READ_ONLY)
-    said = play(folder, "-e", "state=absent", good=False)
+    output = play(folder, "-e", "state=absent", good=False)
     (folder / "mounts").write_text("")
-    assert "/etc/systemd/network" in said
+    assert "/etc/systemd/network" in output
     assert (host.dump(), files(folder)) == (before, kept)
     # An earlier run wrote them, and the next boot would apply them.
     play(folder, "-e", "state=absent", "-e", "rail_network_persist=false")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._route.rollback import START
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import OWN_LIB, Fabric, inside, run, wait_for, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import OWN_LIB, Fabric, inside, options, run, wait_for
 
 RAILS = 2
 PLAYBOOK = """
@@ -37,7 +37,7 @@ PLAYBOOK = """
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("role")
     with Fabric("role", 2, RAILS) as fabric:
-        wants = [want_of(slot, RAILS) for slot in (0, 1)]
+        wants = [options(slot, RAILS) for slot in (0, 1)]
         fabric.gateways(wants)
         fabric.inventory(folder, wants)
         (folder / "site.yml").write_text(PLAYBOOK)
@@ -112,9 +112,9 @@ def bare(site, tmp_path):
     (folder / "inventory-bare").write_text(f"node1 {options}\n")
 
     def task(*more, **options):
-        said = play(folder, *more, inventory="inventory-bare", **options)
+        text = play(folder, *more, inventory="inventory-bare", **options)
         assert list((tmp_path / "tmp").iterdir()) == [], "Ansible's temporary folder is gone"
-        return said
+        return text
 
     return tmp_path / "lib/railops-rdma/library", task
 
@@ -128,9 +128,9 @@ def test_a_host_without_the_library_keeps_it_as_long_as_it_has_rails(site, bare)
     # A world-writable folder with other content is repaired.
     library.mkdir(parents=True, mode=0o777)
     (library / "pyroute2.whl").write_text("else")
-    said = task("-vvvvv")
-    assert "changed=1" in said
-    assert said.count("RAILOPS_PYROUTE2_KEEP=") == 1
+    text = task("-vvvvv")
+    assert "changed=1" in text
+    assert text.count("RAILOPS_PYROUTE2_KEEP=") == 1
     assert "confirmed" in fabric.hosts[0].timer()
     assert library.stat().st_mode & 0o777 == 0o700
     assert [path.name for path in library.iterdir()] == ["pyroute2.whl"]
@@ -164,17 +164,17 @@ LOOK = """
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="needs a Python without pyroute2")
-def test_what_only_reads_sees_rules_and_routes_and_leaves_no_library(site, bare):
+def test_read_only_run_leaves_no_library(site, bare):
     (folder, fabric), (library, task) = site, bare
     (folder / "look.yml").write_text(LOOK)
     foreign = ("203.0.113.0/24", "via", "198.51.100.254", "table", "1002")
     fabric.hosts[0].ip("route", "add", *foreign)
     try:
-        said = task(playbook="look.yml")
+        text = task(playbook="look.yml")
     finally:
         fabric.hosts[0].ip("route", "del", *foreign)
-    assert said.count("the existing route `203.0.113.0/24 via 198.51.100.254 dev eth0 table 1002` uses") == 2, said
-    assert "cannot be imported" not in said
+    assert text.count("the existing route `203.0.113.0/24 via 198.51.100.254 dev eth0 table 1002` uses") == 2, text
+    assert "cannot be imported" not in text
     assert not library.parent.exists()
 
 
@@ -243,7 +243,7 @@ def test_each_attempt_of_a_task_compares_with_the_plan_and_confirms(site):
     play(folder, "-e", "state=absent")
     host.ip("rule", "add", "from", "203.0.113.9", "lookup", "77", "priority", "10001")
     (folder / "retries.yml").write_text(RETRIES.replace("{HOST}", host.name))
-    said = play(folder, playbook="retries.yml")
-    assert "attempts 3 changed True confirmed True" in said, said
+    text = play(folder, playbook="retries.yml")
+    assert "attempts 3 changed True confirmed True" in text, text
     assert host.dump() == planned
     assert "confirmed" in host.timer()

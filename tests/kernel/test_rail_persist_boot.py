@@ -20,7 +20,7 @@ import pytest
 
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.managers import in_managers, needs_managers
-from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, save, want_of
+from ansible_collections.railops.rdma.tests.kernel.netns_fabric import Fabric, files_of, options, save
 
 pytestmark = needs_managers
 
@@ -59,7 +59,7 @@ BOOTS = {"networkd": BOOT_NETWORKD, "netplan": BOOT_NETWORKD, "networkmanager": 
 
 def boot(host, script, root):
     command = ["ip", "netns", "exec", host.name, *in_managers(["sh", "-c", script], root)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(root / "said").open("a"))
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(root / "output").open("a"))
 
 
 def end(process):
@@ -87,7 +87,7 @@ def comparable(host):
 @pytest.mark.parametrize("policy", ["prefixes", "default_route"])
 @pytest.mark.parametrize(("manager", "script"), BOOTS.items(), ids=BOOTS)
 def test_the_manager_brings_the_same_host_back(own_files, manager, script, policy):
-    root, want = own_files, want_of(0, RAILS, policy=policy)
+    root, want = own_files, options(0, RAILS, policy=policy)
     with Fabric(f"boot-{manager[:8]}", 2, RAILS) as fabric:
         live, booted = fabric.hosts
         live.apply(want)
@@ -103,7 +103,7 @@ def test_the_manager_brings_the_same_host_back(own_files, manager, script, polic
             until = time.monotonic() + 90
             while comparable(booted) != wanted and time.monotonic() < until and process.poll() is None:
                 time.sleep(0.3)
-            assert comparable(booted) == wanted, (root / "said").read_text()
+            assert comparable(booted) == wanted, (root / "output").read_text()
             again = booted.module(policy_route, want)
             assert not again.get("failed"), again["msg"]
             assert not again["changed"], again["diff"]
@@ -123,7 +123,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         "route add 172.17.0.99/32 dev eth0 table 500",
         "rule add from 10.9.0.0/16 lookup 77 priority 151",
     ]
-    want = want_of(0, RAILS)
+    want = options(0, RAILS)
     with Fabric("restart", 1, RAILS) as fabric:
         (host,) = fabric.hosts
         for line in foreign:
@@ -134,7 +134,7 @@ def test_a_restart_of_networkd_keeps_everybodys_rules_and_routes(tmp_path):
         for _restart in range(2):
             process = boot(host, BOOT_NETWORKD, tmp_path)
             time.sleep(4)
-            assert process.poll() is None, (tmp_path / "said").read_text()
+            assert process.poll() is None, (tmp_path / "output").read_text()
             assert comparable(host) == before
             end(process)
         assert comparable(host) == before

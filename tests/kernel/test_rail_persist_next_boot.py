@@ -25,7 +25,7 @@ pytestmark = needs_managers
 SYSCTLS = {"net/ipv4/conf/ens1np0/rp_filter": "2", "net/ipv4/conf/ens1np0/arp_ignore": "1"}
 NETWORKS, CONF = "/etc/systemd/network", "/etc/NetworkManager/conf.d"
 PROFILES = "/etc/NetworkManager/system-connections"
-BESIDE = f"{NETWORKS}/0-railops-ens1np0.network.d/mine.conf"
+DROP_IN = f"{NETWORKS}/0-railops-ens1np0.network.d/mine.conf"
 STARTS = "/etc/systemd/system/multi-user.target.wants"
 
 
@@ -33,7 +33,7 @@ def persist(manager, **more):
     return managers.persist(manager, sysctls=SYSCTLS, **more)
 
 
-def look(manager, **more):
+def inspect(manager, **more):
     return {**persist(manager, **more), "check": True}
 
 
@@ -48,10 +48,10 @@ def netplan(**sections):
     return json.dumps({"network": {"version": 2, **sections}})
 
 
-def test_plain_installs_get_the_verdict_that_they_had(life):
+def test_plain_installs_get_the_verdict_that_they_had(run_steps):
     plains = yaml.safe_load(Path(__file__).with_name("plain_installs.yml").read_text(encoding="utf-8"))
-    steps = [step for one in plains.values() for step in (wrote(one["files"], instead=True), look(one["manager"]))]
-    found = dict(zip(plains, map(verdict, life(*steps)[1::2]), strict=True))
+    steps = [step for one in plains.values() for step in (wrote(one["files"], instead=True), inspect(one["manager"]))]
+    found = dict(zip(plains, map(verdict, run_steps(*steps)[1::2]), strict=True))
     why = {name: (found[name]["persist_precedence"], found[name]["persist_existing"]) for name in plains}
     wanted = {name: (one["wins"], one["foreign"]) for name, one in plains.items()}
     shown = {name: (wins, wanted[name][1] if wanted[name][1] in text else text) for name, (wins, text) in why.items()}
@@ -98,7 +98,7 @@ PROFILE = (
 )
 
 
-def test_every_setting_that_ours_does_not_have_is_refused_by_its_name(life):
+def test_every_setting_that_ours_does_not_have_is_refused_by_its_name(run_steps):
     user, entry, profile = f"{NETWORKS}/50-user.network", "/etc/netplan/50-user.yaml", f"{PROFILES}/user.nmconnection"
     cases = [("networkd", user, word, f"[Match]\nName=ens1np0\n\n{text}\n") for word, text in SET.items()]
     one = {"match": {"name": "ens1*"}}
@@ -106,18 +106,18 @@ def test_every_setting_that_ours_does_not_have_is_refused_by_its_name(life):
     for word, text in KEYS.items():
         cases.append(("networkmanager", profile, word, PROFILE.format("zone=trusted" * ("zone" in word)) + text + "\n"))
     steps = [
-        step for manager, path, _word, text in cases for step in (wrote({path: text}, instead=True), look(manager))
+        step for manager, path, _word, text in cases for step in (wrote({path: text}, instead=True), inspect(manager))
     ]
-    results = life(*steps)[1::2]
+    results = run_steps(*steps)[1::2]
     for (_manager, path, word, _text), result in zip(cases, results, strict=True):
-        said = verdict(result)["persist_existing"]
-        assert (path in said, word in said, "rail_network_adopt_ports" in said) == (True, True, True), f"{word}: {said}"
+        seen = verdict(result)["persist_existing"]
+        assert (path in seen, word in seen, "rail_network_adopt_ports" in seen) == (True, True, True), f"{word}: {seen}"
 
 
 # --- what decides beside ----------------------------------------------------------------------------------------------
 
 # By the file of NetworkManager.conf(5): what leaves the port alone, and what does not.
-ALONE = {
+UNMANAGED = {
     "list": (f"{CONF}/50-site.conf", "[keyfile]\nunmanaged-devices=interface-name:ens*np*\n"),
     "section": (f"{CONF}/50-site.conf", "[device-rails]\nmatch-device=interface-name:ens1np0\nmanaged=0\n"),
     "ubuntu": (
@@ -127,14 +127,14 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("case", ALONE)
-def test_a_device_unmanaged_by_networkmanager_is_no_rail_at_the_next_boot(life, case):
-    path, text = ALONE[case]
-    _made, before, _wrote, refused, booted = life(
+@pytest.mark.parametrize("case", UNMANAGED)
+def test_a_device_unmanaged_by_networkmanager_is_no_rail_at_the_next_boot(run_steps, case):
+    path, text = UNMANAGED[case]
+    _made, before, _wrote, refused, booted = run_steps(
         persist("networkmanager"),
-        look("networkmanager"),
+        inspect("networkmanager"),
         wrote({path: text}),
-        look("networkmanager"),
+        inspect("networkmanager"),
         boot("networkmanager"),
     )
     assert verdict(before) == {"persist_precedence": "ok", "persist_existing": "ok"}
@@ -142,9 +142,9 @@ def test_a_device_unmanaged_by_networkmanager_is_no_rail_at_the_next_boot(life, 
     assert "192.0.2.2/27" not in booted["links"]["ens1np0"]
 
 
-def test_what_networkmanager_takes_in_spite_of_such_a_list_is_a_rail(life):
+def test_device_managed_despite_the_list_is_a_rail(run_steps):
     """The last word, an exception, and a name in /etc that hides the one of the distribution."""
-    path, text = ALONE["ubuntu"]
+    path, text = UNMANAGED["ubuntu"]
     spared = {
         path: text,
         f"{CONF}/60-rails.conf": "[keyfile]\nunmanaged-devices+=except:interface-name:ens1np0\n",
@@ -152,7 +152,7 @@ def test_what_networkmanager_takes_in_spite_of_such_a_list_is_a_rail(life):
         f"{CONF}/20-b.conf": "[device-b]\nmatch-device=type:ethernet\nmanaged=1\n",
     }
     hidden = {path: text, f"{CONF}/10-globally-managed-devices.conf": ""}
-    results = life(
+    results = run_steps(
         wrote(hidden),
         persist("networkmanager"),
         boot("networkmanager", MANAGED),
@@ -165,18 +165,18 @@ def test_what_networkmanager_takes_in_spite_of_such_a_list_is_a_rail(life):
         assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
 
 
-def test_the_manager_that_the_boot_starts_is_the_one_that_is_written_for(life):
+def test_the_manager_that_the_boot_starts_is_the_one_that_is_written_for(run_steps):
     """/run/NetworkManager is there, networkd is what is enabled, and a file of it has the port."""
     user = f"{NETWORKS}/10-rails.network"
     text = "[Match]\nName=ens1np0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.66.0.5/24\n"
     there = {user: text, "/run/NetworkManager/x": "", f"{STARTS}/systemd-networkd.service": ""}
-    _wrote, refused, _taken, booted = life(
-        wrote(there, instead=True), look("auto"), persist("auto", adopt_ports=["ens1np0"]), boot("networkd", MANAGED)
+    _wrote, refused, _taken, booted = run_steps(
+        wrote(there, instead=True), inspect("auto"), persist("auto", adopt_ports=["ens1np0"]), boot("networkd", MANAGED)
     )
     assert (user in refused["failed"], "10.66.0.5/24" in refused["failed"]) == (True, True)
     assert set(MANAGED["ens1np0"]) <= set(booted["links"]["ens1np0"])
     # Written for the other on purpose: what is started beside it takes the port as well.
-    _files, refused = life(wrote(there), look("networkmanager"))
+    _files, refused = run_steps(wrote(there), inspect("networkmanager"))
     assert f"the next boot uses {user} and not" in refused["failed"]
     assert "rail_network_manager" in refused["failed"]
 
@@ -193,11 +193,11 @@ NETPLAN = {
 BOOTED = ("manual", "bridge")
 
 
-def test_what_netplan_would_do_with_the_port_beside_ours_is_refused(life):
+def test_conflicting_netplan_entry_is_refused(run_steps):
     path, steps = "/etc/netplan/50-user.yaml", []
     for sections, _word, _upper in NETPLAN.values():
-        steps += [wrote({path: netplan(**sections)}, instead=True), look("netplan")]
-    for (_sections, word, _upper), result in zip(NETPLAN.values(), life(*steps)[1::2], strict=True):
+        steps += [wrote({path: netplan(**sections)}, instead=True), inspect("netplan")]
+    for (_sections, word, _upper), result in zip(NETPLAN.values(), run_steps(*steps)[1::2], strict=True):
         if managers.FIRST_PROGRAMS and word == "VRF v0":
             assert f"netplan refuses the files, and nothing was written: {path}" in result.get("failed", "")
             continue
@@ -205,13 +205,13 @@ def test_what_netplan_would_do_with_the_port_beside_ours_is_refused(life):
         assert word in result["failed"]
 
 
-def test_a_replaced_card_behind_the_mac_address_of_the_old_one_is_named(life):
+def test_a_replaced_card_behind_the_mac_address_of_the_old_one_is_named(run_steps):
     """cloud-init, MAAS and installers write the entry by MAC address, and our file merges into it."""
     path, old = "/etc/netplan/50-cloud-init.yaml", "00:00:5e:00:53:99"
     cloud = {address: {"match": {"macaddress": address}, "set-name": "ens1np0"} for address in (mac(1), old)}
     texts = {address: netplan(ethernets={"ens1np0": entry}) for address, entry in cloud.items()}
-    _wrote, made, _replaced, refused = life(
-        wrote({path: texts[mac(1)]}, instead=True), persist("netplan"), wrote({path: texts[old]}), look("netplan")
+    _wrote, made, _replaced, refused = run_steps(
+        wrote({path: texts[mac(1)]}, instead=True), persist("netplan"), wrote({path: texts[old]}), inspect("netplan")
     )
     assert "failed" not in made
     assert f"{path} matches the MAC address {old}, and the card has {mac(1)}: it was replaced" in refused["failed"]
@@ -220,9 +220,9 @@ def test_a_replaced_card_behind_the_mac_address_of_the_old_one_is_named(life):
 
 
 @pytest.mark.parametrize("case", BOOTED)
-def test_what_netplan_is_refused_for_is_no_rail_at_the_next_boot(life, case):
+def test_refused_netplan_entry_breaks_the_rail_at_boot(run_steps, case):
     sections, _word, upper = NETPLAN[case]
-    _made, _wrote, booted = life(
+    _made, _wrote, booted = run_steps(
         persist("netplan"), wrote({"/etc/netplan/50-user.yaml": netplan(**sections)}), boot("netplan")
     )
     assert upper in booted["links"]["ens1np0"]
@@ -236,40 +236,40 @@ DROP_INS = {
 }
 
 
-def test_what_a_file_beside_ours_takes_from_it_is_refused(life):
+def test_drop_in_that_removes_settings_is_refused(run_steps):
     steps = [persist("networkd")]
     for text in DROP_INS.values():
-        steps += [wrote({BESIDE: text}), look("networkd")]
-    steps += [wrote({BESIDE: "[Network]\nAddress=10.66.0.5/24\n"}), look("networkd")]
-    results = life(*steps)[2::2]
+        steps += [wrote({DROP_IN: text}), inspect("networkd")]
+    steps += [wrote({DROP_IN: "[Network]\nAddress=10.66.0.5/24\n"}), inspect("networkd")]
+    results = run_steps(*steps)[2::2]
     for word, result in zip(DROP_INS, results, strict=False):
-        assert (BESIDE in result.get("failed", ""), word in result.get("failed", "")) == (True, True), (word, result)
+        assert (DROP_IN in result.get("failed", ""), word in result.get("failed", "")) == (True, True), (word, result)
     assert verdict(results[-1]) == {"persist_precedence": "ok", "persist_existing": "ok"}
 
 
-def test_what_a_file_beside_ours_is_refused_for_is_no_rail_at_the_next_boot(life):
-    _made, _wrote, booted = life(persist("networkd"), wrote({BESIDE: DROP_INS["Unmanaged=yes"]}), boot("networkd"))
+def test_refused_drop_in_breaks_the_rail_at_boot(run_steps):
+    *_, booted = run_steps(persist("networkd"), wrote({DROP_IN: DROP_INS["Unmanaged=yes"]}), boot("networkd"))
     assert "192.0.2.2/27" not in booted["links"]["ens1np0"]
 
 
-def test_the_last_word_of_sysctl_d_is_ours_or_is_named(life):
+def test_the_last_word_of_sysctl_d_is_ours_or_is_named(run_steps):
     """What counts is what systemd's own program of the boot sets."""
     site = "/etc/sysctl.d/99-site.conf"
-    asked = {"do": "settings", "port": "ens1np0", "names": ["rp_filter", "arp_ignore"]}
+    settings_of = {"do": "settings", "port": "ens1np0", "names": ["rp_filter", "arp_ignore"]}
     lines = "net.ipv4.conf.ens1np0.rp_filter=1\n# x\nnet/ipv4/conf/ens1np0/arp_ignore = 0\n"
     globs = "net.ipv4.conf.*.rp_filter=1\n-net.ipv4.conf.all.rp_filter\nnet.ipv4.conf.ens1np0.arp_ignore = 1\n"
-    _made, first, _wrote, refused, broken, _again, fine, kept = life(
+    _made, first, _wrote, refused, broken, _again, fine, kept = run_steps(
         persist("networkd"),
-        asked,
+        settings_of,
         wrote({site: lines}),
-        look("networkd"),
-        asked,
+        inspect("networkd"),
+        settings_of,
         wrote({site: globs}),
-        look("networkd"),
-        asked,
+        inspect("networkd"),
+        settings_of,
     )
-    assert first["now"] == kept["now"] == {"rp_filter": "2", "arp_ignore": "1"}, kept["said"]
+    assert first["now"] == kept["now"] == {"rp_filter": "2", "arp_ignore": "1"}, kept["output"]
     assert broken["now"] == {"rp_filter": "1", "arp_ignore": "0"}
-    said = re.findall(rf"{site} sets (\S+) = (\d)", refused["failed"])
-    assert said == [("net/ipv4/conf/ens1np0/arp_ignore", "0"), ("net/ipv4/conf/ens1np0/rp_filter", "1")]
+    settings = re.findall(rf"{site} sets (\S+) = (\d)", refused["failed"])
+    assert settings == [("net/ipv4/conf/ens1np0/arp_ignore", "0"), ("net/ipv4/conf/ens1np0/rp_filter", "1")]
     assert verdict(fine) == {"persist_precedence": "ok", "persist_existing": "ok"}

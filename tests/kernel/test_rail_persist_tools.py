@@ -23,11 +23,11 @@ CHECK = """
 import json, sys
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
+from ansible_collections.railops.rdma.tests.unit.simulated_host import SimulatedHost
 
 files = [persist.File(*file) for file in json.load(open("/mnt/files.json"))]
 try:
-    manager, here = persist.MANAGERS[sys.argv[1]], PlayedHost()
+    manager, here = persist.MANAGERS[sys.argv[1]], SimulatedHost()
     manager.at_boot(here, {file.path: file.text for file in files})
 except RdmaError as exc:
     sys.exit(str(exc))

@@ -16,8 +16,8 @@ from ansible_collections.railops.rdma.tests.kernel.netns_fabric import (
     Fabric,
     call_module,
     inside,
+    options,
     wait_for,
-    want_of,
 )
 
 
@@ -44,26 +44,26 @@ def hung(want, word):
 @pytest.mark.parametrize("word", ["ip link set", "ip address add", "ip route add", "ip rule add"])
 def test_a_run_that_hangs_past_its_timer_leaves_what_was_before(host, word):
     before = host.dump()
-    result = inside(host.name, lambda: hung(want_of(0, 2), word))
+    result = inside(host.name, lambda: hung(options(0, 2), word))
     assert result.get("failed"), result
     assert "took longer than the rollback timer waits" in result["msg"]
-    assert result["taken_back"] is True
+    assert result["rolled_back"] is True
     assert host.dump() == before
     time.sleep(1)
     assert host.dump() == before
-    assert host.apply(want_of(0, 2))["changed"]
+    assert host.apply(options(0, 2))["changed"]
 
 
 def test_a_late_confirmation_says_what_the_host_has(host):
     before = host.dump()
-    token = host.apply({**want_of(0, 2), "confirm_timeout": 1})["token"]
+    token = host.apply({**options(0, 2), "confirm_timeout": 1})["token"]
     wait_for(host.dump, before)
     late = host.module(policy_route, {"confirm": token})
-    assert (late["failed"], late["taken_back"]) == (True, True)
+    assert (late["failed"], late["rolled_back"]) == (True, True)
     assert "too late" in late["msg"]
     assert "has reverted the change" in late["msg"]
     # Another tool sets one of it again.
     host.ip("address", "add", "172.17.0.2/27", "dev", "ens1np0")
     late = host.module(policy_route, {"confirm": token})
-    assert late["taken_back"] is False
+    assert late["rolled_back"] is False
     assert "is not as it was before: `ip address delete 172.17.0.2/27 dev ens1np0` would lead there" in late["msg"]

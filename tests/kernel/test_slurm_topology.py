@@ -63,8 +63,8 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 
-def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[str], set[str]]], str]:
-    """Start slurmctld with a topology and return its switches (nodes, children), and what it wrote."""
+def slurm_topology(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[str], set[str]]], str]:
+    """Start slurmctld with a topology and return its switches (nodes, children), and its log."""
     if os.geteuid():
         pytest.skip("it needs root, for a network namespace; run the same command with sudo")
     try:
@@ -81,13 +81,13 @@ def asked(folder: Path, topology: str, nodes: str) -> tuple[dict[str, tuple[set[
     argv = ["unshare", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT]
     done = subprocess.run(argv, cwd=folder, env=own, capture_output=True, text=True, timeout=600, check=False)
     log = folder / "slurmctld.log"
-    said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else (folder / "slurmctld.out").read_text()
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}{said[-3000:]}"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else (folder / "slurmctld.out").read_text()
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}{text[-3000:]}"
     found = {}
     for line in done.stdout.splitlines():
         row = dict(word.split("=", 1) for word in line.split() if "=" in word)
         found[row["SwitchName"]] = {*expanded(row.get("Nodes", ""))}, {*expanded(row.get("Switches", ""))}
-    return found, said.replace(str(folder), "")
+    return found, text.replace(str(folder), "")
 
 
 def checked(folder: Path, raw, nodes) -> None:
@@ -95,14 +95,14 @@ def checked(folder: Path, raw, nodes) -> None:
     made = run({**raw, "plan_dir": str(folder / "plan")}, nodes, check_mode=False)
     text = Path(made["plan_dir"], "workload/topology.conf").read_text(encoding="utf-8")
     names = [node["host"] for node in nodes]
-    found, said = asked(folder, text, ",".join(names))
+    found, log = slurm_topology(folder, text, ",".join(names))
     lines = [line.split(" ") for line in text.splitlines() if line.startswith("SwitchName")]
     wanted = {words[0].partition("=")[2]: words[1].partition("=")[::2] for words in lines}
     assert found.keys() == wanted.keys()
     for name, (kind, value) in wanted.items():
         nodes, children = found[name]
         assert (nodes if kind == "Nodes" else children) == {*expanded(value)}
-    warned = [line for line in said.splitlines() if re.search("topology|switch", line, re.IGNORECASE)]
+    warned = [line for line in log.splitlines() if re.search("topology|switch", line, re.IGNORECASE)]
     assert [line for line in warned if re.search("warn|error|fatal", line, re.IGNORECASE)] == []
     assert set().union(*(nodes for nodes, _children in found.values())) == set(names)
 

@@ -72,8 +72,8 @@ def start(lab: Lab) -> None:
 
     def up() -> bool:
         if not is_up(lab):
-            said = (home / "keeper.log").read_text(encoding="utf-8").strip()[-2000:]
-            raise LabError("The control plane has ended.", said or "It said nothing.")
+            text = (home / "keeper.log").read_text(encoding="utf-8").strip()[-2000:]
+            raise LabError("The control plane has ended.", text or "It said nothing.")
         return (home / "ready").exists()
 
     wait_for("The control plane", up, seconds=180, step=0.1, fix=f"Start with --keep and read the logs in {home}.")
@@ -81,8 +81,8 @@ def start(lab: Lab) -> None:
 
 def tools() -> dict[str, str]:
     """Return the paths of helm and kubectl, fetched when missing."""
-    asked = [str(environments.environment(None) / "python"), str(CHECKOUT / "tests/cluster/tools.py")]
-    return {name: run([*asked, name], timeout=600).stdout.strip() for name in ("helm", "kubectl")}
+    argv = [str(environments.environment(None) / "python"), str(CHECKOUT / "tests/cluster/tools.py")]
+    return {name: run([*argv, name], timeout=600).stdout.strip() for name in ("helm", "kubectl")}
 
 
 def node_files(lab: Lab, host: Host) -> Files:
@@ -118,11 +118,11 @@ def settle(lab: Lab, *, kubeadm: bool, wait: float) -> None:
     """
     objects = [_network(), *([_kubeadm_config()] if kubeadm else [])]
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
-    run(asked(lab, "apply", "-f", "-"), stdin=json.dumps(listed))
+    run(kubectl(lab, "apply", "-f", "-"), stdin=json.dumps(listed))
     began, reported = time.monotonic(), set[str]()
 
     def ready() -> bool:
-        nodes = json.loads(run(asked(lab, "get", "nodes", "-o", "json")).stdout)["items"]
+        nodes = json.loads(run(kubectl(lab, "get", "nodes", "-o", "json")).stdout)["items"]
         for node in nodes:
             name = node["metadata"]["name"]
             state_of = {row["type"]: row["status"] for row in node["status"].get("conditions", ())}
@@ -179,12 +179,12 @@ def variables(lab: Lab, images: t.Mapping[str, str]) -> dict[str, t.Any]:
     }
 
 
-def asked(lab: Lab, *words: str) -> list[str]:
+def kubectl(lab: Lab, *words: str) -> list[str]:
     """Return a kubectl command."""
     if not lab.cluster:
         raise LabError(f"The lab {lab.name!r} has no cluster.", "Start one with: up --kind guests --cluster")
-    kubectl = [str(binaries(lab) / "kubectl"), "--kubeconfig", str(kubeconfig(lab))]
-    return ["ip", "netns", "exec", lab.fabric, *kubectl, *words]
+    argv = [str(binaries(lab) / "kubectl"), "--kubeconfig", str(kubeconfig(lab))]
+    return ["ip", "netns", "exec", lab.fabric, *argv, *words]
 
 
 def is_up(lab: Lab) -> bool:

@@ -160,7 +160,7 @@ def broken(fleet: Fleet) -> str:
 def collective(fleet: Fleet) -> list[str]:
     """Run an MPI program over pods on both nodes as an Indexed Job; return GB/s by rail, reported by RDMA alone."""
     rails = [f"net{number}" for number in range(1, fleet.rails + 1)]
-    asked = {
+    options = {
         "plan_dir": str(fleet.plan),
         "nodes": fleet.hosts,
         "image": container_images.pinned(container_images.MPI, image.container_images()),
@@ -168,17 +168,17 @@ def collective(fleet: Fleet) -> list[str]:
         "seconds": 900,
         "kubeconfig": "{{ fabric_kubeconfig }}",
     }
-    said = fleet.folder / "collective.txt"
+    output = fleet.folder / "collective.txt"
     tasks: list[dict[str, t.Any]] = [
-        {"railops.rdma.collective_job": asked, "register": "job"},
-        {"ansible.builtin.copy": {"content": "{{ job.output }}", "dest": str(said), "mode": "0644"}},
+        {"railops.rdma.collective_job": options, "register": "job"},
+        {"ansible.builtin.copy": {"content": "{{ job.output }}", "dest": str(output), "mode": "0644"}},
         {"ansible.builtin.assert": {"that": "job.code == 0"}},
     ]
     book = fleet.folder / "collective.yml"
     book.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
     fleet.ansible(book)
     found = {}
-    for run in re.split(r"^netpipe over ", said.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    for run in re.split(r"^netpipe over ", output.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         rail = run.split()[0]
         # `ep_cfg[1]: tag(rc_verbs/pod0123456789ab:1)`, and a row for each size.
         went = set(re.findall(r"ep_cfg\[[1-9]\d*\]: tag\((\w+)/", run))
@@ -219,7 +219,7 @@ def refused(fleet: Fleet) -> None:
     (fleet.folder / "tenant.json").write_text(json.dumps(TENANT), encoding="utf-8")
     fleet.kubectl("apply", "-f", str(fleet.folder / "tenant.json"))
     fleet.lab("wait", fleet.name)
-    said = fleet.play("teardown", "-e", "teardown_spiderpool=true", fails=True)
-    if "tenant" not in said:
+    text = fleet.play("teardown", "-e", "teardown_spiderpool=true", fails=True)
+    if "tenant" not in text:
         raise CaseError("teardown was refused, but does not name the pod that holds an address")
     fleet.kubectl("delete", "pod", "tenant")

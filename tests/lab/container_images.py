@@ -81,8 +81,8 @@ def names() -> list[str]:
     python = str(environments.environment(None) / "python")
     helm = run([python, str(CHECKOUT / "tests/cluster/tools.py"), "helm"], timeout=600).stdout.strip()
     argv = [helm, "template", "lab", str(programs.chart())]
-    said = run([*argv, "--set", "rdma.rdmaSharedDevicePlugin.install=true"]).stdout
-    return sorted(set(re.findall(r'^[\s-]*image:\s*"?([^"\s]+)', said, re.MULTILINE)))
+    text = run([*argv, "--set", "rdma.rdmaSharedDevicePlugin.install=true"]).stdout
+    return sorted(set(re.findall(r'^[\s-]*image:\s*"?([^"\s]+)', text, re.MULTILINE)))
 
 
 def contents() -> dict[str, Content]:

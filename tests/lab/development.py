@@ -124,20 +124,20 @@ def _ask(mirror: str) -> list[Package]:
         )
     names = [*PLAIN, *parts]
     # 'http://...' file size SHA256:digest
-    said = _apt("apt-get", "--print-uris", "download", *names)
-    rows = re.findall(r"^'[^']+' (\S+) \d+ SHA256:([0-9a-f]{64})$", said, re.MULTILINE)
+    text = _apt("apt-get", "--print-uris", "download", *names)
+    rows = re.findall(r"^'[^']+' (\S+) \d+ SHA256:([0-9a-f]{64})$", text, re.MULTILINE)
     if len(rows) != len(names):
-        raise UnavailableError(f"apt reported of {len(rows)} packages, asked for {', '.join(names)}.", said[-400:])
+        raise UnavailableError(f"apt reported of {len(rows)} packages, asked for {', '.join(names)}.", text[-400:])
     # apt writes a version's colon as %3a in the file's name.
     return sorted((Package(file.split("_")[0], file, digest) for file, digest in rows), key=lambda one: one.name)
 
 
 def _depends(package: str, prefix: str) -> list[str]:
     """Return what a package depends on whose names begin so."""
-    said = _apt("apt-cache", "depends", "--important", package)
-    found = re.findall(rf"^\s*(?:Pre)?Depends: ({re.escape(prefix)}\S+)$", said, re.MULTILINE)
+    text = _apt("apt-cache", "depends", "--important", package)
+    found = re.findall(rf"^\s*(?:Pre)?Depends: ({re.escape(prefix)}\S+)$", text, re.MULTILINE)
     if not found:
-        raise UnavailableError(f"{package} of Debian's {SUITE} depends on no {prefix}*.", said.strip() or "It is gone.")
+        raise UnavailableError(f"{package} of Debian's {SUITE} depends on no {prefix}*.", text.strip() or "It is gone.")
     return found
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a case of the matrix works with: its lab of guests, its inventory and log, and what it insists on."""
+"""The fixtures of a case of the matrix: its lab of guests, inventory and log, and its assertions."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Fleet:
         if bool(code) != fails:
             words = "succeeded, a failure was due" if fails else f"failed ({code})"
             reported = messages(output)
-            said = reported[-1] if reported else " / ".join(output.strip().splitlines()[-6:])
-            raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {said[-400:]}")
+            text = reported[-1] if reported else " / ".join(output.strip().splitlines()[-6:])
+            raise CaseError(f"`{' '.join(argv[-2:])}` {words}: {text[-400:]}")
         return output
 
     def ended(self, argv: list[str]) -> tuple[int, str]:
@@ -145,7 +145,7 @@ class Fleet:
         found = t.cast("dict[str, dict[str, list[str]]]", json.loads(self.lab("dump", self.name)))
         for host, parts in found.items():
             rows = self.on(host, "sh", "-c", STATE).splitlines()
-            parts["files and sysctls"] = sorted(row for row in rows if not FLEETING.match(row))
+            parts["files and sysctls"] = sorted(row for row in rows if not VOLATILE.match(row))
         return found
 
     def reboot(self) -> None:
@@ -176,7 +176,7 @@ sysctl --all --pattern '^net[.](ipv[46][.](conf|neigh|route)|core)[.]' 2>&-
 exit 0
 """
 # systemd-networkd sets the first on its links, the boot files leave accept_dad on; the rest is drawn at each boot.
-FLEETING = re.compile(
+VOLATILE = re.compile(
     r"net\.ipv4\.(conf\..*\.promote_secondaries|route\.)|net\.ipv6\.conf\..*\.accept_dad|net\.core\.netdev_rss_key"
 )
 

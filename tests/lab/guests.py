@@ -168,10 +168,10 @@ def has_kvm(kernel: Path) -> bool:
     argv += ["-m", "256", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", str(kernel)]
     argv += ["-append", "earlyprintk=serial console=ttyS0 panic=-1"]
     try:
-        said = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=3).stdout
+        text = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=3).stdout
     except subprocess.TimeoutExpired as exc:
-        said = exc.stdout or b""
-    return b"Linux version" in said
+        text = exc.stdout or b""
+    return b"Linux version" in text
 
 
 def _boot(lab: Lab, host: Host, parts: Image) -> None:
@@ -244,11 +244,11 @@ def is_up(lab: Lab, host: Host) -> bool:
 def cable(lab: Lab, host: Host, rail: int, *, plugged: bool) -> None:
     """Pull or plug a cable at both ends: a tap's carrier does not reach the guest."""
     fabric_cable(lab, host, rail, plugged=plugged)
-    ask(lab, host, "set_link", name=f"nic{rail}", up=plugged)
+    qmp(lab, host, "set_link", name=f"nic{rail}", up=plugged)
 
 
-def ask(lab: Lab, host: Host, command: str, **arguments: object) -> t.Any:
-    """Give QEMU one command over its control socket."""
+def qmp(lab: Lab, host: Host, command: str, **arguments: object) -> t.Any:
+    """Send one command to QEMU over its control socket."""
     here = Path.cwd()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(10)

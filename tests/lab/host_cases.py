@@ -43,10 +43,10 @@ def upgrade(fleet: Fleet) -> str:
     kernels, first = fleet.dump(), _versions_and_boots(fleet)
 
     _declare_driver(fleet, mirror.NEW)
-    code, said = fleet.ended(fleet.book("railops.rdma.upgrade"))
+    code, text = fleet.ended(fleet.book("railops.rdma.upgrade"))
     worse = "node1 is worse than before its upgrade and no further node is touched: rail3 "
-    if code != PLAY_FAILED or worse not in said or "it continues with node1" not in said:
-        raise CaseError(f"the upgrade of a node that gets worse ended with {code}: {messages(said)[-1:]}")
+    if code != PLAY_FAILED or worse not in text or "it continues with node1" not in text:
+        raise CaseError(f"the upgrade of a node that gets worse ended with {code}: {messages(text)[-1:]}")
     stopped = _versions_and_boots(fleet)
     if stopped["node1"] != (mirror.NEW, first["node1"][1] + 1) or stopped["node2"] != first["node2"]:
         raise CaseError(f"versions and boots were {first}, and when it stopped {stopped}")
@@ -57,18 +57,18 @@ def upgrade(fleet: Fleet) -> str:
     fleet.on("node1", "rm", mirror.BREAKS)
     fleet.on("node1", "ip", "link", "set", "ens3np0", "up")
     fleet.play("hosts", "--limit", "node1")
-    said = fleet.play("upgrade")
+    text = fleet.play("upgrade")
     for line in ("turn 1: node1: resumes an earlier run", f"turn 2: node2: lab-driver {mirror.OLD} -> "):
-        if line not in said:
+        if line not in text:
             raise CaseError(f"the next run does not say {line!r}")
     ended = _versions_and_boots(fleet)
     if ended != {"node1": stopped["node1"], "node2": (mirror.NEW, first["node2"][1] + 1)}:
         raise CaseError(f"versions and boots were {stopped}, and at the end {ended}")
     fleet.play("verify")
     fleet.prove()
-    said = fleet.play("upgrade")
-    unchanged(said)
-    if "skip: 2 hosts have the wanted versions and are healthy" not in said or _versions_and_boots(fleet) != ended:
+    text = fleet.play("upgrade")
+    unchanged(text)
+    if "skip: 2 hosts have the wanted versions and are healthy" not in text or _versions_and_boots(fleet) != ended:
         raise CaseError("a run over the upgraded fleet did something")
     return (
         "node1 worse by rail3 after its reboot: stopped and named, node2 untouched with its version, boot and rails; "
@@ -171,7 +171,7 @@ def _site(fleet: Fleet, example: str, **changes: object) -> str:
 
 def site_exclusive(fleet: Fleet) -> str:
     """The complete path, exclusive fabric, with deviations that audit names and site repairs."""
-    said = _site(fleet, "exclusive")
+    text = _site(fleet, "exclusive")
     # The reboot above is behind us: what is broken now is broken manually.
     fleet.lab("cable", fleet.name, "node1", "ens1np0", "pull")
     named(fleet, ("node1", "rail1", "network_link"))
@@ -182,7 +182,7 @@ def site_exclusive(fleet: Fleet) -> str:
         fleet.on(host, *command)
     named(fleet, *((host, rail, check) for host, rail, check, _command in BROKEN))
     fleet.play("site")
-    return f"{said}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site repairs"
+    return f"{text}; a cable pulled, a rule deleted, an MTU and the mode changed: audit names each, site repairs"
 
 
 # Soft-RoCE delivers a header that UCX's check takes for another port's: without the DGID variable it waits and aborts.
@@ -216,8 +216,8 @@ def accept(fleet: Fleet) -> str:
         put = f"umask 077; echo {key} | base64 -d >/root/.ssh/id_ed25519"
         fleet.on(host, "sh", "-c", put)
     fleet.play("verify")
-    said = fleet.play("accept")
-    steps = re.findall(r"accept: (\w+): step \d+", said)
+    text = fleet.play("accept")
+    steps = re.findall(r"accept: (\w+): step \d+", text)
     # Under one leaf, `leaf` is the whole lab, and nothing is run twice.
     if list(dict.fromkeys(steps)) != ["latency", "bandwidth", "node", "leaf", "collective"]:
         raise CaseError(f"acceptance went through other stages: {steps}")
@@ -254,7 +254,7 @@ def host_modules(fleet: Fleet) -> str:
     """The tests of rdma_netns, rdma_info and roce_qos against a kernel that has ib_core."""
     fleet.up()
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CHECKOUT / "tests/guests")]
-    said = fleet.run(["env", f"RAILOPS_LAB={fleet.name}", *tests]).strip().splitlines()[-1]
-    if "passed" not in said:
-        raise CaseError(f"nothing was tested: {said}")
-    return said
+    text = fleet.run(["env", f"RAILOPS_LAB={fleet.name}", *tests]).strip().splitlines()[-1]
+    if "passed" not in text:
+        raise CaseError(f"nothing was tested: {text}")
+    return text

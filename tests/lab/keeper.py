@@ -26,7 +26,7 @@ LOOK_SECONDS = 1.0
 
 
 def main() -> None:
-    """Start all of it, say so, and keep it up."""
+    """Start and supervise all programs."""
     folder, address = Path(sys.argv[1]), sys.argv[2]
     # Nothing outlives the namespace that another process could check.
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -49,11 +49,11 @@ def main() -> None:
     }
     with ControlPlane(folder, address=address, extra=extra) as plane:
         have(names.ADDRESS)
-        names.Names(plane.ask).start()
+        names.Names(plane.request).start()
         (folder / "ready").touch()
         while True:
             time.sleep(LOOK_SECONDS)
-            plane.revive()
+            plane.restart_ended()
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ MOST_SHOWN = 12
 # MiB each guest has: a node of a cluster also runs kubelet, containerd and Spiderpool.
 MEMORY, CLUSTER_MEMORY = 1024, 3072
 # The word for "not here": test runners take it for a skipped case.
-NOT_HERE = 77
+EXIT_SKIPPED = 77
 
 
 def command_up(args: argparse.Namespace) -> None:
@@ -274,7 +274,7 @@ def main() -> None:
         args.function(args)
     except development.UnavailableError as exc:
         say(f"lab: {exc}")
-        sys.exit(NOT_HERE)
+        sys.exit(EXIT_SKIPPED)
     except LabError as exc:
         sys.exit(f"lab: {exc}")
     except KeyboardInterrupt:

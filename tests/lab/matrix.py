@@ -33,7 +33,7 @@ from fleet import CHECKOUT, LAB, Case, CaseError, Fleet
 RESULTS = Path(__file__).with_name("results.json")
 PASSED = CHECKOUT / "tests/output/matrix/passed.json"
 # What lab.py ends with when packages or programs cannot be had.
-NOT_HERE = 77
+EXIT_SKIPPED = 77
 
 
 CASES = (
@@ -99,15 +99,15 @@ def attempt(case: Case, rails: int) -> Result:
         start_new_session=True,
     ) as process:
         try:
-            said = process.communicate(timeout=case.limit)[0]
+            text = process.communicate(timeout=case.limit)[0]
         except BaseException as exc:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             subprocess.run([*LAB, "down", f"mx-{case.name}"[:20]], capture_output=True, check=False)
             if not isinstance(exc, subprocess.TimeoutExpired):
                 raise
-            said = f"did not end within {case.limit} s"
-    detail = f"{rails} rails; {said.strip()}"
+            text = f"did not end within {case.limit} s"
+    detail = f"{rails} rails; {text.strip()}"
     status = "passed" if process.returncode == 0 else "failed"
     return Result(case, status, time.monotonic() - started, detail, today())
 
@@ -117,7 +117,7 @@ def build_image(*words: str) -> str:
     done = subprocess.run(
         [*LAB, "image", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
     )
-    if done.returncode not in (0, NOT_HERE):
+    if done.returncode not in (0, EXIT_SKIPPED):
         sys.exit(done.stderr)
     return "" if done.returncode == 0 else done.stderr.strip()
 

@@ -43,7 +43,7 @@ def answer(message: bytes, found: Callable[[str, str, str], Sequence[str]]) -> b
 
     :param found: the addresses of a pod by its hostname, Service and namespace.
     """
-    labels, kind, asked = question(message)
+    labels, kind, request = question(message)
     addresses: Sequence[str] = ()
     if len(labels) == 6 and tuple(labels[3:]) == DOMAIN:
         addresses = found(*labels[:3])
@@ -56,7 +56,7 @@ def answer(message: bytes, found: Callable[[str, str, str], Sequence[str]]) -> b
         struct.pack("!HHHIH", 0xC000 | len(head), IPV4, INTERNET, SECONDS, 4) + ipaddress.IPv4Address(address).packed
         for address in reported
     ]
-    return head + asked + b"".join(rows)
+    return head + request + b"".join(rows)
 
 
 def addresses_of(slices: Sequence[dict[str, t.Any]], hostname: str) -> list[str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask kernels and switches whether a plan is real. Nothing of the collection is used: `ip`, `ping` and port counters.
+"""Check that kernels and switches have the plan. It uses no code of the collection: `ip`, `ping` and port counters.
 
 The switches' ports count the traffic: every rail sends its own number of packets, so a packet that left or came
 back by another rail shows in two counters.
@@ -44,7 +44,7 @@ READ = (
     ("routes6", ["-6", "-N", "route", "show", "table", "all"]),
 )
 # What shows nothing of the configuration: who wrote it, counters, ages, and state of the moment.
-FLEETING = frozenset(
+VOLATILE = frozenset(
     {
         *("protocol", "valid_life_time", "preferred_life_time", "dynamic", "noprefixroute", "mngtmpaddr", "nodad"),
         *("ifindex", "link_index", "link_netnsid", "flags", "operstate", "stats64", "dadfailed", "tentative"),
@@ -58,8 +58,8 @@ FLEETING = frozenset(
 def read(lab: Lab, host: Host) -> dict[str, list[dict[str, t.Any]]]:
     """Return what `ip -json` says of a host, in one visit."""
     script = ";".join(f"ip -json {' '.join(words)} || echo '[]'; echo" for dummy, words in READ)
-    said = on(lab, host, ["sh", "-c", script]).stdout
-    answers = [json.loads(line) for line in said.splitlines() if line.strip()]
+    output = on(lab, host, ["sh", "-c", script]).stdout
+    answers = [json.loads(line) for line in output.splitlines() if line.strip()]
     return {name: answer for (name, dummy), answer in zip(READ, answers, strict=True)}
 
 
@@ -67,7 +67,7 @@ def dump(lab: Lab, host: Host) -> dict[str, list[str]]:
     """Return a host's links, addresses, rules and routes in a form that compares, without what is fleeting."""
     found = read(lab, host)
     addresses = [
-        {"ifname": link["ifname"], **{key: value for key, value in address.items() if key not in FLEETING}}
+        {"ifname": link["ifname"], **{key: value for key, value in address.items() if key not in VOLATILE}}
         for link in found["addresses"]
         for address in link["addr_info"]
     ]
@@ -85,7 +85,7 @@ def _comparable(rows: Iterable[Mapping[str, t.Any]]) -> list[str]:
         and not str(row.get("local") or row.get("dst")).startswith(("fe80:", "ff00:"))
     ]
     return sorted(
-        json.dumps({key: value for key, value in row.items() if key not in FLEETING}, sort_keys=True) for row in kept
+        json.dumps({key: value for key, value in row.items() if key not in VOLATILE}, sort_keys=True) for row in kept
     )
 
 
@@ -160,10 +160,10 @@ def check_traffic(lab: Lab, planned: Mapping[Host, HostPlan], family: int, shift
         if not jobs:
             continue
         before = counters(lab)
-        said = on(lab, host, ["sh", "-c", " & ".join(jobs) + "; wait"], timeout=180).stdout
+        output = on(lab, host, ["sh", "-c", " & ".join(jobs) + "; wait"], timeout=180).stdout
         after = counters(lab)
         place = f"IPv{family} {host.name} to {peer.name}{' across rails' if shift else ''}"
-        if (received := said.count("bytes from")) < (sent := sum(job_size(job) for job in jobs)):
+        if (received := output.count("bytes from")) < (sent := sum(job_size(job) for job in jobs)):
             failures.append(f"{place}: {received} answers to {sent} packets")
         failures += [f"{place}: {text}" for text in _judge(before, after, expected)]
         if failures:

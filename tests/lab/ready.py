@@ -53,7 +53,7 @@ def wait_for_pods(lab: Lab, *, seconds: float) -> None:
         booted = {
             host.name: float(on(lab, host, ["awk", "/btime/ {print $2}", "/proc/stat"]).stdout) for host in lab.hosts
         }
-        pods = json.loads(run(cluster.asked(lab, "get", "pods", "--all-namespaces", "-o", "json")).stdout)["items"]
+        pods = json.loads(run(cluster.kubectl(lab, "get", "pods", "--all-namespaces", "-o", "json")).stdout)["items"]
         message.clear()
         message.update(waiting(pods, booted))
         return not message

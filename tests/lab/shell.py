@@ -54,8 +54,8 @@ def run(
             f"`{' '.join(argv)}` did not end within {timeout:.0f} s.", "Try again when the machine is less busy."
         ) from exc
     if check and done.returncode:
-        said = (done.stderr or done.stdout).strip()[-2000:]
-        raise LabError(f"`{' '.join(argv)}` failed ({done.returncode}).", said or "It said nothing.")
+        text = (done.stderr or done.stdout).strip()[-2000:]
+        raise LabError(f"`{' '.join(argv)}` failed ({done.returncode}).", text or "It said nothing.")
     return done
 
 

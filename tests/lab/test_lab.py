@@ -118,8 +118,8 @@ class TestNamespaces:
 
     def test_hosts_keep_their_files_settings_and_processes_to_themselves(self, two_hosts):
         script = f"echo mine > /etc/{NAME}; echo 1 > /proc/sys/net/ipv4/ip_forward; ls -A /run; ls /sys/class/net"
-        said = lab("exec", NAME, "--host", "node1", "--", "sh", "-c", script).stdout.split()
-        assert said == ["lock", "ens1np0", "ens2np0", "lo", "mgmt0"]
+        found = lab("exec", NAME, "--host", "node1", "--", "sh", "-c", script).stdout.split()
+        assert found == ["lock", "ens1np0", "ens2np0", "lo", "mgmt0"]
         assert not Path("/etc", NAME).exists()
         other = f"ls /etc/{NAME}; cat /proc/sys/net/ipv4/ip_forward; cat /etc/hostname"
         assert lab("exec", NAME, "--host", "node2", "--", "sh", "-c", other, check=False).stdout == "0\nnode2\n"

@@ -77,12 +77,12 @@ def test_a_release_has_checksums_and_an_sbom(tarball):
     for line in sums.read_text(encoding="utf-8").splitlines():
         wanted, name = line.split()
         assert hashlib.sha256((tarball.parent / name).read_bytes()).hexdigest() == wanted
-    said = json.loads(sbom.read_text(encoding="utf-8"))
+    document = json.loads(sbom.read_text(encoding="utf-8"))
     with tarfile.open(tarball) as archive:
         carried = [Path(name).name.split("-")[:2] for name in archive.getnames() if name.endswith(".whl")]
-    parts = {part["name"]: part for part in said["components"]}
-    assert said["specVersion"] == "1.6"
-    assert said["metadata"]["component"]["name"] == "railops.rdma"
+    parts = {part["name"]: part for part in document["components"]}
+    assert document["specVersion"] == "1.6"
+    assert document["metadata"]["component"]["name"] == "railops.rdma"
     assert carried == [[name, parts[name]["version"]] for name in parts if parts[name].get("licenses")] != []
     assert {"kubernetes.core", "kubernetes", "cryptography"} | {name for name, _ in carried} == parts.keys()
 
@@ -160,8 +160,8 @@ def test_the_image_takes_helm_by_its_checksum(context, tmp_path, right):
     done = subprocess.run(
         ["/bin/sh", "-c", step], capture_output=True, text=True, check=False, env={**os.environ, **given, "PATH": path}
     )
-    asked = (tmp_path / "asked").read_text(encoding="utf-8").strip()
-    assert asked == "https://get.helm.sh/helm-v9.9.9-linux-amd64.tar.gz"
+    url = (tmp_path / "asked").read_text(encoding="utf-8").strip()
+    assert url == "https://get.helm.sh/helm-v9.9.9-linux-amd64.tar.gz"
     assert (done.returncode == 0) == right, done.stdout + done.stderr
     assert [path.name for path in target.iterdir()] == (["helm"] if right else [])
     assert ("v9.9.9" in done.stdout) == right

@@ -30,7 +30,7 @@ MISSING = (
     if PROGRAM and shutil.which("pdftotext")
     else ("no Chromium or no pdftotext on PATH; run: apt-get install chromium-headless-shell poppler-utils")
 )
-QUIET = [
+HEADLESS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -47,7 +47,7 @@ class Browser:
     """A Chromium with one page, by the DevTools protocol: JSON messages, each ended by a zero byte."""
 
     def __init__(self, profile):
-        argv = [PROGRAM, *QUIET, "--hide-scrollbars", f"--user-data-dir={profile}"]
+        argv = [PROGRAM, *HEADLESS, "--hide-scrollbars", f"--user-data-dir={profile}"]
         reads, chromium_writes = os.pipe()
         chromium_reads, writes = os.pipe()
         # Chromium reads from 3 and writes to 4.
@@ -89,7 +89,7 @@ class Browser:
                 result = answer["result"]
         return result
 
-    def look(self, width, scheme):
+    def view(self, width, scheme):
         """Give the window a width, and the system a theme."""
         self("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 700)
         self("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -127,7 +127,7 @@ def main(page, picture):
     """Save a picture of a page."""
     with tempfile.TemporaryDirectory() as profile:
         shown = Browser(profile)
-        shown.look(1280, "light")
+        shown.view(1280, "light")
         shown.load(Path(page).resolve().as_uri())
         shown.picture(Path(picture))
         shown.close()

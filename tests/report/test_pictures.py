@@ -34,16 +34,16 @@ COMMAND = "ansible-playbook railops.rdma.hosts --tags rail_network --limit node2
 REPAIR = by_role("rail_network")
 # What the demo's audit says of the rule that it deleted.
 RULE = "10003: from 172.17.2.34 lookup 1003"
-OTHERS = [f"172.17.{rail}.66" for rail in range(8)]
+REMOTE = [f"172.17.{rail}.66" for rail in range(8)]
 DELETED = [
     check("network_rules", "rail3", "deviation", planned=[RULE], observed=[], cause=f"missing: {RULE}", fix=REPAIR),
     check(
         "route_path",
         "rail3",
         "deviation",
-        planned=[f"{to} via 172.17.2.33 dev ens3np0 src 172.17.2.34 table 1003" for to in (*OTHERS, "172.17.2.2")],
+        planned=[f"{to} via 172.17.2.33 dev ens3np0 src 172.17.2.34 table 1003" for to in (*REMOTE, "172.17.2.2")],
         observed=[],
-        cause=f"to {', '.join(f'{to} (node3 rail{number})' for number, to in enumerate(OTHERS[:6], 1))} and 3 more: it "
+        cause=f"to {', '.join(f'{to} (node3 rail{number})' for number, to in enumerate(REMOTE[:6], 1))} and 3 more: it "
         "leaves by ens1np0 via 172.17.0.33 instead of ens3np0; route `172.17.0.0/21 via 172.17.0.33 dev ens1np0 src "
         "172.17.0.34 metric 101` of the table main (made by railops); the rail's own rule 10003 is missing (a packet "
         "that is not bound to the interface)",
@@ -146,7 +146,7 @@ def printed(browser, name):
 def test_nothing_sticks_out(browser, pages, name):
     browser.load(pages[name])
     for form, width, scheme in FORMS:
-        browser.look(width, scheme)
+        browser.view(width, scheme)
         browser.picture(FOLDER / f"{name}-{form}.png")
         assert browser.value(STICKS_OUT) == [], form
     text = printed(browser, name)
@@ -158,7 +158,7 @@ def test_nothing_sticks_out(browser, pages, name):
 def test_cause_and_command_are_at_the_top(browser, pages):
     """The demo's are in the first window; with four kinds of deviations they are not far below it."""
     for name, end in (("demo-verdict", 900), ("fleet-verdict", 1400)):
-        browser.look(1280, "light")
+        browser.view(1280, "light")
         browser.load(pages[name])
         cards = browser.value(CARDS)
         text, bottom = browser.value(BANNER)

@@ -13,17 +13,17 @@ import subprocess
 import urllib.parse
 
 import pytest
-from browser import MISSING, PROGRAM, QUIET
+from browser import HEADLESS, MISSING, PROGRAM
 
 from ansible_collections.railops.rdma.plugins.module_utils._check import by_role
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.verdict import record
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, names, plan_of, raw_of
-from ansible_collections.railops.rdma.tests.unit.reports import EVIL, check, evil_plan, page_of, verdict_of
+from ansible_collections.railops.rdma.tests.unit.reports import XSS, check, evil_plan, page_of, verdict_of
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-FLAGS = [*QUIET, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=4000"]
+FLAGS = [*HEADLESS, "--enable-logging=stderr", "--v=0", "--virtual-time-budget=4000"]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ return answers;
 """
 
 
-def ask(browser, plan, queries, verdict=None):
+def search_for(browser, plan, queries, verdict=None):
     page = page_of(plan, verdict)
     dom, console = browser(page, script=REPORT % (QUERIES % json.dumps(queries)))
     assert console == []
@@ -98,7 +98,7 @@ def test_searching(browser):
         "node1 su2",
     ]
     queries += ["<b>", "nothing", "172.20.0.999", ":::", "fd00:20:0:40::1", ""]
-    got = ask(browser, plan_of(*SAMPLES["two-zones-dual-stack"]), queries)
+    got = search_for(browser, plan_of(*SAMPLES["two-zones-dual-stack"]), queries)
     assert got["node1"][2] == [f"node{number}" for number in (1, 10, 11, 12, 13, 14, 15, 16)]
     assert got["NODE16"][2] == ["node16"]
     assert got["su2"][2] == [f"node{number}" for number in range(9, 17)]
@@ -113,7 +113,7 @@ def test_searching(browser):
 
 
 def test_searching_shared_addresses(browser):
-    got = ask(browser, plan_of(*SAMPLES["guides shared"]), ["172.16.11.203", "172.16.11.9", "172.16.11.254"])
+    got = search_for(browser, plan_of(*SAMPLES["guides shared"]), ["172.16.11.203", "172.16.11.9", "172.16.11.254"])
     assert got["172.16.11.203"][0] == "172.16.11.203: address of node3 on rail1."
     assert re.fullmatch(r"172.16.11.9: pod address of \d+ nodes on rail1.", got["172.16.11.9"][0])
     assert re.fullmatch(r"172.16.11.254: gateway of \d+ nodes on rail1.", got["172.16.11.254"][0])
@@ -127,7 +127,7 @@ ACTIVE = (
 def test_names_stay_text_in_the_browser(browser):
     script = "window.alert = (what) => { document.title = 'ATTACKED ' + what; };" + REPORT % ACTIVE
     plan = evil_plan()
-    for text in (EVIL, "</td><script>alert(3)</script>", "javascript:alert(4)", "\"'><b onclick=alert(5)>"):
+    for text in (XSS, "</td><script>alert(3)</script>", "javascript:alert(4)", "\"'><b onclick=alert(5)>"):
         verdict = verdict_of(plan, bad={("node1", "rail1")}, planned=text, observed=text, cause=text)
         verdict["hosts"]["node2"].update(status="error", error=text)
         fragment = urllib.parse.quote(text)
@@ -162,7 +162,7 @@ def test_broken_nodes_come_first_and_can_be_filtered(browser):
 )
 def test_a_verdict_is_searched_by_rail_check_and_cause(browser, query, rows):
     assert (
-        ask(browser, *broken(cause="It was changed.")[:1], [query], broken(cause="It was changed.")[1])[query][2]
+        search_for(browser, *broken(cause="It was changed.")[:1], [query], broken(cause="It was changed.")[1])[query][2]
         == rows
     )
 

@@ -20,11 +20,11 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 
 from generated import main
-from raised import CHECKOUT, ID, PLUGINS, beside, parted, raised, refusals
+from raised import CHECKOUT, ID, PLUGINS, other_modules, parted, raised, refusals
 
 DOCUMENT = CHECKOUT / "docs/reference/errors.md"
 WRITTEN = Path(__file__).with_name("errors.yml")
-# Rooms, and beginnings of the names of modules and of other files beside the rooms.
+# Packages, and beginnings of the names of modules and of other files beside the packages.
 REFUSED = "Before the first change"
 AREAS = (
     (REFUSED, ("filters", "_settings", "_localhost")),
@@ -92,10 +92,10 @@ def first(rows: t.Mapping[str, t.Collection[tuple[str, str]]]) -> tuple[list[str
     Raises SystemExit if no message begins as an entry does, or no check has an entry's id and urgency.
     """
     written = yaml.safe_load(WRITTEN.read_text(encoding="utf-8"))
-    said = [(" ".join(problem.split()), ID.search(fix)) for found in rows.values() for problem, fix in found]
+    messages = [(" ".join(problem.split()), ID.search(fix)) for found in rows.values() for problem, fix in found]
     ids = {
         entry["message"]: sorted(
-            {match[1] for problem, match in said if match and problem.startswith(entry["message"])}
+            {match[1] for problem, match in messages if match and problem.startswith(entry["message"])}
         )
         for entry in written["messages"]
     }
@@ -146,7 +146,7 @@ def everything() -> dict[str, list[tuple[str, str]]]:
     paths = sorted(PLUGINS.rglob("*.py"))
     errors = [one for path in paths for one in raised(path) if one.fix]
     known = {match[1] for one in errors if (match := ID.search(one.fix))}
-    for one in [*errors, *(more for path in paths for more in beside(path, known))]:
+    for one in [*errors, *(more for path in paths for more in other_modules(path, known))]:
         found.setdefault(area_of(one.path), []).append((one.problem, one.fix))
     return found
 

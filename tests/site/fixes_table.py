@@ -4,7 +4,7 @@
 
 """Write the sentences that a host's fix may consist of, from the code that hosts run: the controller shows no other.
 
-Each line has the subjects of the check IDs that can give it: those in its room and in the rooms that import it.
+Each line has the subjects of the check IDs that can give it: those in its package and in packages that import it.
 
 python3 tests/site/fixes_table.py           write plugins/plugin_utils/_verdict/fixes.txt
 python3 tests/site/fixes_table.py --check   say whether it is as the code has it
@@ -48,7 +48,7 @@ FIELDS = {
     "settings": ("settings",),
 }
 # These are sentences of their own.
-SENTENCES = ("FIX", "IPOIB_GROUP", "ROLE", "TAKE", "by_role", "fix", "keeps", "more", "move", "second")
+SENTENCES = ("FIX", "IPOIB_GROUP", "ROLE", "ADOPT_FIX", "by_role", "fix", "keeps", "more", "move", "second")
 SENTENCE = re.compile(r"[A-Z`(](?=.*[a-z]{3}.* .*[a-z]{3}).* .* .*")
 PIECE = re.compile(r".*[a-z]{2} .*[a-z]{2}.* .*")
 
@@ -69,11 +69,11 @@ def texts(node: ast.expr) -> list[str]:
     if isinstance(node, ast.FormattedValue):
         if isinstance(node.value, ast.IfExp) and len(found := texts(node.value)) == 2:
             return found
-        said = ast.unparse(node.value)
-        ours = re.match(r"\w*", said)
-        if ours and ours[0] in SENTENCES:
+        expression = ast.unparse(node.value)
+        first = re.match(r"\w*", expression)
+        if first and first[0] in SENTENCES:
             return ["\0"]
-        return [f"'{field(said)}'" if node.conversion == ord("r") else field(said)]
+        return [f"'{field(expression)}'" if node.conversion == ord("r") else field(expression)]
     if isinstance(node, ast.JoinedStr):
         return ["".join(parts) for parts in itertools.product(*map(texts, node.values))]
     return []
@@ -100,21 +100,21 @@ def sentences(node: ast.AST) -> t.Iterator[str]:
 
 def table() -> str:
     """Return the file's text."""
-    rooms: dict[str, set[str]] = {}
+    packages: dict[str, set[str]] = {}
     subjects: dict[str, set[str]] = {}
     for path in [*PLUGINS.glob("module_utils/**/*.py"), *PLUGINS.glob("plugin_utils/_accept/*.py")]:
-        room, text = path.parent.name, path.read_text(encoding="utf-8")
-        if room in LEFT_OUT:
+        package, text = path.parent.name, path.read_text(encoding="utf-8")
+        if package in LEFT_OUT:
             continue
         own = {subject for subject in SUBJECTS if f'"{subject}_' in text}
-        for one in {room, *re.findall(r"^from \.+(?:module_utils\.)?(_\w+)", text, re.M)}:
+        for one in {package, *re.findall(r"^from \.+(?:module_utils\.)?(_\w+)", text, re.M)}:
             subjects.setdefault(one, set()).update(own)
-        rooms.setdefault(room, set()).update(sentences(ast.parse(text)))
+        packages.setdefault(package, set()).update(sentences(ast.parse(text)))
     found: dict[str, set[str]] = {}
-    for room, rows in rooms.items():
+    for package, rows in packages.items():
         for sentence in rows - {""}:
             # A word alone that is code is a command, whatever its expression is.
-            found.setdefault(sentence.replace("`{words}`", "`{command}`"), set()).update(subjects[room] or SUBJECTS)
+            found.setdefault(sentence.replace("`{words}`", "`{command}`"), set()).update(subjects[package] or SUBJECTS)
     return "".join(f"{' '.join(sorted(found[row]))}: {row}\n" for row in sorted(found) if "\n" not in row)
 
 

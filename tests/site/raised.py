@@ -19,7 +19,7 @@ ID = re.compile(r" \[([a-z][a-z0-9_]*)\]$")
 # Where each stands among (place, problem, fix); the last two are always problem and fix. One text has both in it.
 CALLS = {"RdmaError": 0, "Problem": 1, "_fail": 0, "fail": 0, "add": 1, "_refuse": 0, "Fault": 2}
 CALLS |= {"KernelRejected": 0, "Forbidden": 0, "Trouble": 2, "in_the_way": 9}
-WHOLE = {"Refusal": 0, "AnsibleActionFail": 0, "fail_json": 9}
+MESSAGE_CALLS = {"Refusal": 0, "AnsibleActionFail": 0, "fail_json": 9}
 HANDED_ON = re.compile(
     r"exc\.|one\.|found\.|plan\.|outcome\.|check\['fix'\]|self\.outcome|facts\.get|' '\.join\(fixes\)|sentence\("
     r"|fix\b|with_id\(check\['fix'\]"
@@ -171,7 +171,7 @@ def raised(path: Path) -> t.Iterator[Raised]:
         )
         scope = scopes.setdefault(around.lineno if around else 0, Scope(path, around))
         named = {word.arg: word.value for word in node.keywords}
-        if name in WHOLE:
+        if name in MESSAGE_CALLS:
             message = next(iter(node.args), named.get("msg"))
             for text, line in scope.texts(message) if message is not None else ():
                 handed = not ID.search(text) and re.search(
@@ -225,7 +225,7 @@ def parted(text: str) -> tuple[str, str]:
     return (" ".join(whole[:-1]), whole[-1] + named) if len(whole) > 1 else (plain, f"...{named}")
 
 
-def beside(path: Path, known: t.Collection[str]) -> t.Iterator[Raised]:
+def other_modules(path: Path, known: t.Collection[str]) -> t.Iterator[Raised]:
     """Give the texts of a file that end with an ID which is not known, such as lines of a list: nothing raises them."""
     inner = {
         id(below)

@@ -24,7 +24,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route import managed
 from ansible_collections.railops.rdma.plugins.modules import policy_route
 from ansible_collections.railops.rdma.tests.kernel.breaks import KINDS, LISTED, Break, Breaks
 from ansible_collections.railops.rdma.tests.kernel.netns_fabric import call_module, inside
-from ansible_collections.railops.rdma.tests.kernel.oracle import End, Oracle, Way, ways_of
+from ansible_collections.railops.rdma.tests.kernel.oracle import End, Flow, Oracle, flows_of
 from ansible_collections.railops.rdma.tests.site.conftest import Fleet, commit, started
 
 NODES, RAILS = 6, 3
@@ -58,12 +58,12 @@ class World:
         ]
         self.oracle = Oracle(self.spaces, self.core)
 
-    def lost(self) -> dict[Way, str]:
+    def lost(self) -> dict[Flow, str]:
         """Return what is lost of what all rails send."""
         ways = []
         for end in self.ends:
             others = [other for other in self.ends if other.host != end.host]
-            ways += ways_of(end, others, (end.rail,))
+            ways += flows_of(end, others, (end.rail,))
         return self.oracle.lost(ways)
 
     def breaks(self, seed: int) -> Breaks:
@@ -135,7 +135,7 @@ def judged(world: World, what: Break) -> str:
     return reported(what, before, after, run.code, verdict)
 
 
-def reported(what: Break, before: dict[Way, str], after: dict[Way, str], code: int, verdict: dict) -> str:
+def reported(what: Break, before: dict[Flow, str], after: dict[Flow, str], code: int, verdict: dict) -> str:
     lost = [(way.source[:2], way.target[:2], way.how, n) for way, n in (before or after).items()]
     story = f"{what}\nlost {lost[:4]} of {len(lost)}"
     places = named(verdict)
@@ -198,7 +198,7 @@ ORDER = [KINDS[number * 7 % len(KINDS)] for number in range(len(KINDS))]
 @pytest.mark.long
 @pytest.mark.parametrize("world", ["shared"], indirect=True)
 @pytest.mark.parametrize("reason", LISTED)
-def test_what_is_listed_is_red_where_nothing_is_lost(world, reason):
+def test_listed_breaks_are_red_without_loss(world, reason):
     """Else it need not be listed any more."""
     draw = world.breaks(1)
     drawn = (what for what in iter(lambda: draw.draw_one(LISTED[reason]), None) if what.listed == reason)

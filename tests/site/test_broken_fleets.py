@@ -19,7 +19,7 @@ import state as lab_state
 from ansible_collections.railops.rdma.tests.site.conftest import Fleet, Run, started
 
 
-class Way(t.NamedTuple):
+class Breakage(t.NamedTuple):
     """How a host breaks and is repaired, in shell, the ID of the error, and variables of the host meanwhile."""
 
     begin: str
@@ -36,20 +36,20 @@ PORT = "ip link add br9 type bridge; ip link set ens1np0 master br9"
 FULL = "mkdir -p /run/railops-rdma; mount -t tmpfs -o size=64k full /run/railops-rdma"
 FILE = f"printf '[Match]\\nName=ens1np0\\n[Network]\\nAddress=192.0.2.9/24\\n' >{OTHER}"
 ADDRESS = "ip address {} ADDRESS/32 dev lo"
-WAYS = {
-    "rule": Way(RULE.format("add"), RULE.format("del"), "rule_existing"),
-    "route": Way(ROUTE.format("add"), ROUTE.format("del"), "route_existing"),
-    "docker": Way(BRIDGE, "ip link del docker0", "prefix_overlaps"),
-    "address": Way(ADDRESS.format("add"), ADDRESS.format("del"), "address_on_other_interface"),
-    "bridge": Way(PORT, "ip link del br9", "rail_is_a_port"),
-    "full": Way(FULL, "umount /run/railops-rdma", "rollback_no_space"),
-    "file": Way(FILE, f"rm {OTHER}", "persist_existing"),
-    "python": Way("", "", "host_result_unreadable", {"ansible_python_interpreter": "/nonexistent"}),
-    "silent": Way(
+BREAKAGES = {
+    "rule": Breakage(RULE.format("add"), RULE.format("del"), "rule_existing"),
+    "route": Breakage(ROUTE.format("add"), ROUTE.format("del"), "route_existing"),
+    "docker": Breakage(BRIDGE, "ip link del docker0", "prefix_overlaps"),
+    "address": Breakage(ADDRESS.format("add"), ADDRESS.format("del"), "address_on_other_interface"),
+    "bridge": Breakage(PORT, "ip link del br9", "rail_is_a_port"),
+    "full": Breakage(FULL, "umount /run/railops-rdma", "rollback_no_space"),
+    "file": Breakage(FILE, f"rm {OTHER}", "persist_existing"),
+    "python": Breakage("", "", "host_result_unreadable", {"ansible_python_interpreter": "/nonexistent"}),
+    "silent": Breakage(
         "", "", "hosts_unreachable", {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     ),
 }
-DEAD = Way(
+DEAD = Breakage(
     "ip link set ens2np0 down; ip link set ens2np0 name dead0",
     "ip link set dead0 name ens2np0; ip link set ens2np0 up",
     "interface_lost",
@@ -63,7 +63,7 @@ class Broken:
     def __init__(self, fleet: Fleet, nodes: int) -> None:
         self.fleet = fleet
         self.hosts = [f"node{number}" for number in range(1, nodes + 1)]
-        self.now: dict[str, Way] = {}
+        self.now: dict[str, Breakage] = {}
         # The demo's inventory has three hosts of its own.
         self.given: dict[str, t.Any] = {host: {} for host in self.hosts}
         fleet.words |= {"fabric_group": "few", "fabric_max_nodes": 32, "site_serial": [1, "100%"]}
@@ -78,7 +78,7 @@ class Broken:
             text = text.replace("ADDRESS", plan["rails"][0]["addresses"][0]["address"].partition("/")[0])
             self.fleet.lab("exec", self.fleet.name, "--host", host, "--", "sh", "-ec", text)
 
-    def begin(self, ways: dict[str, Way]) -> None:
+    def begin(self, ways: dict[str, Breakage]) -> None:
         """Break hosts."""
         self.now = ways
         for host, way in ways.items():
@@ -125,7 +125,7 @@ class Broken:
         hosts = hosts or self.hosts
         now = {host: way for host, way in self.now.items() if host in hosts}
         out = {host for host, way in now.items() if way is not DEAD}
-        silent = {host for host, way in now.items() if way is WAYS["silent"]}
+        silent = {host for host, way in now.items() if way is BREAKAGES["silent"]}
         before = self.states()
         due = 4 if silent else 2 if now else 0
         run = self.play(*words, code=due)
@@ -158,9 +158,9 @@ def drawn(seed):
     return random.Random(seed("RAILOPS_BROKEN"))
 
 
-def ways(drawn: random.Random, hosts: t.Sequence[str], broken: int, dead: int = 0) -> dict[str, Way]:
+def ways(drawn: random.Random, hosts: t.Sequence[str], broken: int, dead: int = 0) -> dict[str, Breakage]:
     """Draw broken hosts, and after them hosts with a dead card."""
-    order = drawn.sample([*WAYS.values()], len(WAYS)) * 3
+    order = drawn.sample([*BREAKAGES.values()], len(BREAKAGES)) * 3
     return dict(zip(drawn.sample(hosts, broken + dead), order[:broken] + [DEAD] * dead, strict=True))
 
 
@@ -278,7 +278,7 @@ def test_a_kill_leaves_old_or_new_and_the_next_run_converges(tmp_path, drawn):
         began = time.monotonic()
         fleet.play()
         took, new, seen = time.monotonic() - began, fleet.states(), set()
-        fleet.begin({"node4": WAYS["rule"]})
+        fleet.begin({"node4": BREAKAGES["rule"]})
         pythons = {host: lab_state.folder(made.name) / host / "python" for host in fleet.hosts[:3]}
         texts = {host: python.read_text(encoding="utf-8") for host, python in pythons.items()}
         for number in range(ROUNDS):

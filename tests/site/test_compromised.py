@@ -2,12 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A whole compromised host: the first of the inventory answers each module with what an attacker would like.
+"""A compromised host: the first of the inventory answers each module with hostile results.
 
-Its Python is a program of its own (`fake_host.py`), and so is that of the sound hosts: no module runs and no namespace
-is needed. Facts name paths of the controller, results carry what is to be run, printed and stored. Whatever it answers,
-what lies on the controller is neither read nor changed, new files lie where the playbooks keep theirs, and the other
-hosts get their verdict.
+The Python of all hosts is a program of the test (`fake_host.py`): no module runs and no namespace is needed. Facts name
+paths of the controller, results contain code, terminal escapes and paths. No answer reads or changes a file of the
+controller, new files are in the folders of the playbooks, and the healthy hosts get their verdict.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from ansible_collections.railops.rdma.tests.unit import machines
 Json = dict[str, t.Any]
 HERE = Path(__file__).resolve().parent
 SECRET = "the-canary-that-nobody-may-read"
-EVIL, SOUND = "node1", ("node2", "node3")
+COMPROMISED, HEALTHY = "node1", ("node2", "node3")
 ESCAPES = "\x1b[2J\x1b]0;gone\x07\x9b31m\u202e"
 CHECK = ok("network_link", "up", "up", rail="rail1")
 FINE: Json = {**ANSWER, "checks": [CHECK]}
@@ -73,12 +72,12 @@ class Site:
         self.put("inventory/group_vars/all/fabric.yml", FABRIC)
         rows = {
             name: {"ansible_connection": "local", "ansible_python_interpreter": str(self.hosts / name)}
-            for name in (EVIL, *SOUND)
+            for name in (COMPROMISED, *HEALTHY)
         }
         self.put("inventory/hosts.yml", json.dumps({"all": {"children": {"gpu_nodes": {"hosts": rows}}}}))
         self.put("hosts/fake_host.py", f"#!{sys.executable}\n{(HERE / 'fake_host.py').read_text(encoding='utf-8')}")
         (self.hosts / "fake_host.py").chmod(0o755)
-        for name in (EVIL, *SOUND):
+        for name in (COMPROMISED, *HEALTHY):
             (self.hosts / name).symlink_to("fake_host.py")
         root = machines.lay_out("one-switch-each", folder.parent / "machine")
         self.fine = {"*": FINE, "rdma_info": {"changed": False, "info": read_info(Sysfs(str(root)), gids=False)}}
@@ -93,7 +92,7 @@ class Site:
 
     def answer(self, evil: Json) -> None:
         """Decide what the hosts answer."""
-        rows = {**dict.fromkeys(SOUND, self.fine), EVIL: evil}
+        rows = {**dict.fromkeys(HEALTHY, self.fine), COMPROMISED: evil}
         shutil.rmtree(self.hosts / "sent", ignore_errors=True)
         (self.hosts / "answers.json").write_text(json.dumps(rows), encoding="utf-8")
 
@@ -192,7 +191,7 @@ def attack(site: Site, kind: str) -> Json:
 
 KINDS = ("facts", "templates", "escapes", "types", "failure", "deep", "large", "bytes")
 PUSHED = (("facts", "hosts", True), ("deep", "audit", True))
-WHOLE = [
+FULL_RESULT = [
     pytest.param(kind, book, inject, marks=() if (kind, book, inject) in PUSHED else pytest.mark.long)
     for kind in KINDS
     for book in BOOKS
@@ -200,8 +199,8 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "book", "inject"), WHOLE)
-def test_a_compromised_host_reaches_nothing_but_itself(site: Site, kind: str, book: str, inject: bool) -> None:
+@pytest.mark.parametrize(("kind", "book", "inject"), FULL_RESULT)
+def test_compromised_host_affects_only_itself(site: Site, kind: str, book: str, inject: bool) -> None:
     if book == "accept":
         site.answer(site.fine)
         site.play("verify", "-e", "verify_traffic=none")
@@ -212,23 +211,23 @@ def test_a_compromised_host_reaches_nothing_but_itself(site: Site, kind: str, bo
     assert (INJECTED[:40] in " ".join(done.stdout.split())) is inject, done.stdout
     if book in ("verify", "audit") or (book == "site" and kind == "facts"):
         hosts = site.verdict()["hosts"]
-        assert [hosts[name]["status"] for name in SOUND] == ["pass", "pass"], done.stdout
+        assert [hosts[name]["status"] for name in HEALTHY] == ["pass", "pass"], done.stdout
     if book in ("hosts", "teardown") and kind == "facts":
-        sent = {name: [path.name[4:] for path in (site.hosts / "sent" / name).iterdir()] for name in SOUND}
+        sent = {name: [path.name[4:] for path in (site.hosts / "sent" / name).iterdir()] for name in HEALTHY}
         assert all("policy_route" in modules for modules in sent.values()), done.stdout
     # Preflight refuses the whole run where one host fails, before anything is changed.
     if book not in ("accept", "upgrade") and (kind == "facts" or book not in ("hosts", "site")):
         recap = done.stdout.rpartition("PLAY RECAP")[2]
-        assert [line for line in recap.splitlines() if line.startswith(SOUND) and "failed=0" not in line] == [], (
+        assert [line for line in recap.splitlines() if line.startswith(HEALTHY) and "failed=0" not in line] == [], (
             done.stdout
         )
 
 
-def nothing_was_reached(site: Site, before: dict[str, str], said: str) -> None:
+def nothing_was_reached(site: Site, before: dict[str, str], text: str) -> None:
     """Assert that canaries are unread and unchanged, that new files lie where they may, and that no escape is shown."""
-    assert SECRET not in said
+    assert SECRET not in text
     assert site.files() == before
     for path in (path for name in KEPT for path in (site.folder / name).rglob("*") if path.is_file()):
         assert SECRET not in path.read_bytes().decode(errors="replace"), path
-    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", said) == []
-    assert "Traceback" not in said, said[-3000:]
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text) == []
+    assert "Traceback" not in text, text[-3000:]

@@ -78,15 +78,15 @@ def test_a_dry_run_lists_skipped_parts(fleet, machine):
     """Storage cards, NVSwitches' cards and another priority, in `site --check --diff`."""
     kept = {name: (machine / name).read_bytes() for name in ("mlx.json",)}
     run = preview(fleet)
-    said = " ".join(run.output.split())
-    assert f"skip (nic_link_type): card {SWITCHES}" in said
-    assert "serves the NVSwitches (VPD SMDL=SW_MNG)" in said
-    assert f"skip (nic_link_type): card {CARDS[7]}" in said
-    assert "carries storage (nvme_rdma on mlx5_7)" in said
-    assert "Unchanged: ens1np0 has flow control on priority 3 (DSCP 24, 25, 26, 27" in said, run.output[-6000:]
-    assert f"write (nic_link_type): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in said
+    text = " ".join(run.output.split())
+    assert f"skip (nic_link_type): card {SWITCHES}" in text
+    assert "serves the NVSwitches (VPD SMDL=SW_MNG)" in text
+    assert f"skip (nic_link_type): card {CARDS[7]}" in text
+    assert "carries storage (nvme_rdma on mlx5_7)" in text
+    assert "Unchanged: ens1np0 has flow control on priority 3 (DSCP 24, 25, 26, 27" in text, run.output[-6000:]
+    assert f"write (nic_link_type): nic_link_type {CARDS[0]}: LINK_TYPE_P1=" in text
     for name in (SWITCHES, CARDS[7]):
-        assert f"nic_link_type {name}" not in said
+        assert f"nic_link_type {name}" not in text
     assert {name: (machine / name).read_bytes() for name in kept} == kept
 
 
@@ -113,15 +113,15 @@ def workers(fleet, machine, tmp_path):
     wrapper.write_text(before)
 
 
-def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, workers):
+def test_busy_hosts_are_listed_first(fleet, machine, workers):
     """A preview goes on to show what the rest would be; a run stops before the cards."""
     kept = (machine / "mlx.json").read_bytes()
     run = preview(fleet, code=2)
-    said = " ".join(run.output.split())
-    assert "A kubelet runs here, no cluster is given to drain the node, and the run would reboot it: card" in said, (
-        said[-6000:]
+    text = " ".join(run.output.split())
+    assert "A kubelet runs here, no cluster is given to drain the node, and the run would reboot it: card" in text, (
+        text[-6000:]
     )
-    assert "job 4711 of Slurm: at work, and would be disturbed: card" in said
+    assert "job 4711 of Slurm: at work, and would be disturbed: card" in text
     real = preview(fleet, "--diff", code=2)
     assert "job 4711 of Slurm: at work, and would be disturbed: card" in " ".join(real.output.split())
     assert not [task for task in real.tasks if "link type" in task["task"]]
@@ -131,8 +131,8 @@ def test_whom_a_run_would_disturb_is_named_before_anything(fleet, machine, worke
         double.add_node("gpu-1")
         kubeconfig = str(double.kubeconfig(fleet.folder / "kubeconfig"))
         other = preview(fleet, *checked, rdma_host_busy="allow", code=2, fabric_kubeconfig=kubeconfig)
-    said = " ".join(other.output.split())
-    assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in said, said[
+    text = " ".join(other.output.split())
+    assert "node1: The cluster has no node node1, and a kubelet runs on this host. Set fabric_node_name" in text, text[
         -3000:
     ]
     assert (machine / "mlx.json").read_bytes() == kept

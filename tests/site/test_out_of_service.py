@@ -47,7 +47,7 @@ def test_hosts_leave_them_as_they_are_and_repair_everything_else(fleet):
     fleet.ip("node2", "rule", "del", "pref", "10001")
     fleet.ip("node2", "link", "set", "ens2np0", "mtu", "1500")
     fleet.ip("node3", "rule", "del", "pref", "10001")
-    asked = fleet.dump("node3")
+    state = fleet.dump("node3")
     predicted = fleet.play("hosts", "--check", "--diff")
     assert "+rule 10001" in predicted.output
     assert "10002" not in predicted.output
@@ -57,7 +57,7 @@ def test_hosts_leave_them_as_they_are_and_repair_everything_else(fleet):
     rules = fleet.ip("node2", "rule")
     assert ("10001:" in rules, "10002:" in rules) == (True, False)
     assert "mtu 1500" in fleet.ip("node2", "link", "show", "ens2np0")
-    assert fleet.dump("node3") == asked
+    assert fleet.dump("node3") == state
     assert fleet.play("site").changed() == []
 
 

@@ -47,7 +47,7 @@ class Cluster(ApiDouble):
         self.folders = NodeFolders(self, Path(self._rooms.name))
         self.put("apps/v1", "DaemonSet", "calico-node", "kube-system", spec=CALICO)
 
-    def ours(self) -> list[str]:
+    def managed(self) -> list[str]:
         """Return the names of the fabric's objects."""
         return [
             name
@@ -181,13 +181,13 @@ def test_a_bad_rail_between_pods_is_red_in_every_report(site, application):
     assert verdict["cluster"]["status"] == "pass"
     (found,) = [row for row in verdict["hosts"]["node1"]["checks"] if row["status"] == "deviation"]
     folder = site.fleet.folder / "verify/fabric"
-    said = {"verdict.md": "nothing from node2", "report.html": "nothing from node2"}
-    said["verdict.txt"] = "between node1 and node2 rail3: tests between pods fail."
-    for name, words in said.items():
+    expected = {"verdict.md": "nothing from node2", "report.html": "nothing from node2"}
+    expected["verdict.txt"] = "between node1 and node2 rail3: tests between pods fail."
+    for name, words in expected.items():
         text = (folder / name).read_text(encoding="utf-8")
         assert "pod" in text
         assert words in " ".join(text.split()), name
-    assert said["verdict.txt"] in " ".join(run.output.split())
+    assert expected["verdict.txt"] in " ".join(run.output.split())
     assert found["fix"]
     assert site.double.objects("Job").keys() <= {"spiderpool-init"}
 
@@ -251,7 +251,7 @@ def test_the_printed_command_repairs_the_cluster_and_no_other_object(broken):
     broken.fleet.play("verify")
     broken.passed()
     pools = broken.double.objects("SpiderIPPool")
-    assert set(pools) - set(broken.double.ours()) == {FOREIGN}
+    assert set(pools) - set(broken.double.managed()) == {FOREIGN}
     assert len(pools) == 10
     assert pools["fabric-rail1-v4-node1"]["spec"]["ips"] == ["172.17.0.3-172.17.0.30"]
     reported = json.loads((broken.fleet.folder / "verify/fabric/hosts/node1.json").read_text(encoding="utf-8"))
@@ -278,18 +278,18 @@ def in_use(broken):
 
 
 def test_teardown_refuses_while_pods_hold_addresses(in_use):
-    before, ours = in_use.double.writes(), in_use.double.ours()
+    before, managed = in_use.double.writes(), in_use.double.managed()
     run = in_use.fleet.play("teardown", code=2)
     assert "fabric-rail2-v4-node2" in run.output
     assert "Nothing was changed" in run.output
-    assert (in_use.double.writes(), in_use.double.ours()) == (before, ours)
+    assert (in_use.double.writes(), in_use.double.managed()) == (before, managed)
     assert "lookup 1001" in in_use.fleet.ip("node1", "rule"), "the hosts come after the cluster, and were not reached"
 
 
 def test_teardown_on_request_leaves_only_the_pools_in_use(in_use):
     in_use.fleet.play("teardown", "-e", "teardown_in_use=true")
     double = in_use.double
-    assert double.ours() == ["fabric-rail2-v4-node2"]
+    assert double.managed() == ["fabric-rail2-v4-node2"]
     assert FOREIGN in double.objects("SpiderIPPool")
     assert double.node_labels() == []
     assert double.releases() == ["deployed"]
@@ -306,7 +306,7 @@ def test_spiderpool_goes_when_no_pool_is_left(in_use):
     assert f"there are still 1: {FOREIGN}." in dry.output
     run = in_use.fleet.play(*words, code=2)
     assert FOREIGN in run.output
-    assert double.ours() == []
+    assert double.managed() == []
     assert double.releases() == ["deployed"]
     pools = double.store.kind_of(SPIDERPOOL, "SpiderIPPool")
     with double.store.lock:

@@ -101,8 +101,8 @@ def test_it_stops_at_the_first_node_that_is_worse_than_before(site):
     site.on("node2", f"touch {BREAKS}")
     others = {host: site.fleet.dump(host) for host in ("node1", "node3")}
     run = site.upgrade(code=2)
-    said = "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: "
-    assert f"{said}rail3 network_link: ens3np0: down; " in run.output
+    sentence = "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: "
+    assert f"{sentence}rail3 network_link: ens3np0: down; " in run.output
     assert "it continues with node2. [upgrade_regression]" in run.output
     assert "[upgrade_stopped]" not in run.output
     assert site.versions() == ["2.0-1", "2.0-1", "1.0-1"]

@@ -81,9 +81,9 @@ def test_it_plans_previews_applies_verifies_and_audits(controller, lab, tmp_path
     assert "addresses" in play("hosts", "--check", "--diff")
     play("hosts")
     for name in ("verify", "audit"):
-        said = play(name)
-        assert "Verdict pass" in said
-        assert "kubeconfig" not in said
+        text = play(name)
+        assert "Verdict pass" in text
+        assert "kubeconfig" not in text
     assert not (tmp_path / "plan/fabric/cluster").exists()
     play("teardown")
 

@@ -34,7 +34,7 @@ class Ran(t.NamedTuple):
     """How a command ended: exit code, all that it printed, seconds in all, and the longest silence in seconds."""
 
     code: int
-    said: str
+    output: str
     seconds: float
     silence: float
 
@@ -114,7 +114,7 @@ class Machine:
         :raises TimeoutError: it did not end in time (seconds).
         """
         started = heard = time.monotonic()
-        said, silence = b"", 0.0
+        output, silence = b"", 0.0
         with subprocess.Popen(
             self.command(words, user=user, **environ),
             stdin=subprocess.DEVNULL,
@@ -123,12 +123,12 @@ class Machine:
         ) as process:
             assert process.stdout
             while chunk := os.read(process.stdout.fileno(), 65536):
-                said += chunk
+                output += chunk
                 silence, heard = max(silence, time.monotonic() - heard), time.monotonic()
                 if heard - started > timeout:
                     process.kill()
-                    raise TimeoutError(f"{words} did not end within {timeout:.0f} s: {said[-2000:].decode()}")
-        return Ran(process.returncode, said.decode(errors="replace"), heard - started, silence)
+                    raise TimeoutError(f"{words} did not end within {timeout:.0f} s: {output[-2000:].decode()}")
+        return Ran(process.returncode, output.decode(errors="replace"), heard - started, silence)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run the project's checks and say of each whether it passed, failed or was skipped, and why.
+"""Run the project's checks and report the result of each: passed, failed or skipped, with the reason.
 
     check.py             those that find most in the least time: `make test`
     check.py --rest      all others, but those that are only run by name: `make test-all`
@@ -77,7 +77,7 @@ def yamllint() -> t.Iterator[Argv]:
     yield [tool("yamllint"), "--strict", "."]
     schema = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
     workflows = sorted(str(path) for path in (CHECKOUT / ".github/workflows").glob("*.yml"))
-    checker = env.apart("workflows", "check-jsonschema==0.39.0")
+    checker = env.isolated_environment("workflows", "check-jsonschema==0.39.0")
     yield ["env", f"PYTHONPATH={checker}", tool("python"), *schema, *workflows]
 
 
@@ -231,9 +231,9 @@ def real_api(level: str = "server") -> Argv:
     return beside
 
 
-def wanted(name: str) -> bool:
-    """Say whether a check is among those that were asked for."""
-    return not runner.asked() or name in runner.asked()
+def is_selected(name: str) -> bool:
+    """Return whether a check is among those on the command line."""
+    return not runner.command_line_names() or name in runner.command_line_names()
 
 
 # What runs on a real cluster, the longest first. The first wants one without Spiderpool.
@@ -258,7 +258,7 @@ CLIENTS = ("tests/cluster/test_clients.py", "tests/cluster/test_pods.py")
 
 def cluster(only: str = SHORT) -> t.Iterator[Argv]:
     command = ["env", "-u", "RAILOPS_TEST_KUBECONFIG", *pytest("tests/cluster", parallel=True, only=only)]
-    if only == SLOW and wanted("api"):
+    if only == SLOW and is_selected("api"):
         with contextlib.suppress(SkipStep):
             real_api("webhooks")
             # What the check `api` runs on the real API is not run on the double as well, but for what compares the two.
@@ -266,7 +266,7 @@ def cluster(only: str = SHORT) -> t.Iterator[Argv]:
             yield [*command, *(f"--ignore={name}" for name in twice)]
             yield [*command[:-1], "--double-only", *twice]
             return
-    if only == SLOW and not runner.WEEKLY and not runner.asked():
+    if only == SLOW and not runner.WEEKLY and not runner.command_line_names():
         command += [f"--ignore={ON_REAL[0]}"]
         yield skipped(1, "the life of a cluster: left to the check api and the weekly run")
     yield command
@@ -350,7 +350,7 @@ def package() -> t.Iterator[Argv]:
 # Host roles and rooms: what guests show on a kernel with RDMA. A refactoring elsewhere starts none.
 HOSTS = (
     *("roles/rail_network", "roles/rdma_*", "roles/lossless_roce"),
-    *(f"plugins/module_utils/_{room}" for room in ("rdma", "netns", "driver", "qos", "persist", "route")),
+    *(f"plugins/module_utils/_{part}" for part in ("rdma", "netns", "driver", "qos", "persist", "route")),
     *(f"plugins/modules/{name}.py" for name in ("rdma_*", "rail_persist", "policy_route", "roce_qos")),
 )
 GUESTS = (*HOSTS, "molecule/guests", "molecule/netns", "tests/lab")

@@ -219,8 +219,8 @@ def run(title: str, argv: list[str]) -> None:
     log = cache() / "logs/environment.log"
     done = progress.step(title, argv, log=log, timeout=1800, stream=stream)
     if done.code:
-        said = [line for line in done.output.splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR")] or said
+        lines = [line for line in done.output.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines
         raise progress.Failure(
             f"`{title}` failed (exit code {done.code}).",
             errors[-1] if errors else "It said nothing.",
@@ -240,7 +240,7 @@ def furnish(home: Path, python: str, *words: str) -> None:
     pip_install(home / "bin/pip", "fetch and install its packages", *words)
 
 
-def apart(kind: str, package: str, *options: str) -> Path:
+def isolated_environment(kind: str, package: str, *options: str) -> Path:
     """Return a folder with a package, apart from what the tests import."""
     home = cache() / f"{kind}-{digest(package)}"
     pip = environment(None) / "pip"
@@ -293,17 +293,17 @@ def node_environment(python: str) -> Path:
 
 def old_pyroute2() -> Path:
     """Return a folder with the oldest pyroute2 that the collection promises to work with (Debian 12's)."""
-    return apart("pyroute2", "pyroute2==0.7.2", "--no-deps")
+    return isolated_environment("pyroute2", "pyroute2==0.7.2", "--no-deps")
 
 
 def old_kubernetes() -> Path:
     """Return a folder with the oldest Python client of Kubernetes that the collection promises to work with."""
-    return apart("kubernetes", "kubernetes==31.0.0")
+    return isolated_environment("kubernetes", "kubernetes==31.0.0")
 
 
 def image_builder() -> Path:
     """Return a folder with ansible-builder."""
-    return apart("image-builder", "ansible-builder>=3.1,<4")
+    return isolated_environment("image-builder", "ansible-builder>=3.1,<4")
 
 
 def site() -> Path:

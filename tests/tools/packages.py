@@ -38,7 +38,7 @@ NEVER = re.compile(
 APT = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]
 LISTS = Path("/var/lib/apt/lists")
 LOG = "logs/packages.log"
-QUIET = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C.UTF-8"}
+APT_ENV = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C.UTF-8"}
 
 
 class NotOfferedError(Exception):
@@ -124,7 +124,7 @@ def lacking(*names: str) -> list[Package]:
     return [package for package in needed(names) if not package.is_here()]
 
 
-def by_hand(missing: t.Iterable[Package]) -> str:
+def manual(missing: t.Iterable[Package]) -> str:
     """Return the command that installs packages manually."""
     return f"apt-get install {' '.join(package.name for package in missing)}"
 
@@ -208,7 +208,7 @@ def unpacked(*names: str) -> Path:
 
 def update() -> None:
     """Fetch apt's lists."""
-    progress.step("apt-get update", [*APT, "update"], log=env.cache() / LOG, env={**os.environ, **QUIET})
+    progress.step("apt-get update", [*APT, "update"], log=env.cache() / LOG, env={**os.environ, **APT_ENV})
 
 
 def install(missing: list[str]) -> None:
@@ -216,19 +216,19 @@ def install(missing: list[str]) -> None:
     log = env.cache() / LOG
     wanted = ["install", "--no-install-recommends", "--no-remove", *missing]
     update()
-    look = subprocess.run([*APT, "--simulate", *wanted], capture_output=True, text=True, check=False)
-    if refused := [name for name in re.findall(r"^Inst (\S+)", look.stdout, re.MULTILINE) if NEVER.match(name)]:
+    simulation = subprocess.run([*APT, "--simulate", *wanted], capture_output=True, text=True, check=False)
+    if refused := [name for name in re.findall(r"^Inst (\S+)", simulation.stdout, re.MULTILINE) if NEVER.match(name)]:
         raise progress.Failure(
             f"The packages {', '.join(missing)} were not installed.",
             f"They would bring {', '.join(refused)}, which may change this machine's network or start a service.",
             "Install what you want of them manually, or run with RAILOPS_INSTALL=0.",
         )
-    done = progress.step("apt-get install", [*APT, *wanted], log=log, timeout=1800, env={**os.environ, **QUIET})
+    done = progress.step("apt-get install", [*APT, *wanted], log=log, timeout=1800, env={**os.environ, **APT_ENV})
     if done.code:
-        said = re.findall(r"^E: (.+)$", done.output, re.MULTILINE) or ["it did not end in time"]
+        errors = re.findall(r"^E: (.+)$", done.output, re.MULTILINE) or ["it did not end in time"]
         raise progress.Failure(
             f"The packages {', '.join(missing)} were not installed.",
-            said[-1],
+            errors[-1],
             "See that `apt-get update` works, then run it again; with RAILOPS_INSTALL=0 what needs them is skipped.",
             log,
         )

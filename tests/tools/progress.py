@@ -102,11 +102,11 @@ def step(
                 process.kill()
                 process.wait()
         output.seek(start)
-        said = output.read().decode(errors="replace")
+        text = output.read().decode(errors="replace")
         output.write(b"\n")
     code = TIMED_OUT if code is None else code
     seconds = time.monotonic() - started
     well = bool(code) is fails
     word = paint("done", "32") if well else paint("failed", "31")
     say(f"{'.' * (WIDTH - column)} {word} {seconds:5.1f} s", stream)
-    return Done(code, said, seconds)
+    return Done(code, text, seconds)

@@ -169,10 +169,10 @@ def _make(title: str, argv: list[str], suite: Suite) -> None:
     log = env.cache() / "logs/roots.log"
     done = progress.step(title, argv, log=log, timeout=1800, stream=env.stream)
     if done.code:
-        said = re.findall(r"^(?:E|W): (.+)$", done.output, re.MULTILINE) or ["it did not end in time"]
+        errors = re.findall(r"^(?:E|W): (.+)$", done.output, re.MULTILINE) or ["it did not end in time"]
         raise progress.Failure(
             f"`{title}` failed (exit code {done.code}).",
-            said[-1],
+            errors[-1],
             f"See that this machine reaches {suite.mirror}, or name another mirror in"
             f" RAILOPS_{suite.system.upper()}_MIRROR.",
             log,

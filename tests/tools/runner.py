@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run checks, as many at a time as two cores have room for, with a word at least every ten seconds."""
+"""Run checks, as many at a time as two cores have room for, with output at least every ten seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROCESSOR = Path(__file__).with_name("processor.py")
 # A busy machine is slow, and that is no failure: a command is ended when it hangs, however long it has run.
 SILENT = 1800  # seconds without a line of output
 GRACE = 60  # seconds for commands to take down what they made after SIGTERM
-QUIET = 8  # seconds without a word before one is said
+SILENCE_SECONDS = 8  # without output before a line is printed
 SHOWN = 15  # lines of a failed check's log: those that name errors, and the last ones
 ROOM = 4  # processes that work at a time on two cores: half of them wait for something else
 
@@ -95,7 +95,7 @@ REST, ALL = "--rest", "--all"
 WEEKLY = os.environ.get("RAILOPS_WEEKLY") == "1"
 
 
-def asked() -> list[str]:
+def command_line_names() -> list[str]:
     """Return the names on the command line."""
     return [word for word in sys.argv[1:] if word not in (REST, ALL)]
 
@@ -107,7 +107,7 @@ def required() -> list[str]:
 
 def chosen(steps: t.Sequence[Step]) -> list[Step]:
     """Return the checks to run."""
-    if names := asked():
+    if names := command_line_names():
         return [step for step in steps if step.name in names]
     group = (True, False) if ALL in sys.argv[1:] else (REST in sys.argv[1:],)
     return [step for step in steps if step.rest in group and (step.name in required() or not step.by_name)]
@@ -118,9 +118,9 @@ def record(step: Step) -> Path:
     return env.cache() / f"passed-{step.name}-{env.contents(*step.shows)}"
 
 
-def needless(step: Step) -> str | None:
+def skip_reason(step: Step) -> str | None:
     """Return why a check need not run now; that also satisfies RAILOPS_REQUIRE."""
-    if WEEKLY or step.name in asked():
+    if WEEKLY or step.name in command_line_names():
         return None
     if step.weekly and step.name not in required():
         return "left to the weekly run; RAILOPS_WEEKLY=1 runs it"
@@ -132,7 +132,7 @@ def missing(step: Step) -> str | None:
     if step.root and (why := packages.no_namespaces()):
         return why
     if lacking := [item for item in packages.lacking(step.name) if not item.few]:
-        return f"not found: {', '.join(item.gives for item in lacking)}; run: {packages.by_hand(lacking)}"
+        return f"not found: {', '.join(item.gives for item in lacking)}; run: {packages.manual(lacking)}"
     return None
 
 
@@ -149,20 +149,20 @@ class Runner:
         """Run one check with its output in its own log file."""
         start = self.started[step.name] = time.monotonic()
         log = LOGS / f"{step.name}.log"
-        why_needless = needless(step)
+        reason = skip_reason(step)
 
         def result(status: str, detail: str) -> Result:
             del self.started[step.name]
             if status == "skipped":
                 with log.open("a", encoding="utf-8") as file:
                     file.write(f"{detail}\n")
-                if step.name in required() and detail != why_needless:
+                if step.name in required() and detail != reason:
                     status, detail = "failed", f"RAILOPS_REQUIRE names it, and it was skipped: {detail}"
             return Result(step, status, time.monotonic() - start, detail)
 
         log.write_text("", encoding="utf-8")
         passed = record(step) if step.shows else None
-        if why := why_needless or missing(step):
+        if why := reason or missing(step):
             return result("skipped", why)
         try:
             # What could not be made before is the failure of this check alone.
@@ -215,8 +215,8 @@ class Runner:
         for name, started in list(self.started.items()):
             log = LOGS / f"{name}.log"
             # Its first command opens the log; on a busy machine that takes a while.
-            said = log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
-            found = re.findall(r"\[ *(\d+%)\]", said)
+            text = log.read_text(encoding="utf-8", errors="replace")[-4000:] if log.exists() else ""
+            found = re.findall(r"\[ *(\d+%)\]", text)
             parts.append(f"{name} {now - started:.0f} s{f' {found[-1]}' if found else ''}")
         return ", ".join(parts)
 
@@ -225,7 +225,7 @@ class Runner:
         waiting = list(steps)
         started: dict[Future[Result], Step] = {}
         with ThreadPoolExecutor(max_workers=ROOM) as pool:
-            said = time.monotonic()
+            last = time.monotonic()
             try:
                 while waiting or started:
                     for step in list(waiting):
@@ -236,9 +236,9 @@ class Runner:
                     for future in done:
                         del started[future]
                         yield future.result()
-                    if not done and time.monotonic() - said > QUIET:
+                    if not done and time.monotonic() - last > SILENCE_SECONDS:
                         say(f"         ... {self.running()}")
-                        said = time.monotonic()
+                        last = time.monotonic()
             except BaseException:
                 self.end()
                 raise
@@ -350,7 +350,7 @@ def ended(*_dummy: object) -> t.NoReturn:
 def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> None:
     """Run the checks that were asked for."""
     known = [step.name for step in steps]
-    if unknown := [name for name in (*asked(), *required()) if name not in known]:
+    if unknown := [name for name in (*command_line_names(), *required()) if name not in known]:
         sys.exit(f"No such check: {', '.join(unknown)}. See: check.py --list")
     signal.signal(signal.SIGTERM, ended)
     todo = chosen(steps)
@@ -365,7 +365,7 @@ def main(steps: t.Sequence[Step], environ: t.Callable[[], dict[str, str]]) -> No
         env.tree()
         env.old_pyroute2()
         for step in todo:
-            if step.prepare and not needless(step) and not missing(step):
+            if step.prepare and not skip_reason(step) and not missing(step):
                 with contextlib.suppress(progress.Failure):
                     step.prepare()
         with contextlib.closing(Runner(environ).all(todo)) as found:

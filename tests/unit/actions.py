@@ -14,7 +14,7 @@ from returned import returned
 
 from ansible_collections.railops.rdma.plugins.action import rdma_info
 
-ALONE = ("acceptance", "rail_discover", "rail_upgrade_info", "verdict", "verify_result")
+STANDALONE_ACTIONS = ("acceptance", "rail_discover", "rail_upgrade_info", "verdict", "verify_result")
 """Actions that do the work themselves; what the others return is their module's."""
 
 
@@ -40,7 +40,7 @@ def action_of(
     action = module.ActionModule(
         task, SimpleNamespace(_shell=shell), context, loader=None, templar=templar, shared_loader_obj=None
     )
-    if name in ALONE:
+    if name in STANDALONE_ACTIONS:
         run = action.run
         action.run = lambda *args, **more: returned(name, run(*args, **more))
     return action

@@ -115,13 +115,13 @@ exit 255
 """
 
 
-def install(folder: Path, said: dict[str, str], got: str = "[]") -> None:
+def install(folder: Path, answers: dict[str, str], got: str = "[]") -> None:
     """Put an `ip` into a folder that answers what modules ask of the real one.
 
     :param said: its answers by family.
     :param got: its answer to `ip -j route get`.
     """
-    for name, text in {**said, "get": got}.items():
+    for name, text in {**answers, "get": got}.items():
         (folder / f"ip-{name}").write_text(text, encoding="utf-8")
     program(folder / "ip", PROGRAM.format(folder=folder))
 

@@ -21,7 +21,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _
 from ansible_collections.railops.rdma.plugins.module_utils._probe.health_plan import health_checks
 from ansible_collections.railops.rdma.plugins.module_utils._rdma.checks import check_rails
 from ansible_collections.railops.rdma.plugins.module_utils._route import path_checks, paths, ping
-from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
+from ansible_collections.railops.rdma.plugins.module_utils._route.desired import desired_state
 from ansible_collections.railops.rdma.plugins.module_utils._route.icmp import EchoOutcome
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     DEFAULT,
@@ -33,7 +33,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     Snapshot,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import same_plan
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict import merge
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.explain import with_causes
@@ -66,8 +66,8 @@ class Machine:
         self.plan = PLANNED.slice(self.name)
         links = {f"ens{number}np0": Link(f"ens{number}np0", MTU, up=True, max_mtu=9978) for number in (1, 2, 3)}
         empty = Snapshot(links, frozenset(), frozenset(), frozenset(), dict(self.plan["sysctls"]))
-        self.want = parse_want(self.plan)
-        self.now = wanted(self.want, self._host(empty))
+        self.want = parse_options(self.plan)
+        self.now = desired_state(self.want, self._host(empty))
         self.devices = {rail: {"state": "ACTIVE", "phys": "LinkUp", "layer": "Ethernet"} for rail in RAILS}
 
     @staticmethod

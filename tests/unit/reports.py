@@ -13,8 +13,8 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.merge import
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.text import repair_commands
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import plan_of, raw_of
 
-EVIL = '<img src=x onerror="alert(1)">'
-EVIL_LEAVES = (EVIL, "</script><script>alert(2)</script>", "a|b`*_[x](http://evil.example)", "'\"&amp;", "<!--/v-->é")
+XSS = '<img src=x onerror="alert(1)">'
+EVIL_LEAVES = (XSS, "</script><script>alert(2)</script>", "a|b`*_[x](http://evil.example)", "'\"&amp;", "<!--/v-->é")
 
 
 def evil_plan():

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""No node that kept its hardware is renumbered unless asked, whatever becomes of the plan.
+"""No node that kept its hardware is renumbered without a request, also after the plan was lost.
 
 Random histories over what decides: the planner with its lock, the copy in the cluster, and the addresses of hosts, in
 the order of the playbook `site`. Nodes are added, retired, released, replaced and pinned; runs are limited, in check
@@ -23,7 +23,7 @@ import pytest
 from ansible_collections.railops.rdma.plugins.filter.filters import lock_copy
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.lock_copy import LockCopy
 from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, rails
@@ -92,7 +92,7 @@ class History:
     def restore(self):
         self.play(self.main, locked=False, hosts=(), restored=True)
 
-    def thrown_away(self):
+    def discarded_copy(self):
         self.count += 1
         self.play(shutil.copytree(self.main, self.folder / f"copy{self.count}"))
 
@@ -144,7 +144,7 @@ class History:
                 raise RdmaError(f"There is no plan of {name}.", "Run railops.rdma.plan. [host_plan_missing]")
             plan = json.loads(text.read_text(encoding="utf-8"))
             live = set(self.live[name].items())
-            checks, _facts = renumbered.checks_of(parse_want(plan), {}, live, live)
+            checks, _facts = renumbered.checks_of(parse_options(plan), {}, live, live)
             if checks and not allow:
                 raise RdmaError(checks[0]["cause"], checks[0]["fix"])
             made[name] = {rail["interface"]: rail["addresses"][0]["address"] for rail in plan["rails"]}
@@ -154,7 +154,7 @@ class History:
 
 
 DEEDS = (
-    *(History.add, History.retire, History.release, History.replace, History.pin, History.lose, History.thrown_away),
+    *(History.add, History.retire, History.release, History.replace, History.pin, History.lose, History.discarded_copy),
     *(History.site, History.site, History.site, History.plan, History.plan, History.restore),
 )
 
@@ -166,7 +166,7 @@ def test_no_node_that_kept_its_hardware_is_renumbered(tmp_path, part):
         folder.mkdir()
         history = History(folder, seed)
         # The very first site, in half of them without keeping its plan.
-        history.thrown_away() if seed // 10 % 2 else history.site()
+        history.discarded_copy() if seed // 10 % 2 else history.site()
         for _step in range(STEPS):
             history.chance.choice(DEEDS)(history)
         shutil.rmtree(folder)

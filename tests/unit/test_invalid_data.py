@@ -298,27 +298,27 @@ NODE = PodNode(
     st.one_of(st.lists(NETWORK).map(json.dumps), ROWS),
     LINES,
 )
-def test_what_pods_print_and_say(printed, status, said):
+def test_what_pods_print_and_say(printed, status, message):
     meta = {"name": "p", "namespace": "n", "annotations": {POD_STATUS: status}}
-    ended = {"name": "c", "state": {"terminated": {"exitCode": 1, "reason": said, "message": said}}}
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 1, "reason": message, "message": message}}}
     pod = {"metadata": meta, "spec": {"nodeName": "node1"}, "status": {"phase": "Running"}}
-    late = {**pod, "status": {"phase": "Pending", "containerStatuses": [ended], "message": said, "reason": said}}
-    events = [{"type": "Warning", "reason": said, "message": said}]
+    late = {**pod, "status": {"phase": "Pending", "containerStatuses": [ended], "message": message, "reason": message}}
+    events = [{"type": "Warning", "reason": message, "message": message}]
     checks = [*inside_checks(NODE, pod, printed), *network_checks(NODE, pod), *network_checks(NODE, late, events)]
     pair = HostPair("node1", "node2", "rail1", "read_lat", 18515)
-    ends = [CommandResult(said, code) for code in (0, 1, None)]
+    ends = [CommandResult(message, code) for code in (0, 1, None)]
     checks += latency.latency_checks([latency.read(pair, end, ends[1], 0.0) for end in ends])
-    checks += latency.latency_checks([latency.failed_command(pair, "node2", said)])
+    checks += latency.latency_checks([latency.failed_command(pair, "node2", message)])
     for check in checks:
         for key in ("observed", "cause", "fix"):
             printable(str(check[key]).replace("\n", "\x00"))
     assert answer_in(checks).error == ""
-    for text in (state.trouble(late, events).text, state.last_lines(said), state.last_warning(events)):
+    for text in (state.trouble(late, events).text, state.last_lines(message), state.last_warning(events)):
         printable(text.replace("\n", "\x00"))
     for address in pools.attached([pod]):
         assert isinstance(address, str)
     for read in READERS.values():
-        failure_of(read(said), 0)
+        failure_of(read(message), 0)
 
 
 DEVICE = st.fixed_dictionaries(

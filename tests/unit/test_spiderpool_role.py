@@ -77,7 +77,7 @@ def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, 
 
 
 @pytest.mark.parametrize(
-    ("asked", "live", "replaced"),
+    ("setting", "live", "replaced"),
     [
         ("auto", {}, False),
         ("auto", {"plugins": {"installCNI": True}}, True),
@@ -89,9 +89,9 @@ def test_only_what_the_plan_needs_comes_to_the_nodes(tmp_path: Path, kind: str, 
     ],
 )
 def test_standard_plugins_are_replaced_where_they_were_or_where_that_is_requested(
-    tmp_path: Path, asked: t.Any, live: Json, replaced: bool
+    tmp_path: Path, setting: t.Any, live: Json, replaced: bool
 ) -> None:
-    given = {**installed(**live), **planned(tmp_path, "macvlan"), "spiderpool_install_cni": asked}
+    given = {**installed(**live), **planned(tmp_path, "macvlan"), "spiderpool_install_cni": setting}
     values = value("{{ __spiderpool_plain_values }}", **given)["plugins"]
     assert values["installCNI"] is replaced
     # A release may say nothing of the other switches, and the chart's are on: no agent restarts for that.
@@ -275,8 +275,8 @@ def test_no_plugin_is_copied_where_this_run_replaces_none(tmp_path: Path, settin
 
 
 def test_a_teardown_that_finds_no_release_restores_what_an_earlier_one_left() -> None:
-    asked = {task["name"]: task for task in content(f"{ROLE}/tasks/uninstall.yml")[-1]["block"]}
-    stale = asked["Uninstall | Name the CNI plugins to the hosts' part"]["ansible.builtin.set_fact"][
+    tasks = {task["name"]: task for task in content(f"{ROLE}/tasks/uninstall.yml")[-1]["block"]}
+    stale = tasks["Uninstall | Name the CNI plugins to the hosts' part"]["ansible.builtin.set_fact"][
         "__spiderpool_stale"
     ]
     given = {**NEW, "spiderpool_values": {"global": K3S}}
@@ -344,10 +344,10 @@ SETS = {
         ),
     ],
 )
-def test_whose_pods_are_injected(chosen: t.Any, include: list[str], exclude: list[str]) -> None:
+def test_injected_namespaces(chosen: t.Any, include: list[str], exclude: list[str]) -> None:
     given = {**NEW, "__spiderpool_sets": SETS, "spiderpool_inject_namespaces_exclude": ["secret"]}
-    asked = value("{{ __spiderpool_switch_values }}", **given, spiderpool_inject_namespaces=chosen)
-    inject = asked["spiderpoolController"]["podResourceInject"]
+    values = value("{{ __spiderpool_switch_values }}", **given, spiderpool_inject_namespaces=chosen)
+    inject = values["spiderpoolController"]["podResourceInject"]
     assert inject == {"enabled": True, "namespacesInclude": include, "namespacesExclude": exclude}
 
 
@@ -390,8 +390,8 @@ def test_calicos_setting_stays_while_a_host_may_have_rails(done: list[str] | Non
     assert "ansible.builtin.group_by" in hosts["block"][-1], "the last that a host does"
     given = {"ansible_limit": "localhost,node1", "__site_calico": True}
     for ran in ({}, {"__site_stay": {}}):
-        said = value(f"{{{{ {hosts['block'][-2]['when']} }}}}", **given, hostvars={"localhost": ran})
-        assert said is not bool(ran), "the cluster's part removes what else stays"
+        is_reported = value(f"{{{{ {hosts['block'][-2]['when']} }}}}", **given, hostvars={"localhost": ran})
+        assert is_reported is not bool(ran), "the cluster's part removes what else stays"
 
 
 K3S = {"cniConfHostPath": "/var/lib/rancher/k3s/agent/etc/cni/net.d", "cniBinHostPath": "/var/lib/rancher/k3s/data/cni"}
@@ -415,7 +415,7 @@ def test_what_a_host_reports_of_cni_before_the_first_change(
     given: Json, there: bool, install: object, needs: list[str]
 ) -> None:
     tasks = {task["name"]: task for task in content("playbooks/preflight.yml")[0]["tasks"]}
-    asked = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
+    site_cni = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
     known = {**given, "hostvars": {"localhost": given}, "__site_cluster": {"there": there}}
     known |= {
         "__site_values": given.get("spiderpool_values", {}),
@@ -423,7 +423,7 @@ def test_what_a_host_reports_of_cni_before_the_first_change(
     }
     folder = given.get("spiderpool_values", {}).get("global", {}).get("cniBinHostPath", "")
     whole = {"install": install, "needs": needs, "programs": folder}
-    assert {key: value(asked[key], **known) for key in whole} == whole
+    assert {key: value(site_cni[key], **known) for key in whole} == whole
 
 
 WEBHOOKS = "sriov.operatorConfig."
@@ -446,9 +446,9 @@ WEBHOOKS = "sriov.operatorConfig."
 def test_host_ports_of_the_sriov_operator_are_those_of_its_webhooks(device: str, given: Json, extra: Json) -> None:
     (play, *_rest) = content("playbooks/preflight.yml")
     tasks = {task["name"]: task for task in play["tasks"]}
-    asked = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
+    site_cni = tasks["Check each host for conflicts"]["vars"]["__site_cni"]
     known = {**play["vars"], "hostvars": {"localhost": given}, "__site_cluster": {"there": True}}
-    ports = value(asked["ports"], **{**known, "__site_own_device": device})
+    ports = value(site_cni["ports"], **{**known, "__site_own_device": device})
     assert {name[len(WEBHOOKS) :]: port for name, port in ports.items() if name.startswith(WEBHOOKS)} == extra
     assert ports["spiderpoolAgent.httpPort"] == 5710
 
@@ -474,6 +474,6 @@ def test_a_teardown_that_a_host_ends_says_that_calicos_setting_stays(tmp_path: P
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "Restore Calico's setting" not in done.stdout
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in said
-    assert "node1 may have rails" not in said
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "node2 may have rails. Where this collection changed Calico's address detection, that stays until" in output
+    assert "node1 may have rails" not in output

@@ -82,14 +82,14 @@ def kind_of(node: nodes.Node | None, known: dict[str, str]) -> tuple[str, str]:
 def faults(text: str, decides: bool, known: dict[str, str]) -> t.Iterator[str]:
     """Give the variables of an expression that are used as if they were no text."""
     tree = Environment(extensions=["jinja2.ext.do"]).parse(text)
-    asked: list[nodes.Node | None] = []
+    conditions: list[nodes.Node | None] = []
     computed: list[nodes.Node | None] = []
     if decides:
-        asked += [item for output in tree.find_all(nodes.Output) for item in output.nodes]
+        conditions += [item for output in tree.find_all(nodes.Output) for item in output.nodes]
     for node in tree.find_all((nodes.And, nodes.Or)):
-        asked += [node.left, node.right]
-    asked += [node.node for node in tree.find_all(nodes.Not)]
-    asked += [node.test for node in tree.find_all((nodes.CondExpr, nodes.If))]
+        conditions += [node.left, node.right]
+    conditions += [node.node for node in tree.find_all(nodes.Not)]
+    conditions += [node.test for node in tree.find_all((nodes.CondExpr, nodes.If))]
     for node in tree.find_all(ARITHMETIC):
         computed += [node.left, node.right]
     computed += [node.node for node in tree.find_all((nodes.Neg, nodes.Pos))]
@@ -98,7 +98,7 @@ def faults(text: str, decides: bool, known: dict[str, str]) -> t.Iterator[str]:
     for node in tree.find_all(nodes.Filter):
         if node.name in COLLECTING and isinstance(node.node, nodes.List):
             computed += node.node.items
-    for node in asked:
+    for node in conditions:
         name, _kind = kind_of(node, known)
         if name:
             yield f"{name} decides as it is: write {name} | bool (or | int)"

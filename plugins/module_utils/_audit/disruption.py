@@ -47,11 +47,11 @@ NETWORK: tuple[Row, ...] = (
 
 
 def check_drift(request: Request) -> tuple[Checks, Facts]:
-    """Return as fact `drift` the roles that have something to do or to say here; none where the host is as planned."""
+    """Return as fact `drift` the roles that would change or report something; none where the host is as planned."""
     persist = boolean(request.settings.get(RUN_KEY, {}).get("persist", True))
     found = ["rail_network"] if rollback.pending() else []
-    rooms = [row for row in (*CHANGES, *NETWORK) if persist or row[1] != "rail_persist"]
-    for role, name, result in _results(request, rooms):
+    packages = [row for row in (*CHANGES, *NETWORK) if persist or row[1] != "rail_persist"]
+    for role, name, result in _results(request, packages):
         due = any(result.get(key) for key in PENDING_KEYS)
         # A cable is no role's work; what another module's check names, its role may refuse.
         bad = name != "policy_route" and any(check["status"] == DEVIATION for check in result.get("checks") or ())
@@ -59,12 +59,12 @@ def check_drift(request: Request) -> tuple[Checks, Facts]:
     return [], {"drift": [*dict.fromkeys(found)]}
 
 
-def _results(request: Request, rooms: t.Iterable[Row]) -> t.Iterator[Row]:
+def _results(request: Request, packages: t.Iterable[Row]) -> t.Iterator[Row]:
     """Yield role, module and result of each module that would run; what a module refuses is a problem."""
-    for role, name, room in rooms:
+    for role, name, package in packages:
         if runs_role(request, role):
             try:
-                yield role, name, compare(name, room, request)
+                yield role, name, compare(name, package, request)
             except RdmaError as exc:
                 yield role, name, {"problems": [str(exc)]}
 

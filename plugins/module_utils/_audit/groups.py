@@ -33,7 +33,7 @@ from .._route import path_checks, ping
 from .._route import run as route_run
 from .._route.path_kernel import PathLookup
 from .._route.paths import PathState, targets_of
-from .._route.route_options import neighbors_of, parse_want
+from .._route.route_options import neighbors_of, parse_options
 
 if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -97,24 +97,24 @@ def runs_role(request: Request, role: str) -> bool:
     return not role or roles is None or role in roles
 
 
-def compare(name: str, room: t.Any, request: Request) -> dict[str, t.Any]:
+def compare(name: str, package: t.Any, request: Request) -> dict[str, t.Any]:
     """Return what a role's module reports in check mode.
 
-    :param room: the module's: `run` and `SPEC`.
+    :param package: the module's `run` and `SPEC`.
     """
-    found: dict[str, t.Any] = room.run(request.module, options_of(name, room.SPEC, request), check_mode=True)
+    found: dict[str, t.Any] = package.run(request.module, options_of(name, package.SPEC, request), check_mode=True)
     request.library_missing |= bool(found.get("library_missing"))
     return found
 
 
-def role_check(name: str, room: t.Any) -> CheckFunction:
+def role_check(name: str, package: t.Any) -> CheckFunction:
     """Return the function that runs a role's module in check mode.
 
-    :param room: the module's: `run` and `SPEC`.
+    :param package: the module's `run` and `SPEC`.
     """
 
     def check(request: Request) -> tuple[Checks, Facts]:
-        result = compare(name, room, request)
+        result = compare(name, package, request)
         request.warnings.extend(result.get("warnings") or ())
         return list(result.get("checks") or ()), {}
 
@@ -123,7 +123,7 @@ def role_check(name: str, room: t.Any) -> CheckFunction:
 
 def check_paths(request: Request) -> tuple[Checks, Facts]:
     """Ask the kernel where each rail's packets go."""
-    want = parse_want(request.params)
+    want = parse_options(request.params)
     neighbors = neighbors_of(request.params.get("neighbors") or [])
     with PathLookup() as kernel:
         host, existing = kernel.read(want), kernel.existing_routes(want)

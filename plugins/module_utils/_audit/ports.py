@@ -37,10 +37,10 @@ def port_checks(ports: t.Mapping[str, t.Any], files: HostFiles) -> list[Check]:
     open_ports = files.listening()
     # Helm itself refuses a value that is no number.
     numbers = {option: int(port) for option, port in ports.items() if str(port).isdecimal()}
-    taken = {option: port for option, port in numbers.items() if port in open_ports}
-    by = holders(files, {inode for port in taken.values() for inode in open_ports[port]})
+    in_use = {option: port for option, port in numbers.items() if port in open_ports}
+    by = holders(files, {inode for port in in_use.values() for inode in open_ports[port]})
     checks = []
-    for option, port in taken.items():
+    for option, port in in_use.items():
         names = sorted({by.get(inode, "a process that /proc does not show") for inode in open_ports[port]})
         if all(name.startswith(PROCESS_PREFIX) for name in names):
             continue

@@ -31,7 +31,7 @@ from .._route.ownership import Ownership
 from .._route.path_checks import existing_routes_check
 from .._route.path_kernel import PathLookup
 from .._route.problems import problems_of
-from .._route.route_options import RailOptions, named, parse_want, without
+from .._route.route_options import RailOptions, named, parse_options, without
 from . import renumbered
 from .disruption import check_drift, check_workloads
 from .groups import RUN_KEY, CheckFunction, Checks, Facts, Request, check_neighbors, options_of, role_check, runs_role
@@ -125,7 +125,7 @@ def check_network(request: Request) -> tuple[Checks, Facts]:
     """Find conflicts between a host and the plan: links, addresses, unmanaged rules and routes."""
     sysfs = Sysfs()
     options = options_of("policy_route", SPEC, request)
-    want = parse_want(options)
+    want = parse_options(options)
     network = read_management_network(sysfs)
     called = {name for link in network.links.values() for name in (link["ifname"], *link.get("altnames", ()))}
     ports = {rail.identifier: rail.interface for rail in want.rails}
@@ -145,20 +145,20 @@ def check_network(request: Request) -> tuple[Checks, Facts]:
         kind = "infiniband" if want.network == "infiniband" else "ethernet"
         links = {name: link if link.managed else replace(link, kind=kind) for name, link in host.snapshot.links.items()}
         host = replace(host, snapshot=replace(host.snapshot, links=links))
-    mine = Ownership(want, host)
+    owned = Ownership(want, host)
     missing = [rail for rail in want.rails if rail.identifier not in names]
-    coming = [rail for rail in missing if _driver_may_create(rail, request, sysfs)]
-    lost = [rail for rail in missing if rail not in coming and model.missing(rail, host, known=True)]
+    pending = [rail for rail in missing if _driver_may_create(rail, request, sysfs)]
+    lost = [rail for rail in missing if rail not in pending and model.missing(rail, host, known=True)]
     checks: Checks = []
     facts: Facts = {}
     if not boolean(request.settings.get(renumbered.CHECK, {}).get("allow") or False):
-        parts = (host.addresses, mine.addresses | host.retained.addresses)
+        parts = (host.addresses, owned.addresses | host.retained.addresses)
         apart = host.out_of_service
         live, managed = ({(row.interface, row.address) for row in part if row.interface not in apart} for part in parts)
         checks, facts = renumbered.checks_of(want, names, live, managed)
-    want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in coming)), missing)
+    want = without(replace(want, rails=tuple(rail for rail in want.rails if rail not in pending)), missing)
     want = named(replace(want, lost=frozenset(rail.name for rail in lost)), names)
-    problems = problems_of(want, host, mine)
+    problems = problems_of(want, host, owned)
     if options["confirm_timeout"] and rollback.full():
         text = f"{rollback.STATE_FOLDER} has no room for what the rollback timer keeps."
         problems.append(Problem(rollback.STATE_FOLDER, text, rollback.MAKE_ROOM))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .._files import Sysfs
-from .._programs import ask
+from .._programs import run_program
 from .lldp import ARGV, INSTALL, Neighbor, parse_lldp
 from .plan import Cable, cable_checks
 
@@ -37,7 +37,7 @@ def check_cables(
     made = []
     for rail in rails:
         planned, port = cables.get(rail["name"]) or {}, sysfs.port_interface(sysfs.rail_interface(rail))
-        unable = sysfs.unheard(port)
+        unable = sysfs.receive_problem(port)
         made.append(
             Cable(
                 rail=rail["name"],
@@ -58,7 +58,7 @@ def ask_lldpd() -> tuple[dict[str, Neighbor], str]:
     No other function queries lldpd. This one never raises: a caller builds its sentence around the clause. Only the
     clause distinguishes a host without lldpd from one whose lldpd does not answer.
     """
-    code, out, err = ask(ARGV)
+    code, out, err = run_program(ARGV)
     try:
         if code == 0:
             return parse_lldp(out), ""

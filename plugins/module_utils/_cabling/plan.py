@@ -68,7 +68,7 @@ def _has_port(item: Neighbor, port: str) -> bool:
 
 
 def on_leaf(cable: Cable, leaf: str) -> bool:
-    """Whether one of the neighbors that a cable's port hears is this leaf."""
+    """Whether one of the LLDP neighbors of a cable's port is this leaf."""
     return any(_is(item, leaf) for item in received_on(cable.seen))
 
 
@@ -79,7 +79,7 @@ def _port_names(seen: t.Mapping[str, t.Any]) -> list[str]:
 def cable_checks(cables: t.Sequence[Cable], leaves: t.Sequence[t.Mapping[str, str]], zone: str | None) -> list[Check]:
     """Return `cable_leaf` of each rail, and `cable_port` where the plan has its port.
 
-    :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to say whose a wrong leaf is.
+    :param leaves: the leaves of all zones, each with `zone`, `rail`, `leaf`; to name the zone and rail of a wrong leaf.
     :param zone: the host's own zone; None where the plan has no cables.
     """
     found = []

@@ -32,15 +32,15 @@ class LinkTypeHost:
         self._tool = next(filter(None, map(machine.tool, TOOLS)), None)
         self._boot = machine.boot_id
 
-    def plan(self, cards: t.Sequence[Card], wishes: dict[str, CardOptions]) -> t.Iterator[CardPlan]:
+    def plan(self, cards: t.Sequence[Card], selected: dict[str, CardOptions]) -> t.Iterator[CardPlan]:
         """Query each selected card and plan its changes."""
         markers = self._markers()
-        for card in (card for card in cards if card.name in wishes):
-            wish = wishes[card.name]
+        for card in (card for card in cards if card.name in selected):
+            options = selected[card.name]
             try:
-                yield self._ask(card, wish, markers.get(card.name))
+                yield self._query(card, options, markers.get(card.name))
             except RdmaError as exc:
-                yield planning.without_tool(card, wish, exc)
+                yield planning.without_tool(card, options, exc)
 
     def apply(self, plan: CardPlan) -> CardPlan:
         """Write one card; return its plan as it turned out, read back from the card."""
@@ -50,18 +50,18 @@ class LinkTypeHost:
             return replace(plan, step=CardStep.FAILED, note=exc.problem, fix=exc.fix)
 
     def remember(self, plans: t.Sequence[CardPlan]) -> None:
-        """Record the cards that wait for a reboot, and since which boot. Drop the records of all cards as wanted."""
+        """Record the cards that wait for a reboot, and since which boot. Drop the records of all cards as planned."""
         before = self._markers()
         answered = {plan.card.name for plan in plans if plan.step is not CardStep.FAILED}
-        # Of the others nothing new is known: they may be selected by another call, or answer next time.
+        # The other cards are unchanged: another call may select them, or they answer next time.
         after = {name: marker for name, marker in before.items() if name not in answered}
         for plan in plans:
             if plan.step not in (CardStep.PENDING, CardStep.POWER_CYCLE):
                 continue
             old = before.get(plan.card.name)
-            known = old is not None and old.values == plan.wanted and not plan.was_written
+            known = old is not None and old.values == plan.desired_values and not plan.was_written
             boot = old.boot if old is not None and known else self._boot
-            after[plan.card.name] = Marker(boot, plan.wanted, plan.power_cycle)
+            after[plan.card.name] = Marker(boot, plan.desired_values, plan.power_cycle)
         if after == before:
             return
         text = json.dumps({name: asdict(marker) for name, marker in sorted(after.items())}, indent=1) + "\n"
@@ -72,7 +72,7 @@ class LinkTypeHost:
         words = (f"{name}={value}" for name, value in plan.writes.items())
         power_cycle = "power cycle" in " ".join(self._call(plan.card.address, "-y", "set", *words).lower().split())
         # The link layers were those before; the firmware's own word counts now.
-        after = replace(self._ask(plan.card, plan.wish, None), was_written=True)
+        after = replace(self._query(plan.card, plan.options, None), was_written=True)
         if missing := [value.name for value in after.values if not value.written]:
             raise RdmaError(
                 f"the card does not have what the tool reported as written: {', '.join(missing)}",
@@ -83,10 +83,10 @@ class LinkTypeHost:
         why = "the tool requests a power cycle" if power_cycle else "written, waits for a reset or a reboot"
         return replace(after, step=CardStep.PENDING, power_cycle=power_cycle, note=planning.not_in_force(after, why))
 
-    def _ask(self, card: Card, wish: CardOptions, marker: Marker | None) -> CardPlan:
+    def _query(self, card: Card, options: CardOptions, marker: Marker | None) -> CardPlan:
         """Query a card's default, current and next values, where its firmware reports them, and plan its changes."""
         configuration = mlxconfig.parse_text(self._call(card.address, "-e", "q"))
-        return planning.decide(card, wish, configuration, marker, self._boot)
+        return planning.decide(card, options, configuration, marker, self._boot)
 
     def _call(self, address: str, *words: str) -> str:
         if self._tool is None:

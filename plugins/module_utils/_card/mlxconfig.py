@@ -141,8 +141,8 @@ def parse_text(output: str) -> Configuration:
             continue
         unknown = [value in ("N/A", "-") or value.startswith("Array[") for value in values]
         by_title = {title: None if none else value for title, value, none in zip(columns, values, unknown)}
-        default, current, coming = map(by_title.get, ("default", "current", "next"))
-        parameters[row["name"]] = Parameter(row["name"], default, current, coming, bool(row["ro"]))
+        default, current, next_value = map(by_title.get, ("default", "current", "next"))
+        parameters[row["name"]] = Parameter(row["name"], default, current, next_value, bool(row["ro"]))
     if not columns:
         raise RdmaError(
             f"The tool's answer has no line `Configurations:`: {output.strip()[:200]!r}.",

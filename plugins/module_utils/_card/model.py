@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Cards, and the wanted state of each card and each of its ports: selected by the plan's rails, or by address."""
+"""Cards, and the options of each card and each of its ports: selected by the plan's rails, or by address."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Card:
 
 @dataclass(frozen=True)
 class CardOptions:
-    """The wanted state of one card: the link type of ports by number from 1, and the virtual functions of each."""
+    """The options of one card: the link type of ports by number from 1, and the virtual functions of each."""
 
     links: tuple[tuple[int, str], ...] = ()
     vfs: int | None = None
@@ -71,12 +71,12 @@ def port_of(address: str) -> int:
     return int(address.rsplit(".", 1)[1], 16) + 1
 
 
-def unselected_cards(cards: t.Sequence[Card], wishes: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
+def unselected_cards(cards: t.Sequence[Card], selected: t.Mapping[str, CardOptions]) -> list[dict[str, t.Any]]:
     """Return the cards that the plan does not select, each with the reason."""
     return [
         {"card": card.name, "devices": list(card.devices), "why": card.role or "carries no rail of the plan"}
         for card in cards
-        if card.name not in wishes
+        if card.name not in selected
     ]
 
 

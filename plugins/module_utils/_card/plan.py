@@ -47,19 +47,19 @@ class CardStep(enum.Enum):
 
 @dataclass(frozen=True)
 class Value(Parameter):
-    """One parameter of one card against the wish."""
+    """One parameter of one card, compared with its options."""
 
     wanted: int = 0
     in_force: int | None = None  # the current value, or what the kernel shows where the firmware has none
 
     @property
     def written(self) -> bool:
-        """Whether the next start brings the wish."""
+        """Whether the next start has the desired value."""
         return number(self.next) == self.wanted
 
     @property
     def active(self) -> bool:
-        """Whether the wish is in force."""
+        """Whether the desired value is active."""
         return self.in_force == self.wanted
 
 
@@ -68,7 +68,7 @@ class CardPlan:
     """The result of one card."""
 
     card: Card
-    wish: CardOptions
+    options: CardOptions
     step: CardStep
     values: tuple[Value, ...] = ()
     model: str = ""
@@ -85,8 +85,8 @@ class CardPlan:
         return {value.name: value.wanted for value in self.values if not value.written}
 
     @property
-    def wanted(self) -> dict[str, int]:
-        """All values wanted."""
+    def desired_values(self) -> dict[str, int]:
+        """All desired values."""
         return {value.name: value.wanted for value in self.values}
 
     @property
@@ -95,15 +95,15 @@ class CardPlan:
         return self.step in (CardStep.WRITE, CardStep.PENDING, CardStep.POWER_CYCLE)
 
 
-def values_of(card: Card, wish: CardOptions, configuration: Configuration) -> tuple[Value, ...]:
-    """Return the parameters that the wish is about and that this card has."""
-    wanted = {f"{LINK_TYPE}{port}": LINK_TYPES[link_type] for port, link_type in wish.links}
-    if wish.vfs is not None:
-        wanted[SRIOV] = int(wish.vfs > 0)
-        if wish.vfs > 0:
-            wanted[VFS] = wish.vfs
-    have = [configuration.parameters[name] for name in wanted if name in configuration.parameters]
-    return tuple(Value(**vars(item), wanted=wanted[item.name], in_force=_in_force(card, item)) for item in have)
+def values_of(card: Card, options: CardOptions, configuration: Configuration) -> tuple[Value, ...]:
+    """Return the parameters of the options that this card has."""
+    desired = {f"{LINK_TYPE}{port}": LINK_TYPES[link_type] for port, link_type in options.links}
+    if options.vfs is not None:
+        desired[SRIOV] = int(options.vfs > 0)
+        if options.vfs > 0:
+            desired[VFS] = options.vfs
+    have = [configuration.parameters[name] for name in desired if name in configuration.parameters]
+    return tuple(Value(**vars(item), wanted=desired[item.name], in_force=_in_force(card, item)) for item in have)
 
 
 def _in_force(card: Card, parameter: Parameter) -> int | None:
@@ -115,28 +115,28 @@ def _in_force(card: Card, parameter: Parameter) -> int | None:
     return int(card.total_vfs > 0) if parameter.name == SRIOV else card.total_vfs
 
 
-def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: Marker | None, boot: str) -> CardPlan:
+def decide(card: Card, options: CardOptions, config: Configuration, marker: Marker | None, boot: str) -> CardPlan:
     """Return what one card needs.
 
     :param marker: what was written to this card before, when it was not in force yet.
     :param boot: this boot's identifier (/proc/sys/kernel/random/boot_id).
     """
-    model = configuration.name or configuration.device_type
-    plan = CardPlan(card, wish, CardStep.DONE, values_of(card, wish, configuration), model)
-    if configuration.dpu:
+    model = config.name or config.device_type
+    plan = CardPlan(card, options, CardStep.DONE, values_of(card, options, config), model)
+    if config.dpu:
         note = "BlueField in DPU mode: its ports belong to its own cores, so it is skipped"
         return replace(plan, step=CardStep.SKIPPED, note=note)
-    if card.bluefield and not configuration.reports_port_owner:
+    if card.bluefield and not config.reports_port_owner:
         note = "a BlueField that does not report whether its ports belong to its own cores: skipped"
         return replace(plan, step=CardStep.SKIPPED, note=note)
-    for note, fix in _troubles(plan, configuration):
+    for note, fix in _troubles(plan, config):
         return replace(plan, step=CardStep.FAILED, note=note, fix=fix)
     if all(value.written and value.active for value in plan.values):
-        nothing = not plan.values and wish.vfs is None
+        nothing = not plan.values and options.vfs is None
         return replace(plan, note="has a fixed link type, which is the wanted one") if nothing else plan
     if any(not value.written for value in plan.values):
         return replace(plan, step=CardStep.WRITE)
-    if marker is not None and marker.values == plan.wanted:
+    if marker is not None and marker.values == plan.desired_values:
         if marker.boot != boot:
             return replace(plan, step=CardStep.POWER_CYCLE, note=not_in_force(plan, "the host was rebooted since"))
         if marker.power_cycle:
@@ -145,16 +145,16 @@ def decide(card: Card, wish: CardOptions, configuration: Configuration, marker: 
     return replace(plan, step=CardStep.PENDING, note=not_in_force(plan, "waits for a reset or a reboot"))
 
 
-def without_tool(card: Card, wish: CardOptions, problem: RdmaError) -> CardPlan:
-    """Return the plan of a card that could not be queried: done when the kernel shows the wish, else failed."""
-    link_good = all(card.layer(port) == link_type for port, link_type in wish.links)
-    vfs_good = wish.vfs is None or card.total_vfs == wish.vfs
+def without_tool(card: Card, options: CardOptions, problem: RdmaError) -> CardPlan:
+    """Return the plan of a card that could not be queried: done when the kernel shows the options, else failed."""
+    link_good = all(card.layer(port) == link_type for port, link_type in options.links)
+    vfs_good = options.vfs is None or card.total_vfs == options.vfs
     if link_good and vfs_good:
         if problem.facts.get("kind") == "no_tool":
-            return CardPlan(card, wish, CardStep.DONE, note="as the kernel shows it; no tool to query the next boot")
+            return CardPlan(card, options, CardStep.DONE, note="as the kernel shows it; no tool to query the next boot")
         note = f"as the kernel shows it, and the settings of the next boot cannot be queried: {problem.problem}"
-        return CardPlan(card, wish, CardStep.DONE, note=note, fix=problem.fix)
-    return CardPlan(card, wish, CardStep.FAILED, note=problem.problem, fix=problem.fix)
+        return CardPlan(card, options, CardStep.DONE, note=note, fix=problem.fix)
+    return CardPlan(card, options, CardStep.FAILED, note=problem.problem, fix=problem.fix)
 
 
 def not_in_force(plan: CardPlan, why: str) -> str:
@@ -174,17 +174,17 @@ def _differing(plan: CardPlan) -> str:
 
 
 def _troubles(plan: CardPlan, configuration: Configuration) -> t.Iterator[tuple[str, str]]:
-    """Yield why a card cannot be what is wanted, and what to do: the first of them counts."""
-    card, wish, have = plan.card, plan.wish, configuration.parameters
-    fixed = [port for port, _type in wish.links if f"{LINK_TYPE}{port}" not in have]
-    if wrong := [port for port, link_type in wish.links if port in fixed and card.layer(port) != link_type]:
-        is_now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
-        note = f"the card has no link type to choose and its link layer is {is_now}, not {dict(wish.links)[wrong[0]]}"
+    """Yield why a card cannot have its options, with the fix: the first one counts."""
+    card, options, have = plan.card, plan.options, configuration.parameters
+    fixed = [port for port, _type in options.links if f"{LINK_TYPE}{port}" not in have]
+    if wrong := [port for port, link_type in options.links if port in fixed and card.layer(port) != link_type]:
+        now = " and ".join(sorted({card.layer(port) or "unknown (no driver is bound)" for port in wrong}))
+        note = f"the card has no link type to choose and its link layer is {now}, not {dict(options.links)[wrong[0]]}"
         yield note, "Remove the card from the selection, or set the link type that it has."
-    if wish.vfs and VFS not in have:
+    if options.vfs and VFS not in have:
         fix = "Update its firmware, or leave vfs out for this card."
         yield "the card's firmware has no SR-IOV configuration", fix
-    if wish.vfs and OWN_VFS in have and number(have[OWN_VFS].next) == 1:
+    if options.vfs and OWN_VFS in have and number(have[OWN_VFS].next) == 1:
         note = f"{OWN_VFS} is {have[OWN_VFS].next}, so each function has a number of its own and {VFS} is not used"
         yield note, f"Set {OWN_VFS}=0 on the card manually: neither this module nor the SR-IOV operator knows it."
     if locked := [value.name for value in plan.values if not value.written and value.read_only]:
@@ -221,7 +221,7 @@ def reboot_reasons(plans: t.Iterable[CardPlan]) -> list[str]:
 
 
 def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
-    """Yield each card against its wish."""
+    """Yield the check of each card against its options."""
     for plan in plans:
         good = plan.step is CardStep.DONE
         fix = {
@@ -232,18 +232,18 @@ def checks(plans: t.Iterable[CardPlan]) -> t.Iterator[Check]:
         if plan.power_cycle or plan.step is CardStep.POWER_CYCLE:
             fix = "Switch the host off and on again (a power cycle, not a reboot)."
         cause = plan.note or not_in_force(plan, "not written")
-        wanted, have = _wanted_text(plan), _observed_text(plan)
+        desired, have = _wanted_text(plan), _observed_text(plan)
         if plan.step is CardStep.SKIPPED:
-            yield skipped("nic_link_type", cause, fix, wanted, object=plan.card.name)
+            yield skipped("nic_link_type", cause, fix, desired, object=plan.card.name)
         elif good and plan.fix:
-            yield warning("nic_link_type", wanted, have, cause, plan.fix, object=plan.card.name)
+            yield warning("nic_link_type", desired, have, cause, plan.fix, object=plan.card.name)
         else:
-            yield compared("nic_link_type", wanted, have, cause, fix, good=good, object=plan.card.name)
+            yield compared("nic_link_type", desired, have, cause, fix, good=good, object=plan.card.name)
 
 
 def _wanted_text(plan: CardPlan) -> str:
-    words = [f"{name}={value}" for name, value in plan.wanted.items()]
-    return " ".join(words or [f"port {port} {link_type}" for port, link_type in plan.wish.links])
+    words = [f"{name}={value}" for name, value in plan.desired_values.items()]
+    return " ".join(words or [f"port {port} {link_type}" for port, link_type in plan.options.links])
 
 
 def _observed_text(plan: CardPlan) -> str:

@@ -75,7 +75,7 @@ def dependents(
     ruled = {rule.get("src") for _links, _held, rules in network.seen for rule in rules if _is_managed(rule)}
     found: dict[str, str] = {}
     planned: set[str] = set()
-    for name, item in network.held:
+    for name, item in network.assigned:
         address = ipaddress.ip_address(item["local"])
         if item["local"] in ruled or any(address in net for net in nets):
             planned.add(name)

@@ -45,7 +45,7 @@ SPEC = {
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:
-    """Bring the selected cards to what they shall be and describe what happened."""
+    """Bring the selected cards to their options and describe the changes."""
     machine = Machine(module=module)
     prefixes = params["rdma_prefixes"] or []
     cards = read_cards(machine, lambda: read_management_network(machine), prefixes)
@@ -62,11 +62,11 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     ]
     out = {rail.address for rail in place_rails(machine, params["out_of_service"] or [])}
     out -= {address for card in cards for rail in rails if rail.address in card.addresses for address in card.addresses}
-    apart = {card.name for card in cards if not out.isdisjoint(card.addresses)}
-    wishes = select_cards(params["cards"], cards, rails)
-    wishes = {name: wish for name, wish in wishes.items() if name not in apart}
+    out_of_service = {card.name for card in cards if not out.isdisjoint(card.addresses)}
+    selected = select_cards(params["cards"], cards, rails)
+    selected = {name: options for name, options in selected.items() if name not in out_of_service}
     host = LinkTypeHost(machine)
-    before = list(host.plan(cards, wishes))
+    before = list(host.plan(cards, selected))
     if check_mode:
         after = [predicted(plan) for plan in before]
     else:
@@ -75,8 +75,8 @@ def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) ->
     result = {
         "changed": any(plan.was_written for plan in after),
         "cards": [_card(plan) for plan in after],
-        "skipped_cards": unselected_cards(cards, wishes),
-        "notes": list(_notes(cards, rails, wishes)),
+        "skipped_cards": unselected_cards(cards, selected),
+        "notes": list(_notes(cards, rails, selected)),
         "reset_required": any(plan.step in (CardStep.PENDING, CardStep.POWER_CYCLE) for plan in after),
         "reboot_required": bool(reboot_reasons(after)),
         "reboot_reasons": reboot_reasons(after),
@@ -110,12 +110,12 @@ def _raise_failures(plans: list[CardPlan], result: dict[str, t.Any]) -> None:
     )
 
 
-def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], wishes: dict[str, CardOptions]) -> t.Iterator[str]:
+def _notes(cards: t.Sequence[Card], rails: t.Sequence[PlacedRail], selected: dict[str, CardOptions]) -> t.Iterator[str]:
     """Yield the rails that are on no card of NVIDIA's, and whether no card is selected."""
     nvidia = {address for card in cards for address in card.addresses}
     if other := [rail.name for rail in rails if rail.address and rail.address not in nvidia]:
         yield f"{', '.join(other)}: on no NVIDIA (Mellanox) card of this host: the firmware is not changed."
-    if not wishes:
+    if not selected:
         yield "No card is selected: nothing to do."
 
 

@@ -87,12 +87,12 @@ def is_retryable(code: int, status: Json) -> bool:
 
 
 def retry_pause(exc: t.Any, pause: float) -> float:
-    """Return how long to wait: what the server asks for, else the pause with some chance in it."""
+    """Return how long to wait: the server's Retry-After, else the pause with a random part."""
     try:
-        asked = float((exc.headers or {}).get("Retry-After") or 0)
+        seconds = float((exc.headers or {}).get("Retry-After") or 0)
     except (TypeError, ValueError):
-        asked = 0.0
-    return max(asked, pause * random.uniform(0.7, 1.0))
+        seconds = 0.0
+    return max(seconds, pause * random.uniform(0.7, 1.0))
 
 
 def refused(what: str, code: int, status: Json) -> RdmaError:

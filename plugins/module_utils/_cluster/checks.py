@@ -65,11 +65,11 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
         spec, name = pool["spec"], pool["metadata"]["name"]
         given = {row["nodeName"]: row for row in (pool.get("status") or {}).get("allocations") or ()}
         rows = {row["nodeName"]: row["prefix"] for row in spec.get("staticAllocations") or () if "nodeName" in row}
-        look = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events show why."
+        inspect = f"See kubectl -n {pool['metadata']['namespace']} describe cidrpool {name}: its events show why."
         if rows and not given:
             cause = "nv-ipam's controller gave nothing of this pool to any node: it does not run, does not watch "
             cause += "this namespace, or found the pool invalid"
-            checks.append(deviation("pool_prefix", f"{len(rows)} prefixes", "nothing", cause, look, object=name))
+            checks.append(deviation("pool_prefix", f"{len(rows)} prefixes", "nothing", cause, inspect, object=name))
             continue
         for node in sorted(given.keys() - rows):
             cause = "the node has the fabric's label, and the plan does not name it"
@@ -85,7 +85,7 @@ def prefix_checks(pools: t.Iterable[t.Mapping[str, t.Any]]) -> list[Check]:
                 continue
             cause, fix = "the node lacks the fabric's label, or is not in the cluster", _SITE
             if have:
-                cause, fix = "nv-ipam's controller does not run, or the pool changed a moment ago", look
+                cause, fix = "nv-ipam's controller does not run, or the pool changed a moment ago", inspect
             checks.append(deviation("pool_prefix", planned, observed, cause, fix, node=node, object=name))
     if good:
         checks.append(ok("pool_prefix", f"{good} prefixes of nodes", f"{good} prefixes of nodes as planned"))

@@ -80,8 +80,8 @@ class Cluster:
         """Return the resource of a kind, or None when the API does not serve it."""
         # A wrong address fails without minutes of retries; once connected, the client tolerates an outage of the API.
         seconds = 0.0 if self._met else _CONNECT_SECONDS
-        ask = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
-        found = self._tried(ask, kind, seconds=seconds)
+        query = functools.partial(self._client.resources.get, api_version=api_version, kind=kind)
+        found = self._tried(query, kind, seconds=seconds)
         self._met = True
         return found
 

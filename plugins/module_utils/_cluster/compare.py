@@ -19,34 +19,34 @@ from .model import FIELD_MANAGER, Difference, Json, Ref, Retained
 from .pools import allocated, allocations, listed, moved, without
 
 
-def differences(wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
+def differences(desired: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
     """Yield fields whose live value differs from the wanted one, without fields that only the server sets."""
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        for name, value in wanted.items():
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for name, value in desired.items():
             below = f"{place}.{name}" if place else name
             if name in live:
                 yield from differences(value, live[name], below)
             # A server may drop an empty list: this is no difference.
             elif value is not None and value != []:
                 yield Difference(below, None, value)
-    elif isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
-        if any(True for one, two in zip(wanted, live) for _difference in differences(one, two)):
-            yield Difference(place, live, wanted)
-    elif wanted != live:
-        yield Difference(place, live, wanted)
+    elif isinstance(desired, list) and isinstance(live, list) and len(desired) == len(live):
+        if any(True for one, two in zip(desired, live) for _difference in differences(one, two)):
+            yield Difference(place, live, desired)
+    elif desired != live:
+        yield Difference(place, live, desired)
 
 
-def object_differences(wanted: Json, live: Json) -> tuple[Difference, ...]:
+def object_differences(desired: Json, live: Json) -> tuple[Difference, ...]:
     """Return an object's differences, including fields that we set before and no longer want."""
     found: list[Difference] = []
-    for name, value in wanted.items():
+    for name, value in desired.items():
         if name == "metadata":
             for part in ("labels", "annotations"):
                 found += differences(value.get(part) or {}, live["metadata"].get(part) or {}, f"metadata.{part}")
         elif name not in ("apiVersion", "kind", "status"):
             found += differences({name: value}, live)
     for fields in applied(live["metadata"]):
-        found += dropped(fields, wanted, live)
+        found += dropped(fields, desired, live)
     return tuple(found)
 
 
@@ -63,21 +63,21 @@ def writers(meta: Json) -> list[str]:
     return sorted({str(row.get("manager")) for row in rows if set(row.get("fieldsV1") or ()) - {"f:status"}})
 
 
-def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
+def dropped(owned: Json, desired: t.Any, live: t.Any, place: str = "") -> t.Iterator[Difference]:
     """Return the managed fields on the server that the plan no longer has; of keyed lists the rows, as containers.
 
     :param owned: our part of managedFields, `f:` before each name.
     :param wanted: what is applied.
     :param live: what the server has.
     """
-    if isinstance(wanted, list) and isinstance(live, list):
+    if isinstance(desired, list) and isinstance(live, list):
         for step, below in owned.items():
             if step.startswith("k:"):
                 key = json.loads(step[2:]).items()
-                want, have = (next((row for row in side if key <= row.items()), None) for side in (wanted, live))
+                want, have = (next((row for row in side if key <= row.items()), None) for side in (desired, live))
                 yield from dropped(below, want, have, place)
         return
-    if not isinstance(wanted, dict) or not isinstance(live, dict):
+    if not isinstance(desired, dict) or not isinstance(live, dict):
         return
     for step, below in owned.items():
         if not step.startswith("f:") or step[2:] not in live:
@@ -85,8 +85,8 @@ def dropped(owned: Json, wanted: t.Any, live: t.Any, place: str = "") -> t.Itera
         name = step[2:]
         path = f"{place}.{name}" if place else name
         if below:
-            yield from dropped(below, wanted.get(name, {}), live[name], path)
-        elif name not in wanted:
+            yield from dropped(below, desired.get(name, {}), live[name], path)
+        elif name not in desired:
             yield Difference(path, live[name], None)
 
 
@@ -150,7 +150,7 @@ def keep_pool(
     action: str,
     ref: Ref,
     live: Json,
-    wanted: Json | None,
+    desired: Json | None,
     holders: t.Callable[[], t.Mapping[str, str]],
     application: str = "",
 ) -> Retained | None:
@@ -163,14 +163,14 @@ def keep_pool(
     :param application: namespace and name of a DaemonSet whose pods go with the pool; empty for none.
     """
     if ref.kind == CIDR_POOL:
-        rows = without(moved(live, wanted, holders), application)
+        rows = without(moved(live, desired, holders), application)
         count = len(rows)
     elif ref.kind == POOL:
         every = allocations(live)
         rows = without(every, application)
         # Addresses of unreadable allocations count as in use.
         count = max(len(rows), allocated(live) - len(every) + len(rows)) if application else allocated(live)
-    elif ref.kind == CONFIG and wanted is None and live["spec"].get("disableIPAM"):
+    elif ref.kind == CONFIG and desired is None and live["spec"].get("disableIPAM"):
         users = {text: pod for text, pod in holders().items() if text.startswith(f"{ref.namespace}/{ref.name} ")}
         who = listed(without(users, application))
         return Retained(action, ref, f"Pods use it{who}; move those pods away and run again.", who) if who else None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parts of a cluster that others may have installed: what is there, and whose it is. Pure.
+"""Parts of a cluster that may exist already: their state and their owner. Pure.
 
 A part is `managed` (this collection installs it) or adopted: used as it is; what it must be then is in `adopted`.
 """
@@ -206,14 +206,14 @@ def states(
     problems: list[Problem] = []
     undecided: list[str] = []
     same = f"the Helm release {release}"
-    # What comes with a release that is to be taken over comes along with it.
-    taken = settings.get(SPIDERPOOL) == MANAGED
+    # The parts of a release that is taken over are taken over with it.
+    takeover = settings.get(SPIDERPOOL) == MANAGED
     # The chart's parts come with it, or not at all.
     unset = ADOPT if settings.get(SPIDERPOOL) == ADOPT else ""
     for part in needs:
         rows = sorted((row for row in found if row.part == part), key=lambda row: -row.sure)
-        theirs = [] if any(row.managed or (taken and row.owner == same) for row in rows) else rows
-        there = theirs[0] if theirs else None
+        existing = [] if any(row.managed or (takeover and row.owner == same) for row in rows) else rows
+        there = existing[0] if existing else None
         title, setting, place = KINDS[part].title, settings.get(part) or unset, f"cluster_components.{part}"
         made[part] = setting or MANAGED
         wrong = None

@@ -256,15 +256,15 @@ def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release
     settings = {name: value for name, value in params["components"].items() if value}
     parts, problems, undecided = components.states(components.needed(params["values"]), settings, survey.found, release)
     managed = {part for part, state in parts.items() if state == MANAGED}
-    taken = []
+    changes = []
     if noted.there and not noted.managed and SPIDERPOOL in managed and SPIDERPOOL not in undecided:
-        taken = list(components.value_changes(params["release"]["values"], params["values"]))
+        changes = list(components.value_changes(params["release"]["values"], params["values"]))
         if not release.managed:
             problems.append(
                 Problem(
                     f"release {release}",
                     "This collection does not manage it. Helm would set it to the plan's values: "
-                    f"{'; '.join(taken) or 'no value differs'}.",
+                    f"{'; '.join(changes) or 'no value differs'}.",
                     "Set spiderpool_take_ownership: true to take it over with these. [release_existing]",
                 )
             )
@@ -279,18 +279,18 @@ def survey_components(cluster: Cluster, params: dict[str, t.Any], noted: Release
         fix = f"Nothing was changed. Fix what is listed and run again.{line} [cluster_conflict]"
         raise RdmaError(text, fix, problems=[str(problem) for problem in problems])
     adopted = {part for part, state in parts.items() if state == ADOPT}
-    others = [row for row in survey.found if not row.managed]
-    beside = {row.part: row for row in others if row.sure > components.SERVED or row.part in adopted}
+    unmanaged = [row for row in survey.found if not row.managed]
+    installed = {row.part: row for row in unmanaged if row.sure > components.SERVED or row.part in adopted}
     notes = [
         f"{components.KINDS[part].title} ({row}) {'is adopted' if part in adopted else 'exists too, and stays'}"
-        for part, row in sorted(beside.items())
+        for part, row in sorted(installed.items())
     ]
     return {
         **NO_CHANGES,
         "components": parts,
         "crds": crds,
         "left": left,
-        "notes": [*notes, *([f"release {release} is taken over: {'; '.join(taken)}"] if taken else [])],
+        "notes": [*notes, *([f"release {release} is taken over: {'; '.join(changes)}"] if changes else [])],
         "calico_set": survey.calico_set(),
     }
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CRDs of a chart beside those of the cluster: whose they are, and whether theirs serve what ours would. Pure."""
+"""The CRDs of a chart and of the cluster: their owners, and whether existing ones serve the chart's versions. Pure."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def sort(
     return apply, left, problems
 
 
-def lacks(wanted: Json, have: Json) -> t.Iterator[str]:
+def lacks(desired: Json, have: Json) -> t.Iterator[str]:
     """Yield the versions and fields that a CRD lacks and another one has."""
-    if wanted["spec"]["scope"] != have["spec"]["scope"]:
-        yield f"the scope {wanted['spec']['scope']}"
+    if desired["spec"]["scope"] != have["spec"]["scope"]:
+        yield f"the scope {desired['spec']['scope']}"
     served = {row["name"]: row for row in have["spec"]["versions"] if row.get("served", True)}
-    for row in wanted["spec"]["versions"]:
+    for row in desired["spec"]["versions"]:
         if row["name"] in served:
             yield from _missing(schema_of(row), schema_of(served[row["name"]]), "")
         elif row.get("served", True):
@@ -90,12 +90,12 @@ def schema_of(version: Json) -> Json:
     return schema if schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
 
 
-def _missing(wanted: Json, have: Json, place: str) -> t.Iterator[str]:
+def _missing(desired: Json, have: Json, place: str) -> t.Iterator[str]:
     """Yield the fields that a schema lacks."""
     if have.get("x-kubernetes-preserve-unknown-fields"):
         return
     known = have.get("properties") or {}
-    for name, below in (wanted.get("properties") or {}).items():
+    for name, below in (desired.get("properties") or {}).items():
         # Every object has these, whether or not a schema says so.
         if not place and name in ("apiVersion", "kind", "metadata"):
             continue
@@ -104,5 +104,5 @@ def _missing(wanted: Json, have: Json, place: str) -> t.Iterator[str]:
             yield from _missing(below, known[name], path)
         elif "additionalProperties" not in have:
             yield path
-    if "items" in wanted:
-        yield from _missing(wanted["items"], have.get("items") or {}, f"{place}[]")
+    if "items" in desired:
+        yield from _missing(desired["items"], have.get("items") or {}, f"{place}[]")

@@ -18,13 +18,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from numbers import Real
 
-from .._fabric.labels import GATE_TAINT, OUR_NODES
+from .._fabric.labels import GATE_TAINT, NODE_PREFIX
 from .._fabric.shapes import Verdict
 from .._validation import parsed, sanitize, validate
 from .model import Json
 from .nodes import CONDITION, Node
 
-NOTE = f"{OUR_NODES}/gate"
+NOTE = f"{NODE_PREFIX}/gate"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 MAX_MESSAGE = 1000
 """Characters of a condition's message: every list of nodes carries it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .._check import Check, compared, deviation
 from .._fabric.facts import Facts
-from .._fabric.labels import DECLARED, LEAF_LABEL, MANAGED, OUT_LABEL, ZONE_LABEL
+from .._fabric.labels import DECLARED, LEAF_LABEL, OBJECT_PREFIX, OUT_LABEL, ZONE_LABEL
 from .._formatting import shortened
 from .model import Json, below
 from .pod_state import condition, is_ready, newest, trouble
@@ -80,15 +80,15 @@ class Node:
         )
 
     def taint_patch(self, managed: Json, *, wanted: bool) -> Json | None:
-        """Return the merge patch that sets or removes our taint beside all others; None: it is as wanted.
+        """Return the merge patch that sets or removes the managed taint and keeps all other taints; None: no change.
 
         :param managed: our taint.
         """
-        others = [taint for taint in self.taints if taint.get("key") != managed["key"]]
-        if [taint for taint in self.taints if taint not in others] == ([managed] if wanted else []):
+        existing = [taint for taint in self.taints if taint.get("key") != managed["key"]]
+        if [taint for taint in self.taints if taint not in existing] == ([managed] if wanted else []):
             return None
         # Taints are one list: a patch of a version that was not read would remove another client's taint.
-        left = [*others, managed] if wanted else others
+        left = [*existing, managed] if wanted else existing
         return {"metadata": {"resourceVersion": self.version}, "spec": {"taints": left or None}}
 
 
@@ -136,7 +136,7 @@ def label_changes(
 
 def note_of(purpose: str) -> str:
     """Return the annotation of nodes that are emptied for one of PURPOSES."""
-    return f"{MANAGED}/{purpose}-drain"
+    return f"{OBJECT_PREFIX}/{purpose}-drain"
 
 
 def drain_changes(chosen: dict[str, Node], drain: str, purpose: str = "sriov") -> dict[str, Json]:
@@ -226,12 +226,12 @@ def by_rail(
 
 def _plugin_cause(pod: Json | None, interface: str) -> tuple[str, str]:
     """Return cause and fix by the device plugin's pod on a node."""
-    look = f"kubectl get pods -A -o wide -l app={PLUGIN}"
+    pods = f"kubectl get pods -A -o wide -l app={PLUGIN}"
     if pod is None:
-        return "no pod of the device plugin runs on this node", f"Look at the node's taints and at {look}."
+        return "no pod of the device plugin runs on this node", f"Look at the node's taints and at {pods}."
     if not is_ready(pod):
         cause = f"the device plugin's pod on this node does not work: {trouble(pod).text}"
-        return cause, f"Read its log ({look}): in RDMA namespace mode exclusive it ends at once, rdma_host sets shared."
+        return cause, f"Read its log ({pods}): in RDMA namespace mode exclusive it ends at once, rdma_host sets shared."
     name = f"{pod['metadata'].get('namespace')} {pod['metadata']['name']}"
     return (
         f"the device plugin offers too little of {interface}: it found no RDMA device there when it started, or its "

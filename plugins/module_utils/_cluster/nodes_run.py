@@ -147,7 +147,7 @@ def waited(
     considered = params["nodes"] or want.nodes
     found: list[Check] = []
 
-    def look() -> WaitState:
+    def read_state() -> WaitState:
         nonlocal live
         live = read(cluster, want) if found else live
         states = {
@@ -159,7 +159,7 @@ def waited(
         steps: dict[t.Hashable, int] = {(row["id"], row["node"]): int(row["status"] == OK) for row in found}
         return WaitState(not late, steps, lambda: nodes.progress(late, len(considered)))
 
-    follow(look, seconds, reporter(params["progress_file"]))
+    follow(read_state, seconds, reporter(params["progress_file"]))
     return found
 
 

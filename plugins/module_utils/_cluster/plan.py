@@ -67,12 +67,12 @@ class ClusterPlanner:
         ref = Ref.of(live)
         if ref in self._seen:
             return
-        if (wanted := self.wanted.get(ref)) is not None:
+        if (desired := self.wanted.get(ref)) is not None:
             self._seen.add(ref)
             if self.options.absent:
-                self._remove(ref, live, labels_of(wanted).get(LABEL_FABRIC) or self.options.fabric)
+                self._remove(ref, live, labels_of(desired).get(LABEL_FABRIC) or self.options.fabric)
             else:
-                self._compare(ref, wanted, live)
+                self._compare(ref, desired, live)
         elif (
             self.options.prune
             and is_managed(live, self.options.fabric)
@@ -97,9 +97,9 @@ class ClusterPlanner:
         if ref.kind == POOL:
             self._go[ref] = self._place(live)
 
-    def _keeps(self, action: str, ref: Ref, live: Json, wanted: Json | None) -> bool:
+    def _keeps(self, action: str, ref: Ref, live: Json, desired: Json | None) -> bool:
         """Return whether an object has to stay unchanged, and record why."""
-        if retained := keep_pool(action, ref, live, wanted, self.holders, self.options.application):
+        if retained := keep_pool(action, ref, live, desired, self.holders, self.options.application):
             self._retained.append(retained)
             if ref.kind == POOL:
                 self._stay[ref] = self._place(live)
@@ -118,19 +118,19 @@ class ClusterPlanner:
             owner = f"fabric {labels.get(LABEL_FABRIC, '')!r}"
         return Conflict(ref, "", owner, "exists and is not of this fabric")
 
-    def _compare(self, ref: Ref, wanted: Json, live: Json) -> None:
+    def _compare(self, ref: Ref, desired: Json, live: Json) -> None:
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):
-            if not self._keeps("replace", ref, live, wanted):
+            if not self._keeps("replace", ref, live, desired):
                 before = {"spec": live["spec"]} if ref.kind == POOL else {}
-                self._steps.append(ApplyStep("replace", ref, wanted, uid=meta.get("uid", ""), before=before))
+                self._steps.append(ApplyStep("replace", ref, desired, uid=meta.get("uid", ""), before=before))
             return
-        found = object_differences(wanted, live)
+        found = object_differences(desired, live)
         if not found:
             self._unchanged += 1
             return
-        labeled = LABEL_MANAGER in labels_of(wanted)
-        owned = labeled and self._owned(wanted, live)
+        labeled = LABEL_MANAGER in labels_of(desired)
+        owned = labeled and self._owned(desired, live)
         if labeled and not owned and not self.options.force:
             self._conflicts.append(self._existing(ref, live))
             return
@@ -138,14 +138,14 @@ class ClusterPlanner:
         if clashes:
             self._conflicts += clashes
             return
-        if action := self._pool_action(ref, wanted, live, found):
+        if action := self._pool_action(ref, desired, live, found):
             uid, version, old = meta.get("uid", ""), meta.get("resourceVersion", ""), {"spec": live.get("spec")}
             force = bool(reverted) or self.options.force
-            self._steps.append(ApplyStep(action, ref, wanted, found, reverted, force, uid, version, old))
+            self._steps.append(ApplyStep(action, ref, desired, found, reverted, force, uid, version, old))
 
     @staticmethod
-    def _owned(wanted: Json, live: Json) -> bool:
-        fabric = labels_of(wanted).get(LABEL_FABRIC, "")
+    def _owned(desired: Json, live: Json) -> bool:
+        fabric = labels_of(desired).get(LABEL_FABRIC, "")
         # Someone may have taken the labels off; the server still knows who made it.
         known = labels_of(live).get(LABEL_FABRIC) in (None, fabric) and bool(applied(live["metadata"]))
         return is_managed(live, fabric) or known
@@ -166,13 +166,13 @@ class ClusterPlanner:
                     clashes.append(Conflict(ref, difference.field, manager, "is declared by another field manager"))
         return tuple(reverted), clashes
 
-    def _pool_action(self, ref: Ref, wanted: Json, live: Json, found: tuple[Difference, ...]) -> str:
+    def _pool_action(self, ref: Ref, desired: Json, live: Json, found: tuple[Difference, ...]) -> str:
         """Return apply or replace, or nothing when the pool must stay as it is."""
         replaced = ref.kind == POOL and bool({row.field for row in found} & {"spec.subnet", "spec.ipVersion"})
         would = "replace" if replaced or ref.kind == CIDR_POOL else ""
-        if ref.kind == POOL and not replaced and subtract(addresses(live), addresses(wanted)):
+        if ref.kind == POOL and not replaced and subtract(addresses(live), addresses(desired)):
             would = "narrow"
-        if would and self._keeps(would, ref, live, wanted):
+        if would and self._keeps(would, ref, live, desired):
             return ""
         return "replace" if replaced else "apply"
 
@@ -223,10 +223,10 @@ class ClusterPlanner:
 
 
 def _turns(needs: dict[Ref, list[Ref]]) -> dict[Ref, int]:
-    """Return the turn of each pool that moves. A stray goes with the first pool that needs its addresses.
+    """Return the batch of each moved pool. An unplanned pool joins the first pool that needs its addresses.
 
     A pool moves after those whose addresses it takes over, so that pools that all shift by one move one by one. Pools
-    that take over each other's addresses share a turn: all pools where all nodes trade places in one circle.
+    that take over each other's addresses share a batch: all pools where all nodes trade places in one circle.
     """
     sorter = TopologicalSorter(needs)
     order: list[Ref] = []

@@ -158,24 +158,24 @@ def trouble(pod: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]
     """Return why a pod is not ready, and what to do."""
     status = pod.get("status") or {}
     namespace, _slash, name = name_of(pod).partition("/")
-    look = f"Look at kubectl -n {namespace} describe pod {name}."
+    inspect = f"Look at kubectl -n {namespace} describe pod {name}."
     warning = last_warning(events).rstrip(".")
     if pod["metadata"].get("deletionTimestamp"):
-        return PodTrouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", look)
+        return PodTrouble(f"the pod is being deleted since {pod['metadata']['deletionTimestamp']}", inspect)
     if why := unscheduled(pod):
         return _unscheduled(why)
-    if (found := _container_trouble(pod, look, f"kubectl -n {namespace} logs {name}", warning)) is not None:
+    if (found := _container_trouble(pod, inspect, f"kubectl -n {namespace} logs {name}", warning)) is not None:
         return found
     if warning:
-        fix = f"{look} See also docs/guides/test-application.md, Failures."
+        fix = f"{inspect} See also docs/guides/test-application.md, Failures."
         return PodTrouble(f"the pod does not start: {warning}", fix)
     phase = str(status.get("phase") or "Unknown")
     if why := _reason(status):
-        return PodTrouble(f"the pod is {phase}: {why}", look)
+        return PodTrouble(f"the pod is {phase}: {why}", inspect)
     if phase == "Pending" and events:
         newest = max(events, key=event_time)
-        return PodTrouble(f"the pod is being started ({str(newest.get('message') or '').strip().rstrip('.')})", look)
-    return PodTrouble(f"the pod is {phase}", look)
+        return PodTrouble(f"the pod is being started ({str(newest.get('message') or '').strip().rstrip('.')})", inspect)
+    return PodTrouble(f"the pod is {phase}", inspect)
 
 
 def _unscheduled(why: str) -> PodTrouble:
@@ -190,7 +190,7 @@ def _unscheduled(why: str) -> PodTrouble:
     return PodTrouble(f"no node takes the pod: {why}", fix)
 
 
-def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning: str) -> PodTrouble | None:
+def _container_trouble(pod: t.Mapping[str, t.Any], inspect: str, logs: str, warning: str) -> PodTrouble | None:
     """Return what the first container says that does not get on; None while all of them are only being started."""
     first = (pod.get("status") or {}).get("initContainerStatuses") or ()
     for row in containers(pod):
@@ -200,7 +200,7 @@ def _container_trouble(pod: t.Mapping[str, t.Any], look: str, logs: str, warning
         waiting = state.get("waiting") or {}
         reason, message = str(waiting.get("reason") or ""), str(waiting.get("message") or "").rstrip(".")
         if reason not in (*_STARTING, "CrashLoopBackOff"):
-            fix = _IMAGE_FIX if reason in _IMAGE else look
+            fix = _IMAGE_FIX if reason in _IMAGE else inspect
             return PodTrouble(f"{what} does not start: {reason}{': ' + message if message else ''}", fix)
         if ended and ended.get("exitCode") and not row.get("ready"):
             code, count = int(ended["exitCode"]), int(row.get("restartCount") or 0)

@@ -139,8 +139,8 @@ def network_problems(
         wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady", 0)
         # A simulated cluster sets no status.
         if wanted and ready < wanted - len(down):
-            beside = f" ({listed(down)} down)" if down else ""
-            text = f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{beside}."
+            suffix = f" ({listed(down)} down)" if down else ""
+            text = f"The cluster's network is not ready: {ready} of {wanted} pods of DaemonSet {name}{suffix}."
             yield Problem("cluster", text, f"See kubectl -n {place} get pods. [cni_not_ready]")
         config = configs.get(place)
         # Without the key Cilium takes the folder for itself: its default.

@@ -48,7 +48,7 @@ class Progress:
 
 
 class WaitState(t.NamedTuple):
-    """One look at what is waited for.
+    """One reading of the awaited state.
 
     `over`: waiting is no longer needed, or cannot help; `steps`: how far everything is; `text`: what is late.
     """
@@ -59,7 +59,7 @@ class WaitState(t.NamedTuple):
 
 
 def follow(
-    look: t.Callable[[], WaitState],
+    read_state: t.Callable[[], WaitState],
     seconds: float,
     report: t.Callable[[str], None],
     clock: t.Callable[[], float] = time.monotonic,
@@ -73,7 +73,7 @@ def follow(
     until = began + seconds
     best: dict[t.Hashable, int] = {}
     while True:
-        start, seen, now = clock(), look(), clock()
+        start, seen, now = clock(), read_state(), clock()
         if any(value > best.get(key, 0) for key, value in seen.steps.items()):
             best.update({key: max(value, best.get(key, 0)) for key, value in seen.steps.items()})
             until = now + seconds
@@ -82,5 +82,5 @@ def follow(
         if now - reported >= _PROGRESS_SECONDS:
             reported = now
             report(f"{now - began:.0f} s: {seen.text()}")
-        # Reading a large fleet takes many requests: the API is idle for at least as long as a look took.
+        # Reading a large fleet takes many requests: the API is idle for at least as long as a reading took.
         sleep(min(max(1.0, now - start, (now - began) / 10), _PROGRESS_SECONDS))

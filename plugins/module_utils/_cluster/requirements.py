@@ -99,7 +99,7 @@ def load(params: t.Mapping[str, t.Any]) -> t.Any:
 class Kinds:
     """What the API serves, asked group by group and only for what is needed: a discoverer for the dynamic client.
 
-    Several threads ask at the same time for kinds of one group: it is asked once, and none of them may miss its kind.
+    Several threads query kinds of one group at the same time: it is read once, and each thread finds its kind.
     """
 
     def __init__(self, client: t.Any, _cache_file: t.Any = None) -> None:

@@ -112,13 +112,13 @@ class ApplyRun:
 
     def _refuse_missing_kinds(self) -> None:
         """Refuse kinds that the API does not serve, but for those whose CRD is among the wanted objects."""
-        coming = {
+        planned_kinds = {
             (body["spec"]["group"], body["spec"]["names"]["kind"])
             for body in self._wanted.values()
             if body["kind"] == "CustomResourceDefinition"
         }
         missing = sorted(
-            f"{kind} ({api})" for api, kind in self._missing if (api.rpartition("/")[0], kind) not in coming
+            f"{kind} ({api})" for api, kind in self._missing if (api.rpartition("/")[0], kind) not in planned_kinds
         )
         if not missing or self._options.absent:
             return

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The labels of what is ours in a cluster, and the words of others that plan and cluster both go by.
+"""The labels of managed objects, and the names of other projects that plan and cluster share.
 
-Without the model of a fabric, so that modules that speak to a cluster do not bring it along.
+It imports no model of a fabric, so that modules for a cluster do not need it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NV_IPAM, CIDR_POOL = "nv-ipam.nvidia.com/v1alpha1", "CIDRPool"
 NETWORK = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition")
 """What Multus attaches: API version and kind."""
 RESOURCE_PREFIX = "spidernet.io"
-"""What the names of resources begin with where fabric_resource_prefix says nothing else: the chart's default."""
+"""The prefix of resource names without fabric_resource_prefix: the chart's default."""
 POD_NETWORKS = "k8s.v1.cni.cncf.io/networks"
 """Annotation of a pod: the networks that Multus attaches beside the cluster's own."""
 POD_DEFAULT = "v1.multus-cni.io/default-network"
@@ -40,23 +40,23 @@ NETWORK_RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 HOSTNAME = "kubernetes.io/hostname"
 """Label of a node: its name."""
 
-MANAGED = "railops.io"
-"""What our labels and annotations of objects and pods begin with."""
-OUR_NODES = "fabric.railops.io"
-"""What our labels, annotations and taints of nodes begin with, but for the notes of a drain."""
-GATE_TAINT = {"key": f"{OUR_NODES}/rails", "value": "broken", "effect": "NoSchedule"}
+OBJECT_PREFIX = "railops.io"
+"""The prefix of this collection's labels and annotations of objects and pods."""
+NODE_PREFIX = "fabric.railops.io"
+"""The prefix of this collection's labels, annotations and taints of nodes, except the notes of a drain."""
+GATE_TAINT = {"key": f"{NODE_PREFIX}/rails", "value": "broken", "effect": "NoSchedule"}
 """Taint of a node that the gate keeps jobs off."""
 LABEL_MANAGER = "app.kubernetes.io/managed-by"
-LABEL_FABRIC = f"{MANAGED}/fabric"
-PROBE_LABEL, RUN_LABEL = f"{MANAGED}/probe", f"{MANAGED}/probe-run"
+LABEL_FABRIC = f"{OBJECT_PREFIX}/fabric"
+PROBE_LABEL, RUN_LABEL = f"{OBJECT_PREFIX}/probe", f"{OBJECT_PREFIX}/probe-run"
 """Labels of the Jobs and pods that test: which test it is, and which run of it."""
-RESOURCE = f"{MANAGED}/rdma-resource"
+RESOURCE = f"{OBJECT_PREFIX}/rdma-resource"
 """Annotation of a config whose kind has no field for the RDMA resource that its pods must ask for."""
-ZONE_LABEL = f"{OUR_NODES}/zone"
+ZONE_LABEL = f"{NODE_PREFIX}/zone"
 """Label of a node: its zone."""
-LEAF_LABEL = f"{OUR_NODES}/leaf-"
+LEAF_LABEL = f"{NODE_PREFIX}/leaf-"
 """What the label of a node begins with that names the leaf of a rail; the rail's name follows."""
-OUT_LABEL = f"{OUR_NODES}/out-of-service"
+OUT_LABEL = f"{NODE_PREFIX}/out-of-service"
 """Label of a node: its rails that are out of service, or `all`."""
 OUT_TAINT = {"key": OUT_LABEL, "effect": "NoSchedule"}
 """Taint of such a node, where the site asks for it."""

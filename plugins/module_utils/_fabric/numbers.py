@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kernel's numbers and names that plan and host both go by."""
+"""The kernel's numbers and names that plan and hosts share."""
 
 from __future__ import annotations
 

@@ -264,14 +264,12 @@ def checks(plan: NetnsPlan, observed: NetnsState) -> list[Check]:
     fix = blocker.fix if blocker else by_role("rdma_host,reboot" if plan.reboot_reasons else "rdma_host")
     current_cause = blocker.problem if blocker else "; ".join(plan.reboot_reasons)
     unwritten = "" if observed.file == plan.after.file else f"{OWNED_FILE} does not have the wanted content"
-    by_hand = (
-        f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
-    )
+    manual = f"the running kernel was set to {observed.current} after ib_core started; the next start has {plan.wanted}"
     running = compared(
         "rdma_netns_current",
         plan.wanted,
         observed.current or plan.have.support,
-        current_cause or unwritten or by_hand,
+        current_cause or unwritten or manual,
         fix,
         good=plan.have.support == NOT_LOADED or observed.current == plan.wanted,
     )

@@ -22,15 +22,15 @@ from .model import LINK, File, Port, Texts
 from .plan import OWNED, SINGLE, owned
 
 # Copies of others' files that had to give way: a folder for each port, and below it the file's absolute path.
-STASH = "/var/lib/railops-rdma/kept"
+KEPT = "/var/lib/railops-rdma/kept"
 
 
 class PersistHost(RootedHost):
     """A host's owned files of the rails; the root may be another one, to prepare an image."""
 
-    def state(self, wanted: t.Iterable[str]) -> dict[str, File]:
+    def state(self, desired: t.Iterable[str]) -> dict[str, File]:
         """Return the owned files that are there as they are, and those of the wanted paths that are."""
-        paths = {*wanted, *SINGLE}
+        paths = {*desired, *SINGLE}
         for folder, _name in OWNED:
             for name in self.names(folder):
                 inner = f"{folder}/{name}"
@@ -79,7 +79,7 @@ class PersistHost(RootedHost):
             lease = [item for item in lease if item["family"] == "inet" or item["prefixlen"] == 128]
             found[name] = Port(
                 name=name,
-                others=frozenset(link.get("altnames", ())),
+                altnames=frozenset(link.get("altnames", ())),
                 mac=mac,
                 permanent="" if kind == "vlan" else link.get("permaddr", mac),
                 path=next((line[10:] for line in udev.splitlines() if line.startswith("E:ID_PATH=")), ""),
@@ -93,8 +93,8 @@ class PersistHost(RootedHost):
     def set_aside(self) -> dict[str, str]:
         """Return the port for which each file was set aside."""
         found = {}
-        for folder, _folders, names in os.walk(self.path(STASH)):
-            port, _slash, path = os.path.relpath(folder, self.path(STASH)).partition("/")
+        for folder, _folders, names in os.walk(self.path(KEPT)):
+            port, _slash, path = os.path.relpath(folder, self.path(KEPT)).partition("/")
             found.update({f"/{path}/{name}": port for name in names if path and not name.startswith(".railops-")})
         return found
 
@@ -151,7 +151,7 @@ class PersistHost(RootedHost):
             os.chown(there, os.lstat(old).st_uid, os.lstat(old).st_gid, follow_symlinks=False)
             os.replace(there, new)
             os.unlink(old)
-            if path.startswith(STASH):
+            if path.startswith(KEPT):
                 with contextlib.suppress(OSError):
                     os.removedirs(os.path.dirname(old))
         self.labeled(target)
@@ -159,9 +159,9 @@ class PersistHost(RootedHost):
     def left(self) -> list[str]:
         """Return the temporaries of runs that were killed, and of the one that is at work."""
         folders = {os.path.dirname(path) for path in SINGLE} | {folder for folder, _name in OWNED}
-        beside = {f"{folder}/{name}" for folder in folders for name in self.names(folder) if name.endswith(".d")}
-        folders |= {folder for folder in beside if self.link(folder) is None}
-        folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(STASH))}
+        drop_ins = {f"{folder}/{name}" for folder in folders for name in self.names(folder) if name.endswith(".d")}
+        folders |= {folder for folder in drop_ins if self.link(folder) is None}
+        folders |= {"/" + os.path.relpath(folder, self.root) for folder, _folders, _names in os.walk(self.path(KEPT))}
         found = [f"{folder}/{name}" for folder in sorted(folders) for name in self.names(folder)]
         return [path for path in found if re.search(r"/\.railops-[^/]+\.tmp$", path)]
 

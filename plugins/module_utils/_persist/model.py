@@ -39,7 +39,7 @@ class Port:
     """The properties by which files match an interface. `lease` is an address that it has by DHCP, or empty."""
 
     name: str
-    others: frozenset[str] = frozenset()
+    altnames: frozenset[str] = frozenset()
     mac: str = ""
     permanent: str = ""
     path: str = ""
@@ -70,12 +70,12 @@ class Manager:
 
     owned: tuple[tuple[str, re.Pattern[str]], ...] = ()
     """Folders and names of the files that any version of this collection has written for it."""
-    beside: tuple[File, ...] = ()
-    """Files that it needs beside those of the rails."""
+    shared_files: tuple[File, ...] = ()
+    """Files that it needs besides those of the rails."""
     folders: tuple[str, ...] = ()
     """Folders of the files that configure it at boot."""
     yields = ""
-    """What makes another's file come after ours; `keeps` is what keeps another's settings beside ours."""
+    """How an existing file sorts after the managed one; `keeps`: how its settings are kept with the managed ones."""
     keeps = ""
 
     def among(self, paths: t.Iterable[str]) -> list[str]:

@@ -44,7 +44,7 @@ class Netplan(Manager):
     """netplan, which renders for systemd-networkd or NetworkManager."""
 
     owned = ((FOLDER, OWN), (networkd.FOLDER, re.compile(r"^10-netplan-.+\.network\.d/90-railops\.conf$")))
-    beside = (networkd.KEEP_FOREIGN,)
+    shared_files = (networkd.KEEP_FOREIGN,)
     folders = (*SOURCES, *_systemd.FOLDERS, *networkmanager.NetworkManager.folders)
     keeps = "Move it to the entry {port!r} of a file in /etc/netplan, with which the managed file merges"
 

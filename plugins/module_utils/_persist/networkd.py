@@ -43,7 +43,7 @@ class Networkd(Manager):
     folders = FOLDERS
     yields = "Rename it so that it sorts after {path}, or leave {port} out of its [Match]"
     keeps = "Move it to {path}.d/NAME.conf, which is not managed"
-    beside = (KEEP_FOREIGN,)
+    shared_files = (KEEP_FOREIGN,)
 
     def manages(self, host: RootedHost) -> bool:
         """Whether it has links, or will be started."""
@@ -91,8 +91,8 @@ def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
     there = named(texts, FOLDERS)
     for name, path in there.items():
         kind = name.rpartition(".")[2]
-        beside = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/") and kind == "network"]
-        rows = sections("\n".join([texts[path], *beside]))
+        extras = [texts[other] for more, other in there.items() if more.startswith(f"{name}.d/") and kind == "network"]
+        rows = sections("\n".join([texts[path], *extras]))
         match = partial(_matches, effective(rows, "Match"))
         if kind == "network":
             yield Profile(path, "networkd", name, match, *_holds(rows))
@@ -105,7 +105,7 @@ def profiles(texts: t.Mapping[str, str]) -> t.Iterator[Profile]:
 def _matches(match: Pairs, port: Port) -> bool:
     """Whether a [Match] is met; what it asks beside the interface (its host, say) counts as met."""
     has = {
-        "Name": {port.name, *port.others},
+        "Name": {port.name, *port.altnames},
         "OriginalName": {port.name},
         "MACAddress": {port.mac},
         "PermanentMACAddress": {port.permanent},

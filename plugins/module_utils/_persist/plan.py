@@ -38,10 +38,10 @@ IPOIB = 'ACTION=="add|move", SUBSYSTEM=="net", ATTR{{type}}=="32", {key}=="{name
 IPOIB += 'type ipoib mode connected"\n'
 SYSCTL_FILE = "/etc/sysctl.d/90-railops-rails.conf"
 PROTOCOL_FILE = File("/etc/iproute2/rt_protos.d/railops.conf", f"{HEADER}{PROTOCOL}\t{PROTOCOL_NAME}\n", PUBLIC)
-# Everything that any version of this module has written: what is not wanted of it goes.
+# All files that any version of this module has written: those that are not planned are removed.
 OWNED = tuple(row for manager in MANAGERS.values() for row in manager.owned)
-BESIDE = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.beside))
-SINGLE = {SYSCTL_FILE, IPOIB_FILE, MANAGED_STATE, *(file.path for file in BESIDE)}
+SHARED_FILES = (PROTOCOL_FILE, *(file for manager in MANAGERS.values() for file in manager.shared_files))
+SINGLE = {SYSCTL_FILE, IPOIB_FILE, MANAGED_STATE, *(file.path for file in SHARED_FILES)}
 
 
 def manager_of(host: RootedHost) -> str:
@@ -70,7 +70,7 @@ def files_of(want: RouteOptions, names: dict[str, str], manager: str) -> tuple[F
     :param manager: one of MANAGERS.
     """
     writer, infiniband = MANAGERS[manager], want.network == "infiniband"
-    files: list[File] = [*writer.beside, PROTOCOL_FILE]
+    files: list[File] = [*writer.shared_files, PROTOCOL_FILE]
     named: dict[str, t.Any] = {part: set() for part in KINDS}
     for number, rail in enumerate(want.rails):
         port = names[rail.name]

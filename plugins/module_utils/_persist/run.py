@@ -19,7 +19,7 @@ from .._route.managed_state import MANAGED_STATE, note, read_ports
 from .._route.options import RAILS
 from .._route.route_options import RouteOptions, management_network_problem, named, task_options
 from . import sysctl
-from .host import STASH, PersistHost
+from .host import KEPT, PersistHost
 from .model import LINK, File
 from .out_of_service import OutOfServiceFiles
 from .plan import MANAGERS, files_of, manager_of
@@ -95,13 +95,13 @@ def converge(
     manager, files, checks, aside, names = _planned(want, host, manager)
     out = OutOfServiceFiles(want, host)
     files = out.merged(files, {path: file.text for path, file in host.state(()).items()})
-    wanted = {file.path: file for file in files}
-    have = {path: file for path, file in host.state(wanted).items() if path not in out.paths}
-    copies = {path: f"{STASH}/{port}{path}" for path, port in host.set_aside().items() if port not in names | out.names}
-    moves = {path: f"{STASH}/{port}{path}" for path, port in aside.items()}
+    desired = {file.path: file for file in files}
+    have = {path: file for path, file in host.state(desired).items() if path not in out.paths}
+    copies = {path: f"{KEPT}/{port}{path}" for path, port in host.set_aside().items() if port not in names | out.names}
+    moves = {path: f"{KEPT}/{port}{path}" for path, port in aside.items()}
     moves.update({copy: path for path, copy in copies.items() if not host.exists(path)})
     write = [file for file in files if have.get(file.path) != file]
-    remove = [path for path in have if path not in wanted]
+    remove = [path for path in have if path not in desired]
     touched = {*(file.path for file in write), *remove, *moves, *moves.values()}
     lacking = list(host.unwritable(touched))
     refused = [
@@ -131,7 +131,7 @@ def converge(
         "before": {path: f"{state.mode:04o}" for path, state in have.items()},
         "after": {file.path: f"{file.mode:04o}" for file in files},
         "checks": checks,
-        "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, wanted, verbose=verbose),
+        "diff": _diffs(sorted({*remove, *(file.path for file in write)}), have, desired, verbose=verbose),
     }
     # Not their text: an unmanaged profile may hold a secret.
     result["diff"] += [
@@ -145,12 +145,12 @@ def converge(
     return {**result, "warnings": [f"{row['cause']} {row['fix']}" for row in checks if row["status"] == WARNING]}
 
 
-def _diffs(paths: list[str], have: dict[str, File], wanted: dict[str, File], *, verbose: bool) -> list[dict[str, str]]:
+def _diffs(paths: list[str], have: dict[str, File], desired: dict[str, File], *, verbose: bool) -> list[dict[str, str]]:
     """Return the diff of some files: of the text of each, or one of a line for each."""
     if verbose:
-        return [_diff(path, have.get(path), wanted.get(path)) for path in paths]
+        return [_diff(path, have.get(path), desired.get(path)) for path in paths]
     names = {"before_header": "files", "after_header": "files (-v shows their text)"}
-    sides = (_lines(paths, have, {}), _lines(paths, wanted, have))
+    sides = (_lines(paths, have, {}), _lines(paths, desired, have))
     return [{**names, "before": sides[0], "after": sides[1]}] if paths else []
 
 

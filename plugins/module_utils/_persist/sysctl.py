@@ -40,8 +40,6 @@ def last_words(texts: Texts) -> dict[str, tuple[str, str]]:
 
 def without_served(want: RouteOptions, texts: Texts) -> RouteOptions:
     """Return the want without settings for which others' files have another value that serves, as a larger table."""
-    others = {key: value for key, (_path, value) in last_words(texts).items()}
-    served = {
-        key for key, value in want.sysctls if others.get(key, value) != value and equivalent(key, others[key], value)
-    }
+    last = {key: value for key, (_path, value) in last_words(texts).items()}
+    served = {key for key, value in want.sysctls if last.get(key, value) != value and equivalent(key, last[key], value)}
     return replace(want, sysctls=tuple(row for row in want.sysctls if row[0] not in served))

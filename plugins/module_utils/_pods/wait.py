@@ -83,7 +83,7 @@ def rollout_state(part: Ref, obj: Json | None) -> RolloutState:
 
 
 def with_pods(found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: frozenset[str]) -> RolloutState:
-    """Look again where something is missing: which pods, and is it only nodes that are down.
+    """Refine the state by pods and by nodes that are down.
 
     :param found: how far the part is by its numbers.
     :param lost: the nodes that are down.
@@ -112,7 +112,7 @@ def with_pods(found: RolloutState, obj: Json, pods: t.Sequence[Json], lost: froz
 def with_every_node(
     found: RolloutState, obj: Json, pods: t.Sequence[Json], nodes: t.Iterable[Json], names: t.Sequence[str]
 ) -> RolloutState:
-    """Look again where nodes are named: one without a pod keeps a DaemonSet that is ready by its own numbers.
+    """Refine the state by named nodes: a node without a pod delays a DaemonSet that is ready by its own numbers.
 
     :param found: how far it is by these.
     :param obj: the DaemonSet.

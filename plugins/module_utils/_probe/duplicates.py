@@ -88,7 +88,7 @@ def _questions(
     sysfs: Sysfs, rail: t.Mapping[str, t.Any], known: t.Mapping[str, tuple[str, dict[str, int]]]
 ) -> t.Iterator[planning.AddressQuery]:
     interface = sysfs.rail_interface(rail)
-    why = sysfs.unheard(interface)
+    why = sysfs.receive_problem(interface)
     local, flags = known.get(interface, ("", {}))
     for item in rail.get("addresses") or []:
         address = item["address"]

@@ -132,7 +132,7 @@ def _check(question: AddressQuery, received: t.Collection[AddressReply], own: t.
         return deviation(name, planned, "refused by the kernel (dadfailed)", cause, _FIX, **where)
     if question.silent:
         return skipped(name, f"Not queried: {question.silent}", planned=planned, **where)
-    # Our own rails hear each other where they share a network, and a leaf may answer for us with our own address.
+    # A host's rails receive each other's answers in a shared network, and a leaf may answer with the host's address.
     others = {item.mac: item for item in received if item.address == address and item.mac not in own}
     gates = {item.mac for item in received if question.gateway and item.address == question.gateway}
     claims = {item.mac for item in received if item.mac in gates - {*own} and item.address != address and item.override}

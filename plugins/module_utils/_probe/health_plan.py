@@ -71,14 +71,14 @@ def _comparable(name: str, now: Facts, boot: str, since: Facts | None) -> tuple[
 
 
 def _growth(check: str, rail: str, now: Facts, before: Facts | None, why: str, limit: int) -> Check:
-    mine = {key: value for key, value in (now.get("counters") or {}).items() if kind_of(key) == check}
-    if not mine:
+    current = {key: value for key, value in (now.get("counters") or {}).items() if kind_of(key) == check}
+    if not current:
         return skipped(check, "Neither the port nor `ethtool -S` shows such counters.", rail=rail)
     if before is None:
         return skipped(check, why, rail=rail)
     # A smaller counter was reset (by the firmware); a new one has no earlier value.
     old = before.get("counters") or {}
-    grown = {key: value - old[key] for key, value in sorted(mine.items()) if key in old and value > old[key]}
+    grown = {key: value - old[key] for key, value in sorted(current.items()) if key in old and value > old[key]}
     planned = "none grows" if limit <= 0 else f"each grows by at most {limit}"
     shown = ", ".join(f"{key} +{growth}" for key, growth in grown.items())
     if not any(growth > limit for growth in grown.values()):

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 
-from .._programs import ask
+from .._programs import run_program
 
 
 def statistics(interface: str) -> dict[str, int]:
     """Return a driver's own counters by name; none where it has none or there is no such interface."""
-    shown = ask(["ethtool", "-S", interface]).out
+    shown = run_program(["ethtool", "-S", interface]).out
     return {name: int(value) for name, value in re.findall(r"^\s+(\S.*?): (\d+)$", shown, re.MULTILINE)}
 
 
 def offered(interface: str) -> int:
     """Return the fastest speed in Mb/s that both ends of a link advertise; 0 where one of them does not show it."""
-    shown = ask(["ethtool", interface]).out
+    shown = run_program(["ethtool", interface]).out
     # The modes of an end are in several lines, such as `100000baseCR4/Full`.
     ends = (rf"^\s*{end} link modes:((?:\s+\d+base\S+)*)" for end in ("Advertised", "Link partner advertised"))
     own, peer = (set("".join(re.findall(end, shown, re.MULTILINE)).split()) for end in ends)
@@ -28,4 +28,4 @@ def offered(interface: str) -> int:
 
 def driver(interface: str) -> dict[str, str]:
     """Return `driver`, its `version` and the card's `firmware-version`; nothing where the driver does not say."""
-    return dict(re.findall(r"^(\S+): (\S.*)$", ask(["ethtool", "-i", interface]).out, re.MULTILINE))
+    return dict(re.findall(r"^(\S+): (\S.*)$", run_program(["ethtool", "-i", interface]).out, re.MULTILINE))

@@ -42,7 +42,7 @@ ACK_TIMEOUT = 18
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a run failed and what to do: the first line that says so, the cause, the fix."""
+    """Why a run failed and what to do: the first line that shows it, the cause, the fix."""
 
     line: str
     cause: str

@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._errors import RdmaError
 from .._files import Sysfs
-from .._programs import NO_ANSWER, ask
+from .._programs import NO_ANSWER, run_program
 from .checks import counter_checks, traffic_checks
 from .counters import kind_of
 from .health import pcie_of
@@ -72,8 +72,8 @@ class TestRunner:
         sharing = sum(address.rpartition(".")[0] == own.rpartition(".")[0] for address in found.values())
         rate = re.match(r"[\d.]+", self._sysfs.text(f"{end.folder}/rate") or "")
         link = pcie_of(self._sysfs, self._sysfs.pci_address(f"{DEVICES}/{end.device}"))
-        mine = expected_gbits(float(rate[0]) if rate else 0.0, link, sharing)
-        return mine if test["peer_gbits"] is None else min(mine, test["peer_gbits"])
+        gbits = expected_gbits(float(rate[0]) if rate else 0.0, link, sharing)
+        return gbits if test["peer_gbits"] is None else min(gbits, test["peer_gbits"])
 
     def command(self, test: Test, *, client: bool) -> list[str]:
         """Return the command line of this end of a test."""
@@ -137,7 +137,7 @@ def client(bench: TestRunner, params: dict[str, t.Any], test: Test) -> Test:
         command = test["argv"] or bench.command(test, client=True)
     except RdmaError as exc:
         return failed_test(test, exc)
-    done = ask(command, seconds=params["timeout"])
+    done = run_program(command, seconds=params["timeout"])
     code, output = None if done.status == NO_ANSWER else done.status, done.out + done.err
     if test["argv"]:
         return {**test, "status": "ok", "code": code, "output": output}

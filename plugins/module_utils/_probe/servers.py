@@ -22,7 +22,7 @@ import typing as t
 
 from .._errors import RdmaError
 from .._files import Sysfs
-from .._programs import ask
+from .._programs import run_program
 
 FILES = Sysfs()
 STATE_FOLDER = "/run/railops-rdma-probe"
@@ -123,11 +123,11 @@ class Servers:
 
 
 def help_text(program: str) -> str:
-    """Return what a program says of its options.
+    """Return a program's help text.
 
     :raises RdmaError: when it is not installed.
     """
-    reported = ask([program, "--help"], seconds=10)
+    reported = run_program([program, "--help"], seconds=10)
     if reported.status == 127:
         raise RdmaError(
             f"perftest is not installed: there is no program {program}.",

@@ -22,7 +22,7 @@ ROCE_V2 = "RoCE v2"
 
 @dataclass(frozen=True)
 class Port:
-    """What sysfs says of one RDMA port. `gid_index`: of the rail's address; None on InfiniBand, which has LIDs."""
+    """One RDMA port in sysfs. `gid_index`: of the rail's address; None on InfiniBand, which has LIDs."""
 
     device: str
     number: int
@@ -65,13 +65,13 @@ def rdma_port(sysfs: Sysfs, interface: str, known: t.Sequence[Port]) -> Port | N
     """Return the RDMA port of an interface: of its function, or a soft-RoCE device stacked on it."""
     own = sysfs.names(f"/sys/class/net/{interface}/device/infiniband")
     number = (sysfs.number(f"/sys/class/net/{interface}/dev_port") or 0) + 1
-    mine = (
+    found = (
         port
         for port in known
         if (port.device in own and (port.number == number or len(own) > 1))
         or sysfs.text(f"{DEVICES}/{port.device}/parent") == interface
     )
-    return next(mine, None)
+    return next(found, None)
 
 
 def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network: str) -> Port:
@@ -113,7 +113,7 @@ def find_endpoint(sysfs: Sysfs, rail: str, interface: str, address: str, network
 
 
 def counters(sysfs: Sysfs, port: Port) -> dict[str, int]:
-    """Return those counters of an RDMA port that say something of its health."""
+    """Return the health counters of an RDMA port."""
     folders = [f"{port.folder}/{kind}" for kind in ("counters", "hw_counters")]
     places = {name: f"{folder}/{name}" for folder in folders for name in sysfs.names(folder) if kind_of(name)}
     return {name: value for name, path in places.items() if (value := sysfs.number(path)) is not None}

@@ -16,7 +16,7 @@ import socket
 import struct
 import typing as t
 
-from .._programs import ask
+from .._programs import run_program
 
 RTM_SETDCB, CMD_SDCBX, ATTR_IFNAME, ATTR_DCBX = 79, 23, 1, 14  # include/uapi/linux/dcbnl.h
 NO_DCB = "dcb is not installed: install iproute2 (RHEL: iproute) 5.12 or later"
@@ -60,10 +60,10 @@ def run(argv: t.Sequence[str]) -> str:
 
     :raises QosError: when it fails, or is not there.
     """
-    done = ask(argv, seconds=60)
+    done = run_program(argv, seconds=60)
     if done.status and "Protocol error" in done.err:
         # `dcb` numbers its messages by the second: an acknowledgement of the second before is an error to it.
-        done = ask(argv, seconds=60)
+        done = run_program(argv, seconds=60)
     if done.status == 127:
         raise QosError(NO_DCB if argv[0] == "dcb" else f"{argv[0]} is not installed")
     if done.status:
@@ -187,7 +187,7 @@ def read_mlnx_qos(interface: str) -> Values:
     # The tool prints classes for people; `dcb` has the same as data.
     ets = read_ets(interface)
     dscp_map = [list(entry) for entry in sorted(found["dscp_map"].items())]
-    missing = NO_DCB if ets is None and ask(["dcb", "-V"]).status else None
+    missing = NO_DCB if ets is None and run_program(["dcb", "-V"]).status else None
     return {**found, "dscp_map": dscp_map, "ets": ets, "problem": missing}
 
 

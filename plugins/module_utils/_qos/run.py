@@ -59,8 +59,10 @@ class QosRun:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         out = [] if self.source == AWAY else params["out_of_service"] or []
         self.last = {rail: row[0] for rail, row in ports_of().items()}  # of the last run: a lost card has no altname
-        apart = {name for row in out for name in (self.sysfs.kernel_name(row["interface"]), self.last.get(row["name"]))}
-        self.retained = {name: entry for name, entry in self.recorded.items() if name in apart}
+        out_of_service = {
+            name for row in out for name in (self.sysfs.kernel_name(row["interface"]), self.last.get(row["name"]))
+        }
+        self.retained = {name: entry for name, entry in self.recorded.items() if name in out_of_service}
         # What we set earlier and the fabric no longer has goes back to what it was.
         left = [name for name in self.recorded if name not in self.retained]
         self.nics = {name: Nic(name) for name in [*self.rails, *left]}
@@ -120,12 +122,12 @@ class QosRun:
         if not self.rails or self.params["force"]:
             return
         management_network = read_management_network(self.sysfs)
-        if taken := [name for name in sorted(self.rails) if management_network.why(name)]:
+        if protected := [name for name in sorted(self.rails) if management_network.why(name)]:
             raise RdmaError(
-                f"{', '.join(taken)} carries a default route or Ansible's connection: changing flow control could"
+                f"{', '.join(protected)} carries a default route or Ansible's connection: changing flow control could"
                 " cut this host off.",
                 "Remove it from the fabric's interfaces, or set force to true. [qos_protected]",
-                interfaces=taken,
+                interfaces=protected,
             )
 
     def _refuse_unsupported(self) -> None:

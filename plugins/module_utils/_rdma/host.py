@@ -53,7 +53,7 @@ class RdmaHost:
             available=frozenset(name for name, builtin in modules.items() if not builtin),
             builtin=frozenset(name for name, builtin in modules.items() if builtin),
             files=files,
-            others=tuple(self._others()) if want.naming != "none" else (),
+            link_files=tuple(self._link_files()) if want.naming != "none" else (),
             rules={path: self._files.text(path) or "" for path in rules if want.naming != "none"},
             netdevs=netdevs,
             roles={name: role for name in renamed if (role := self._role(name, roles))},
@@ -72,7 +72,7 @@ class RdmaHost:
                     "a reboot into that kernel. [module_not_loaded]",
                 )
 
-    def _others(self) -> t.Iterator[LinkFile]:
+    def _link_files(self) -> t.Iterator[LinkFile]:
         """Yield the unmanaged .link files, each with its drop-ins; one that is masked is none."""
         paths = [f"{folder}/{name}" for folder in FOLDERS for name in self._files.names(folder)]
         paths += [f"{path}/{name}" for path in paths if path.endswith(".link.d") for name in self._files.names(path)]

@@ -64,11 +64,11 @@ class RdmaOptions:
 
 @dataclass(frozen=True)
 class RdmaState:
-    """The present state.
+    """The current state.
 
-    `available` are the modules that the kernel has, `builtin` those without a file of their own; `files` are ours
-    by their paths, `others` everybody else's .link files, `rules` people's of udev; `roles` is what interfaces that get
-    another name are for beside their rail.
+    `available` are the modules that the kernel has, `builtin` those without a file of their own; `files` are the
+    managed files by path, `link_files` the existing .link files, `rules` the existing rules of udev; `roles` has the
+    other purposes of interfaces that get another name.
     """
 
     kernel: str = ""
@@ -76,7 +76,7 @@ class RdmaState:
     available: frozenset[str] = frozenset()
     builtin: frozenset[str] = frozenset()
     files: dict[str, str] = field(default_factory=dict)
-    others: tuple[LinkFile, ...] = ()
+    link_files: tuple[LinkFile, ...] = ()
     rules: dict[str, str] = field(default_factory=dict)
     netdevs: tuple[Netdev, ...] = ()
     roles: dict[str, str] = field(default_factory=dict)

@@ -65,17 +65,17 @@ def wanted_modules(want: RdmaOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*MODULES[want.network], *shared)))
 
 
-def link_text(rail: str, pci: str, interface: str, others: LinkFile | None = None) -> str:
+def link_text(rail: str, pci: str, interface: str, existing: LinkFile | None = None) -> str:
     """Return the exact content of a rail's .link file, which names the interface when the device appears.
 
     The other settings are those of the file that applied before, or of systemd's own 99-default.link.
 
     :param pci: the PCI address of the port.
-    :param others: the file that would apply without the managed one.
+    :param existing: the file that would apply without the managed one.
     """
     usual = {"AlternativeNamesPolicy": "database onboard slot path", "MACAddressPolicy": "persistent"}
-    link, more = settings_of(others, usual)
-    lines = [f"# {rail}", *([f"# with the settings of {others.path}"] if others else [])]
+    link, more = settings_of(existing, usual)
+    lines = [f"# {rail}", *([f"# with the settings of {existing.path}"] if existing else [])]
     lines += ["[Match]", f"Path=pci-{pci}", "", "[Link]", f"Name={interface}", *link, *more]
     return HEADER + "\n".join(lines) + "\n"
 
@@ -143,9 +143,9 @@ def _names(plan: RdmaPlan) -> dict[str, str]:
         if rail.pci is None:
             continue
         device = next((device for device in have.netdevs if device.pci == rail.pci), Netdev("", rail.pci))
-        name, others = LINK_FILE.format(rail=rail.name), applicable(have.others, device)
-        files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, rail.pci, rail.interface, others)
-        if problem := next(_obstacles(rail, device, name, others, have), None):
+        name, existing = LINK_FILE.format(rail=rail.name), applicable(have.link_files, device)
+        files[f"{LINK_FOLDER}/{name}"] = link_text(rail.name, rail.pci, rail.interface, existing)
+        if problem := next(_obstacles(rail, device, name, existing, have), None):
             plan.problems.append(problem)
             cause, fix = problem.problem, problem.fix
             plan.checks.append(deviation("rdma_rename", rail.interface, cause, cause, fix, rail=rail.name))
@@ -171,11 +171,11 @@ def renamed(want: RdmaOptions, netdevs: t.Iterable[Netdev]) -> list[str]:
 
 
 def _obstacles(
-    rail: RdmaRail, device: Netdev, name: str, others: LinkFile | None, have: RdmaState
+    rail: RdmaRail, device: Netdev, name: str, existing: LinkFile | None, have: RdmaState
 ) -> t.Iterator[Problem]:
     """Yield why a rail's interface cannot get its name: the first of them counts.
 
-    :param name: of the rail's own .link file, and `others` the file that would apply without it.
+    :param name: of the rail's own .link file, and `existing` the file that would apply without it.
     """
     holder = next((one.pci for one in have.netdevs if one.pci != device.pci and rail.interface == one.name), None)
     if holder is not None:
@@ -195,20 +195,20 @@ def _obstacles(
             f"Name the rail's own card; or, if {device.name} really is the rail, use its present name "
             f"(fabric_interfaces), or set rdma_host_naming: none.{more} [name_not_persistent]",
         )
-    if others and others.name < name:
+    if existing and existing.name < name:
         yield Problem(
             rail.name,
-            f"{others.path} comes before {name} and would decide the name of {rail.interface}",
+            f"{existing.path} comes before {name} and would decide the name of {rail.interface}",
             "Rename it so that it sorts later (10-...), or set rdma_host_naming: none. [name_by_link]",
         )
-    elif others and not fits(others, device):
-        problem = f"whether {others.path} is for {device.name or device.pci} is not clear from its [Match]"
+    elif existing and not fits(existing, device):
+        problem = f"whether {existing.path} is for {device.name or device.pci} is not clear from its [Match]"
         fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
         yield Problem(rail.name, f"{problem}, and its settings would be lost", fix)
-    elif others and SECRET in (key for section, rows in others.sections if section == "Link" for key, _value in rows):
+    elif existing and SECRET in (key for section, rows in existing.sections if section == "Link" for key, _ in rows):
         yield Problem(
             rail.name,
-            f"{others.path} sets {SECRET}=, and the rail's own file is readable by all users",
+            f"{existing.path} sets {SECRET}=, and the rail's own file is readable by all users",
             f"Move that line to a [Link] in {LINK_FOLDER}/{name}.d/wol.conf, for root only (0600). [link_file_secret]",
         )
     path, ruled = named_by_rule(have.rules, device) or ("", rail.interface)

@@ -66,8 +66,8 @@ def converge(want: RdmaOptions, host: RdmaHost, *, check_mode: bool) -> dict[str
 
 def _roles(params: dict[str, t.Any], machine: Machine) -> dict[str, str]:
     network = read_management_network(machine)
-    others = dependents(network, params["rdma_prefixes"] or (), params["adopt_ports"])
-    return {**{f"/sys/class/net/{name}": role for name, role in others.items()}, **device_roles(machine, network)}
+    roles = dependents(network, params["rdma_prefixes"] or (), params["adopt_ports"])
+    return {**{f"/sys/class/net/{name}": role for name, role in roles.items()}, **device_roles(machine, network)}
 
 
 def run(module: AnsibleModule, params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t.Any]:

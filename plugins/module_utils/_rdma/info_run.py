@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The RDMA hardware of a host: ask sysfs, the devices and lldpd, and compare with the rails."""
+"""The RDMA hardware of a host: query sysfs, the devices and lldpd, and compare with the rails."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .._programs import ask
+from .._programs import run_program
 
 Mtus = dict[str, dict[int, dict[str, int]]]
 """`active_mtu` and `max_mtu` in bytes, where a driver reports them, by device and port."""
@@ -21,7 +21,7 @@ MISSING = (
 
 def read() -> tuple[Mtus, list[str]]:
     """Query every device once; return the answers, and the reasons of missing answers."""
-    done = ask(["ibv_devinfo"])
+    done = run_program(["ibv_devinfo"])
     if done.status == 127:
         return {}, [MISSING]
     found: Mtus = {}

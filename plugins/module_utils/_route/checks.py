@@ -26,10 +26,10 @@ def _check(name: str, rail: str | None, planned: t.Any, observed: t.Any, *, caus
     return compared(name, planned, observed, cause, fix, good=not cause, rail=rail)
 
 
-def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snapshot) -> t.Iterator[Check]:
+def checks_of(want: RouteOptions, host: RouteHost, target: Snapshot, stale: Snapshot) -> t.Iterator[Check]:
     """Return what is as planned and what is not, of every rail and of the host.
 
-    :param wanted: what the plan has, and `stale` what has to go.
+    :param target: the planned objects, and `stale` those to remove.
     """
     now = host.snapshot
     for rail in want.rails:
@@ -44,15 +44,15 @@ def checks_of(want: RouteOptions, host: RouteHost, wanted: Snapshot, stale: Snap
         for part in KINDS:
             have = getattr(now, part)
             key, value = ("priority", rail.priority) if part == "rules" else ("interface", name)
-            items = {item for item in getattr(wanted, part) if getattr(item, key) == value}
-            planned, held, missing = (sorted(map(str, some)) for some in (items, items & have, items - have))
+            items = {item for item in getattr(target, part) if getattr(item, key) == value}
+            planned, present, missing = (sorted(map(str, some)) for some in (items, items & have, items - have))
             cause = f"missing: {'; '.join(missing)}" if missing else ""
-            yield _check(f"network_{part}", rail.name, planned, held, cause=cause)
+            yield _check(f"network_{part}", rail.name, planned, present, cause=cause)
     yield from _sysctl_checks(want, host)
     yield from leaving_checks(want, host)
     extra = sorted(map(str, stale.links.values()))
     for part in KINDS:
-        extra += map(str, sorted((getattr(stale, part) - getattr(wanted, part)) & getattr(now, part)))
+        extra += map(str, sorted((getattr(stale, part) - getattr(target, part)) & getattr(now, part)))
     yield _check("network_stale", None, [], extra, cause="left over from an earlier plan" if extra else "")
     for rule in exclusion_rules(want) if want.present else ():
         there = rule in now.rules
@@ -81,8 +81,8 @@ def _link_checks(rail: RailOptions, link: Link) -> t.Iterator[Check]:
     yield _check("network_link", rail.name, "up", state, cause=cause, fix=fix)
     if rail.mtu is not None:
         cause = "" if link.mtu == rail.mtu else f"{link.name} has an MTU of {link.mtu}"
-        held = link.kind == "infiniband" and link.mtu < rail.mtu
-        fix = f"{FIX} If it cannot set it: {IPOIB_GROUP}" if held else FIX
+        limited = link.kind == "infiniband" and link.mtu < rail.mtu
+        fix = f"{FIX} If it cannot set it: {IPOIB_GROUP}" if limited else FIX
         yield _check("network_mtu", rail.name, rail.mtu, link.mtu, cause=cause, fix=fix)
 
 

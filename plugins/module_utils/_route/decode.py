@@ -174,13 +174,13 @@ class Decoder:
         local = message.get_attr("IFA_LOCAL") or message.get_attr("IFA_ADDRESS")
         ends = not flags & IFA_F_PERMANENT
         # Of others' addresses the state may change while this runs; it is none of ours.
-        held = local in planned and (ends or (family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)))
+        unusable = local in planned and (ends or (family == 6 and flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)))
         return Address(
             interface=self._name_of(message["index"]),
             family=family,
             address=local,
             length=message["prefixlen"],
-            usable=not held,
+            usable=not unusable,
             ends=ends,
             protocol=message.get_attr("IFA_PROTO") or 0,
             raw=answer.hex(),

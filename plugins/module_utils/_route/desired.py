@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wanted network of a host: links, addresses, routes and rules of its rails. Pure.
+"""The desired network of a host: links, addresses, routes and rules of its rails. Pure.
 
 What is set and why: docs/concepts/host-network.md.
 """
@@ -21,8 +21,8 @@ if t.TYPE_CHECKING:
     from .route_options import AddressOptions, RailOptions, RouteOptions
 
 
-def wanted(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
-    """Return everything that is wanted of the host."""
+def desired_state(want: RouteOptions, host: model.RouteHost) -> model.Snapshot:
+    """Return the desired network of the host."""
     links: dict[str, model.Link] = {}
     addresses: set[model.Address] = set()
     routes: set[model.Route] = set()

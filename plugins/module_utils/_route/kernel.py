@@ -20,7 +20,7 @@ from .decode import FAMILIES, packed, repeated
 from .model import PROTOCOL, Address, Link, Route, Rule
 from .read import Reader
 
-# Already so: an error of these kinds says that the message's aim is reached.
+# Errors that mean that the state of the message is reached already.
 HARMLESS = {
     "add": {errno.EEXIST},
     "replace": set(),
@@ -49,7 +49,7 @@ class Kernel(Reader):
     def apply(self, phases: t.Iterable[Phase]) -> bool:
         """Write the phases, one after the other; raise KernelRejected at the first refusal, after its phase.
 
-        Return whether every message did something; some may have found their aim reached already.
+        Return whether every message changed something; for some the state may be reached already.
         """
         plain = True
         for phase in phases:
@@ -71,7 +71,7 @@ class Kernel(Reader):
 
     def transact(self, messages: list[tuple[Op, bytes]]) -> bool:
         """Send messages of one phase to one network namespace and look at every answer; return whether none failed."""
-        results = self._ask([data for _op, data in messages], getattr(messages[0][0].what, "netns", 0))
+        results = self._exchange([data for _op, data in messages], getattr(messages[0][0].what, "netns", 0))
         for (op, _data), (error, _answers, why) in zip(messages, results):
             if error and error not in HARMLESS[op.verb]:
                 raise self.refusal(op, error, why)

@@ -188,17 +188,17 @@ EQUAL_SETTINGS = {"arp_ignore": ("1", "2")}
 """Values of a setting that serve a rail equally: arp_ignore 2 also compares the asker's subnet, which is the rail's."""
 
 
-def equivalent(key: str, now: str, wanted: str) -> bool:
-    """Whether a setting (a path below /proc/sys) has the wanted value, or one that serves a rail equally."""
+def equivalent(key: str, now: str, desired: str) -> bool:
+    """Whether a setting (a path below /proc/sys) has the desired value, or one that serves a rail equally."""
     equal = EQUAL_SETTINGS.get(key.rpartition("/")[2], ())
     if "/gc_thresh" in key and now.isdigit():
-        return int(now) >= int(wanted)
-    return now == wanted or (now in equal and wanted in equal)
+        return int(now) >= int(desired)
+    return now == desired or (now in equal and desired in equal)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The present or the wanted network of a host: everything that a change here could touch."""
+    """The current or the desired network of a host: everything that a change here could touch."""
 
     links: dict[str, Link]
     addresses: frozenset[Address]
@@ -223,12 +223,12 @@ class Scope(t.NamedTuple):
 class RouteHost:
     """What was read of a host.
 
-    `names` maps the interface that a rail asks for (a name, an alternative name or a PCI address) to the link's name;
+    `names` maps the interface that a rail names (a name, an alternative name or a PCI address) to the link's name;
     `addresses` are all of the host; `management_network` carries the host's own network;
-    `matches` says by which route the host reaches a planned network today;
-    `sysctls_all` has, for a planned setting of an interface, the value of `all`; `coming` are the interfaces of VLANs
-    that are not there yet; `retained` is what our own files for the next boot name, `noted` the interface and address
-    of what existed there before the first run.
+    `matches` has the route by which the host reaches a planned network today;
+    `sysctls_all` has, for a planned setting of an interface, the value of `all`; `pending_links` are the interfaces of
+    VLANs that do not exist yet; `retained` has the objects of the managed files for the next boot, `noted` interface
+    and address of each object that existed before the first run.
     """
 
     snapshot: Snapshot
@@ -238,7 +238,7 @@ class RouteHost:
     management_network: ManagementNetwork = field(default_factory=ManagementNetwork)
     matches: tuple[tuple[str, Route], ...] = ()
     sysctls_all: dict[str, str] = field(default_factory=dict)
-    coming: frozenset[str] = frozenset()
+    pending_links: frozenset[str] = frozenset()
     retained: Snapshot = field(default_factory=lambda: Snapshot({}, frozenset(), frozenset(), frozenset(), {}))
     noted: frozenset[tuple[str, str]] = frozenset()
     ports: dict[str, tuple[str, str]] = field(default_factory=dict)

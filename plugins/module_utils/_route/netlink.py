@@ -4,7 +4,7 @@
 
 """A socket for rtnetlink.
 
-It asks the kernel to filter (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other routes, and
+The kernel filters (NETLINK_GET_STRICT_CHK), so that the cost does not grow with the host's other routes, and
 sends many messages at once. pyroute2's own sockets do neither in the same way in all releases (they are asynchronous
 since 0.9). pyroute2 encodes and decodes the messages: `decode`.
 """
@@ -44,16 +44,16 @@ class Socket:
         """Close the socket."""
         self._socket.close()
 
-    def ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
+    def exchange(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
         """Send messages and return, for each, its error number (0 is success), answers and explanation.
 
         An error stops no later message. All answers of a batch are read before the next batch is sent. Answers come
         without their header.
         """
         batches = (messages[first : first + BATCH] for first in range(0, len(messages), BATCH))
-        return [answer for batch in batches for answer in self._ask(batch)]
+        return [answer for batch in batches for answer in self._exchange(batch)]
 
-    def _ask(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
+    def _exchange(self, messages: list[bytes]) -> list[tuple[int, list[bytes], str]]:
         first = self._sequence + 1
         self._sequence += len(messages)
         numbered = (message[:8] + struct.pack("=I", seq) + message[12:] for seq, message in enumerate(messages, first))

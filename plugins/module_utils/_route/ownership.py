@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import replace
 
-from .desired import wanted
+from .desired import desired_state
 from .model import KERNEL_PROTOCOLS, KINDS, MAIN_TABLE, PROTOCOL, ROUTER_PROTOCOLS, Route, RouteHost, links_of
 
 if t.TYPE_CHECKING:
@@ -17,16 +17,16 @@ if t.TYPE_CHECKING:
 
 
 class Ownership:
-    """Network objects that we own: marked with our protocol number, or listed in the plan or our files."""
+    """Managed network objects: marked with the protocol number, or listed in the plan or the managed files."""
 
     def __init__(self, want: RouteOptions, host: RouteHost) -> None:
         self.interfaces = {link.name for rail in want.rails for link in links_of(rail, host)}
         self.interfaces |= {link.name for link in host.snapshot.links.values() if link.managed} | host.out_of_service
         self.prefixes = {*want.prefixes, *(item.subnet for rail in want.rails for item in rail.addresses)}
         here, retained = host.snapshot, host.retained
-        proof = any(item.protocol == PROTOCOL for part in KINDS for item in getattr(here, part))
-        # To take away from a host that never had anything of ours, a plan alone proves nothing.
-        plan = [wanted(want, host)] if want.present or proof or any(getattr(retained, part) for part in KINDS) else []
+        proof = want.present or any(item.protocol == PROTOCOL for part in KINDS for item in getattr(here, part))
+        # On a host without a managed object, a plan alone does not prove that an object is managed.
+        plan = [desired_state(want, host)] if proof or any(getattr(retained, part) for part in KINDS) else []
         rules = {rule for named in (retained, *plan) for rule in named.rules}
         routes = {exactly(route) for named in (retained, *plan) for route in named.routes}
         # Our files have the old name of a port that got another one.

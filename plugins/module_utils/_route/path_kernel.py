@@ -48,7 +48,7 @@ class PathLookup(Reader):
     def lookups(self, targets: t.Iterable[paths.PathTarget], tos: int) -> t.Iterator[paths.LookupResult]:
         """Yield the answers to all queries."""
         pairs = [(target, flow) for target in targets for flow in target.flows]
-        for pair, (error, answers, _why) in zip(pairs, self._ask([self._query(*pair, tos) for pair in pairs])):
+        for pair, (error, answers, _why) in zip(pairs, self._exchange([self._query(*pair, tos) for pair in pairs])):
             route = self._route(answers[0]) if answers and not error else None
             yield paths.LookupResult(*pair, route, error)
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Prove where a rail's packets go: what to ask of the kernel, and what its answers mean. Pure.
+"""Prove where a rail's packets go: the queries to the kernel, and the meaning of its answers. Pure.
 
 Two flows are RoCE's: UDP to port 4791 with the planned TOS, user 0, no mark, from the rail's address; one names the
 rail's interface, as RDMA's own look-up does (drivers/infiniband/core/addr.c), and one does not, as sockets do. The

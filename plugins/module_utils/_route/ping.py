@@ -16,7 +16,7 @@ from .desired import inside
 from .icmp import EchoOutcome, EchoRun, EchoTarget
 from .options import host_plan_spec
 from .rail_isolation import CHECK, isolation_checks, sample
-from .route_options import Neighbor, RouteOptions, neighbors_of, parse_want
+from .route_options import Neighbor, RouteOptions, neighbors_of, parse_options
 
 if t.TYPE_CHECKING:
     from .route_options import Wire
@@ -41,7 +41,7 @@ SPEC = {
 def targets_of(
     want: RouteOptions, names: t.Mapping[str, str], neighbors: t.Collection[Neighbor] = (), *, full_size: bool = False
 ) -> t.Iterator[EchoTarget]:
-    """Yield what to ask: each rail's gateways, and the neighbors' addresses on the same rail and family.
+    """Yield the targets: each rail's gateways, and the neighbors' addresses on the same rail and family.
 
     :param full_size: whether packets as large as the MTU are sent too.
     :param names: the interface name of each rail.
@@ -207,7 +207,7 @@ def checks_of_rails(
         to.
     :param tos: the planned TOS byte of RoCE's packets, in which echo requests travel too.
     """
-    want, neighbors = parse_want(params), neighbors_of(hosts)
+    want, neighbors = parse_options(params), neighbors_of(hosts)
     names = names_of(want)
     targets = list(targets_of(want, names, neighbors, full_size=params["full_size"]))
     crossing, meet = _across(want, params, names, neighbors)

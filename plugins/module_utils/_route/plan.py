@@ -16,7 +16,7 @@ from .._check import conflicting
 from .._errors import InputError
 from .change import Phase, as_text, render, steps, toward
 from .checks import checks_of
-from .desired import absent_state, wanted
+from .desired import absent_state, desired_state
 from .model import MAIN_TABLE, RouteHost, Snapshot, equivalent, missing, port_of
 from .ownership import Ownership, exactly
 from .problems import link_problems, problems_of
@@ -73,48 +73,48 @@ def decide(want: RouteOptions, host: RouteHost, *, report: bool = False) -> Rout
     lost = [rail for rail in absent if missing(rail, host, known=True)]
     unknown = tuple(link_problems(replace(without(want, lost), sysctls=()), host)) if report else ()
     want = without(want, absent if report else lost)
-    mine = Ownership(want, host)
-    if problems := problems_of(want, host, mine):
+    owned = Ownership(want, host)
+    if problems := problems_of(want, host, owned):
         raise InputError(problems, checks=[conflicting("network_preflight", item) for item in problems])
     now = host.snapshot
-    aim = wanted(want, host) if want.present else absent_state(want, host)
-    stale = _stale(want, host, mine, aim)
-    aim = _keep_equal(aim, now)
+    target = desired_state(want, host) if want.present else absent_state(want, host)
+    stale = _stale(want, host, owned, target)
+    target = _keep_equal(target, now)
     before = Snapshot(
-        links={name: link for name, link in now.links.items() if name in aim.links or name in stale.links},
-        addresses=now.addresses & (stale.addresses | aim.addresses),
-        routes=now.routes & (stale.routes | aim.routes),
-        rules=now.rules & (stale.rules | aim.rules),
-        sysctls={key: now.sysctls[key] for key in aim.sysctls},
+        links={name: link for name, link in now.links.items() if name in target.links or name in stale.links},
+        addresses=now.addresses & (stale.addresses | target.addresses),
+        routes=now.routes & (stale.routes | target.routes),
+        rules=now.rules & (stale.rules | target.rules),
+        sysctls={key: now.sysctls[key] for key in target.sysctls},
     )
-    checks = tuple(checks_of(want, host, aim, stale))
-    original = frozenset((item.interface, item.address) for item in (now.addresses & aim.addresses) - mine.addresses)
-    planned = {(item.interface, item.address) for item in aim.addresses}
+    checks = tuple(checks_of(want, host, target, stale))
+    original = frozenset((item.interface, item.address) for item in now.addresses & target.addresses - owned.addresses)
+    planned = {(item.interface, item.address) for item in target.addresses}
     # A missing interface may return with its address, and our files may list an address that the plan no longer has.
     original |= {row for row in host.noted if row[0] not in now.links or row not in planned}
     found = {rail.name: (port.name, port.mac) for rail in want.rails if (port := port_of(rail, host))}
     ports = {**host.ports, **found}
-    return RoutePlan(host, toward(now, stale, aim), render(before), render(aim), checks, original, ports, unknown)
+    return RoutePlan(host, toward(now, stale, target), render(before), render(target), checks, original, ports, unknown)
 
 
-def _stale(want: RouteOptions, host: RouteHost, mine: Ownership, wanted: Snapshot) -> Snapshot:
-    """Return the objects to remove: owned but not wanted, and those that conflict with a wanted object."""
+def _stale(want: RouteOptions, host: RouteHost, owned: Ownership, target: Snapshot) -> Snapshot:
+    """Return the objects to remove: owned and not planned, and those that conflict with a planned object."""
     now = host.snapshot
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
-    held = {
+    unusable = {
         item
         for item in now.addresses
-        if want.present and item.interface in mine.interfaces and (item.family, item.address) in planned
+        if want.present and item.interface in owned.interfaces and (item.family, item.address) in planned
     }
-    links = {name: link for name, link in now.links.items() if link.managed and name not in wanted.links}
-    addresses = frozenset((mine.addresses | held) - wanted.addresses)
-    return Snapshot(links, addresses, frozenset(mine.routes), frozenset(mine.rules), {})
+    links = {name: link for name, link in now.links.items() if link.managed and name not in target.links}
+    addresses = frozenset((owned.addresses | unusable) - target.addresses)
+    return Snapshot(links, addresses, frozenset(owned.routes), frozenset(owned.rules), {})
 
 
-def _keep_equal(wanted: Snapshot, now: Snapshot) -> Snapshot:
+def _keep_equal(target: Snapshot, now: Snapshot) -> Snapshot:
     """Prefer what is there where it does the same: the metric inside a table of ours decides nothing."""
     tables = [route for route in sorted(now.routes, reverse=True) if route.table != MAIN_TABLE]
     there = {(exactly(route), route.mtu): route for route in tables}
-    routes = frozenset(there.get((exactly(route), route.mtu), route) for route in wanted.routes)
-    equal = {key: now.sysctls[key] for key, value in wanted.sysctls.items() if equivalent(key, now.sysctls[key], value)}
-    return Snapshot(wanted.links, wanted.addresses, routes, wanted.rules, {**wanted.sysctls, **equal})
+    routes = frozenset(there.get((exactly(route), route.mtu), route) for route in target.routes)
+    equal = {key: now.sysctls[key] for key, value in target.sysctls.items() if equivalent(key, now.sysctls[key], value)}
+    return Snapshot(target.links, target.addresses, routes, target.rules, {**target.sysctls, **equal})

@@ -15,7 +15,7 @@ from .._fabric.numbers import EXCLUSION_PRIORITY, IPOIB_CONNECTED_MTU, IPOIB_DAT
 from .._formatting import shortened
 from . import model
 from .change import Op
-from .desired import covers, inside, wanted
+from .desired import covers, desired_state, inside
 from .ownership import Ownership, in_metrics
 from .route_options import NO_INTERFACE, RailOptions, RouteOptions, management_network_problem
 
@@ -30,11 +30,11 @@ KIND_FIX = {
 }
 
 
-def problems_of(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> list[Problem]:
+def problems_of(want: RouteOptions, host: model.RouteHost, owned: Ownership) -> list[Problem]:
     """Return all conflicts between a host and the plan."""
     found = [*link_problems(want, host), *_moved_ports(want, host)]
-    found += [*address_problems(want, host, mine), *_existing_problems(want, host, mine)]
-    return [*found, *_lost_routes(want, host, mine)]
+    found += [*address_problems(want, host, owned), *_existing_problems(want, host, owned)]
+    return [*found, *_lost_routes(want, host, owned)]
 
 
 def link_problems(want: RouteOptions, host: model.RouteHost) -> t.Iterator[Problem]:
@@ -151,7 +151,7 @@ def _mtu_problems(
         yield Problem("mtu", text, f"Its driver requires at least {link.min_mtu}. [mtu_too_small]")
 
 
-def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
+def address_problems(want: RouteOptions, host: model.RouteHost, owned: Ownership) -> t.Iterator[Problem]:
     """Find planned addresses and prefixes that the host has elsewhere already."""
     if not want.present:
         return
@@ -164,15 +164,15 @@ def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership)
                 "Connect from another address of the controller, or plan another supernet. [ssh_over_fabric]",
             )
     planned = {(item.family, item.address) for rail in want.rails for item in rail.addresses}
-    nets = [ipaddress.ip_network(prefix) for prefix in sorted(mine.prefixes)]
+    nets = [ipaddress.ip_network(prefix) for prefix in sorted(owned.prefixes)]
     for item in sorted(host.addresses):
-        rails = item.interface in mine.interfaces
-        owned = item in mine.addresses
-        if (item.family, item.address) in planned and not rails and not owned:
+        rails = item.interface in owned.interfaces
+        managed = item in owned.addresses
+        if (item.family, item.address) in planned and not rails and not managed:
             command = f"ip address del {item}"
             fix = f"Remove it there (`{command}`), or plan another. [address_on_other_interface]"
             yield Problem("rails", f"the planned address {item.address} is held by {item.interface}.", fix)
-        elif not rails and not owned and item.interface not in want.force:
+        elif not rails and not managed and item.interface not in want.force:
             have = ipaddress.ip_network(f"{item.address}/{item.length}", strict=False)
             clash: list[t.Any] = [net for net in nets if net.version == have.version and net.overlaps(have)]
             if clash:
@@ -183,27 +183,27 @@ def address_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership)
                     "Move that network (Docker: `bip` and `default-address-pools` in daemon.json) or plan another"
                     f" supernet; list {item.interface} in rail_network_force if that is intended. [prefix_overlaps]",
                 )
-    yield from _match_problems(want, host, mine)
+    yield from _match_problems(want, host, owned)
 
 
-def _match_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
+def _match_problems(want: RouteOptions, host: model.RouteHost, owned: Ownership) -> t.Iterator[Problem]:
     for prefix, route in host.matches:
-        if route.table != model.MAIN_TABLE or route.dst == model.DEFAULT or route in mine.routes:
+        if route.table != model.MAIN_TABLE or route.dst == model.DEFAULT or route in owned.routes:
             continue
-        if route.interface in mine.interfaces | want.force or route.protocol in model.KERNEL_PROTOCOLS:
+        if route.interface in owned.interfaces | want.force or route.protocol in model.KERNEL_PROTOCOLS:
             continue
         if covers(prefix, route.dst):
             text = f"{prefix} is routed elsewhere on this host: {route}."
             yield Problem("rdma_prefixes", text, "Remove that route, or plan another supernet. [prefix_routed]")
 
 
-def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
+def _existing_problems(want: RouteOptions, host: model.RouteHost, owned: Ownership) -> t.Iterator[Problem]:
     """Find unmanaged entries where only this collection's entries may be."""
     if not want.present:
         # Our entries can be removed beside unmanaged ones.
         return
     tables, priorities, metrics = want.claimed("table"), want.claimed("priority"), want.claimed("metric")
-    for rule in sorted(host.snapshot.rules - mine.rules):
+    for rule in sorted(host.snapshot.rules - owned.rules):
         if rule.priority in priorities or rule.table in tables:
             six = " -6" if rule.family == 6 else ""
             # Others' selectors are shown as the kernel calls them.
@@ -220,9 +220,9 @@ def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownershi
                 f"the rule `{rule}` conflicts with the exclusion rule.",
                 "Remove it (setRdmaRule.sh's unit: `systemctl disable --now rdma-routing.service`). [rule_exclusion]",
             )
-    for route in sorted(host.snapshot.routes - mine.routes):
+    for route in sorted(host.snapshot.routes - owned.routes):
         in_table = route.table in tables
-        if in_table or (in_metrics(route, metrics) and route.interface in mine.interfaces):
+        if in_table or (in_metrics(route, metrics) and route.interface in owned.interfaces):
             what = f"table {route.table}" if in_table else f"metric {route.metric} on {route.interface}"
             numbers = tables if in_table else metrics
             fix = "Use another table at its source"
@@ -233,17 +233,17 @@ def _existing_problems(want: RouteOptions, host: model.RouteHost, mine: Ownershi
             yield Problem("routes", text, f"{fix}; to remove it: `{Op('delete', route)}`. [route_existing]")
 
 
-def _lost_routes(want: RouteOptions, host: model.RouteHost, mine: Ownership) -> t.Iterator[Problem]:
+def _lost_routes(want: RouteOptions, host: model.RouteHost, owned: Ownership) -> t.Iterator[Problem]:
     """Find routes of others whose gateway or source no address of their interface would reach any more."""
-    aim = wanted(want, host).addresses if want.present else frozenset()
-    removed = mine.addresses - aim
-    preserved = (host.addresses | host.snapshot.addresses) - removed | aim
+    target = desired_state(want, host).addresses if want.present else frozenset()
+    removed = owned.addresses - target
+    preserved = (host.addresses | host.snapshot.addresses) - removed | target
 
     def reaches(addresses: t.Collection[model.Address], hop: model.Hop) -> bool:
         own = (f"{item.address}/{item.length}" for item in addresses if item.interface == hop.interface)
         return any(inside(hop.gateway, net) for net in own)
 
-    for route in sorted(host.snapshot.routes - mine.routes) if removed else ():
+    for route in sorted(host.snapshot.routes - owned.routes) if removed else ():
         hops = [hop for hop in route.next_hops if hop.gateway and reaches(removed, hop) and not reaches(preserved, hop)]
         sources = {item.address for item in removed} - {item.address for item in preserved}
         if hops or route.source in sources:

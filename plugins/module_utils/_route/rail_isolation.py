@@ -28,9 +28,9 @@ LEAK = (
 
 
 def sample(pairs: t.Sequence[EchoTarget], most: int, seed: int, host: str) -> list[EchoTarget]:
-    """Return the pairs to ask: of each rail those to `most` other rails, in all families.
+    """Return the pairs to test: of each rail those to `most` other rails, in all families.
 
-    Hosts draw differently, so that a fleet asks every pair; the same seed asks the same ones again.
+    Hosts choose different pairs, so that a fleet tests every pair; the same seed chooses the same pairs.
 
     :param host: a value that differs between hosts.
     """

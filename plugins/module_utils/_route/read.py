@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the host network over rtnetlink and /proc/sys: what the wanted state has to do with, and no more."""
+"""Read the host network over rtnetlink and /proc/sys: only what the desired state concerns."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Reader(Decoder):
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        for ask in self._sockets.values():
-            ask.close()
+        for connection in self._sockets.values():
+            connection.close()
 
     def read(self, want: RouteOptions, management_network: ManagementNetwork | None = None) -> model.RouteHost:
-        """Return what the wanted state has to do with.
+        """Return the part that the desired state concerns.
 
         :param management_network: what carries the host's own network.
         """
@@ -62,7 +62,7 @@ class Reader(Decoder):
         earlier = sorted({*(item.interface for item in retained.addresses), *(name for name, _mac in ports.values())})
         out = [text for rail in want.out for text in (rail.identifier, rail.device)]
         names, links = self._links([*(rail.identifier for rail in want.rails), *devices, *out, *earlier])
-        coming = frozenset(devices) - names.keys()
+        pending_links = frozenset(devices) - names.keys()
         links.update(self._links(self._vlans())[1])
         want = named(want, names)
         planned = {item.address for rail in want.rails for item in rail.addresses}
@@ -70,7 +70,7 @@ class Reader(Decoder):
         probes += [(prefix, _first(prefix)) for prefix in want.prefixes]
         found = zip(probes, self._lookups([address for _prefix, address in probes]))
         own = {rail.table for rail in want.rails} | {rule.table for rule in retained.rules}
-        sysctls = self._sysctls(want, coming)
+        sysctls = self._sysctls(want, pending_links)
         scope = model.Scope(own, want.claimed("table"), planned, paths)
         snapshot, addresses, tables = self._snapshot(links, scope, sysctls)
         above = stacked_links(want, {text: links[name] for text, name in names.items()}, self._stacked)
@@ -84,7 +84,7 @@ class Reader(Decoder):
             sysctls_all={
                 key: self._read_sysctl(model.of_all(key)) or "" for key, _value in want.sysctls if model.of_all(key)
             },
-            coming=coming,
+            pending_links=pending_links,
             retained=retained,
             noted=read_noted(),
             ports=ports,
@@ -96,7 +96,7 @@ class Reader(Decoder):
         old = host.snapshot
         above = [link for link in old.links.values() if link.depth]
         # An interface may have gone meanwhile, and the rest must be put right nevertheless.
-        _names, links = self._links(sorted(host.coming.union(old.links) - {link.name for link in above}))
+        _names, links = self._links(sorted(host.pending_links.union(old.links) - {link.name for link in above}))
         sysctls = {key: self._read_sysctl(key) or "" for key in old.sysctls}
         snapshot, _addresses, _tables = self._snapshot(links, host.scope, sysctls)
         return replace(snapshot, links={**links, **self._stacked_again(above)})
@@ -112,17 +112,17 @@ class Reader(Decoder):
         managed = frozenset(item for item in addresses if item.interface in links or item.protocol == model.PROTOCOL)
         return model.Snapshot(links, managed, routes, frozenset(rules), sysctls), addresses, tables
 
-    def _ask(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
+    def _exchange(self, messages: list[bytes], netns: int = 0) -> list[tuple[int, list[bytes], str]]:
         connection = self._open(netns)
         try:
-            return connection.ask(messages)
+            return connection.exchange(messages)
         except OSError:
             # Late answers must not reach the next message.
             self._sockets.pop(netns).close()
             raise
 
     def _dump(self, kind: str, attrs: t.Mapping[str, t.Any], netns: int = 0, /, **fields: t.Any) -> list[bytes]:
-        return self._ask([packed(kind, nl.NLM_F_DUMP, attrs, **fields)], netns)[0][1]
+        return self._exchange([packed(kind, nl.NLM_F_DUMP, attrs, **fields)], netns)[0][1]
 
     def _open(self, netns: int = 0) -> Socket:
         if netns not in self._sockets:
@@ -135,7 +135,7 @@ class Reader(Decoder):
             message = packed("RTM_GETLINK", nl.NLM_F_ACK, {}, index=link.index)
             # A link that was removed meanwhile has no MTU to restore.
             with contextlib.suppress(OSError):
-                for answer in self._ask([message], link.netns)[0][1]:
+                for answer in self._exchange([message], link.netns)[0][1]:
                     now = self._link(answer)
                     found[link.name] = replace(link, mtu=now.mtu, up=now.up)
         return found
@@ -146,7 +146,7 @@ class Reader(Decoder):
         messages = [packed("RTM_GETLINK", nl.NLM_F_ACK, {key: name}) for key, name in by]
         names: dict[str, str] = {}
         links: dict[str, model.Link] = {}
-        for (text, _name), (_error, answers, _why) in zip(wanted, self._ask(messages)):
+        for (text, _name), (_error, answers, _why) in zip(wanted, self._exchange(messages)):
             for answer in answers:
                 link = self._link(answer)
                 names[text], links[link.name] = link.name, link
@@ -168,7 +168,7 @@ class Reader(Decoder):
             with contextlib.suppress(OSError):  # a namespace that is removed, or may not be entered
                 # What the other namespace calls this one.
                 question = packed("RTM_GETNSID", nl.NLM_F_ACK, {"NETNSA_FD": home})
-                answers = self._ask([question], netns)[0][1] if netns else []
+                answers = self._exchange([question], netns)[0][1] if netns else []
                 host = decoded("NSID", answers[0]).get_attr("NETNSA_NSID") if answers else None
                 for message in (decoded("LINK", answer) for answer in self._dump("RTM_GETLINK", {}, netns)):
                     below, made = message.get_attr("IFLA_LINK"), kind_of(message)
@@ -210,7 +210,7 @@ class Reader(Decoder):
             )
             for address in addresses
         ]
-        return [self._route(answers[0]) if answers else None for _error, answers, _why in self._ask(messages)]
+        return [self._route(answers[0]) if answers else None for _error, answers, _why in self._exchange(messages)]
 
     def _routes(self, rails: t.Iterable[str], tables: t.Iterable[int]) -> set[model.Route]:
         """Return the routes that matter.
@@ -242,10 +242,10 @@ class Reader(Decoder):
         # Multicast routing has rules in families of its own.
         return {self._rule(answer) for answer in self._dump("RTM_GETRULE", {}) if answer[0] in rt.NUMBERS}
 
-    def _sysctls(self, want: RouteOptions, coming: t.Collection[str]) -> dict[str, str]:
+    def _sysctls(self, want: RouteOptions, pending_links: t.Collection[str]) -> dict[str, str]:
         """Return the values of the planned settings; one of an interface that is still to be made is empty."""
         keys = [key for key, _value in want.sysctls]
-        found = {key: "" if key.split("/")[-2] in coming else self._read_sysctl(key) for key in keys}
+        found = {key: "" if key.split("/")[-2] in pending_links else self._read_sysctl(key) for key in keys}
         return {key: value for key, value in found.items() if value is not None}
 
     def _read_sysctl(self, key: str) -> str | None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from .._detach import detach
 from .._errors import RdmaError
-from .._programs import NO_ANSWER, ask
+from .._programs import NO_ANSWER, run_program
 from .kernel import Kernel
 from .model import RouteHost, Scope, Snapshot, as_data, from_data
 from .transaction import revert, revert_operations
@@ -82,13 +82,13 @@ def _state(folder: str) -> dict[str, t.Any]:
 
 
 def _saved_snapshots(state: dict[str, t.Any]) -> tuple[RouteHost, Snapshot, Snapshot]:
-    """Return what a rollback timer keeps: the host to read again, what was there before, and after the change."""
+    """Return the state of a rollback timer: the host to read again, and its network before and after the change."""
     before, after = from_data(state["before"]), from_data(state["after"])
-    return RouteHost(before, Scope(*state["scope"]), coming=frozenset(after.links)), before, after
+    return RouteHost(before, Scope(*state["scope"]), pending_links=frozenset(after.links)), before, after
 
 
 def arm(host: RouteHost, before: Snapshot, after: Snapshot, seconds: int) -> str:
-    """Start a rollback timer that puts `before` back in so many seconds; return the token that confirms the change.
+    """Start a rollback timer that restores `before` after these seconds; return the token that confirms the change.
 
     :param seconds: until it acts.
     """
@@ -157,12 +157,12 @@ def _fired(folder: str) -> RdmaError:
         fix = (
             "Find out why the new connection took so long, or set a longer confirm_timeout. [confirm_timeout_exceeded]"
         )
-        return RdmaError(text, fix, taken_back=True)
+        return RdmaError(text, fix, rolled_back=True)
     return RdmaError(
         "The confirmation came too late: the rollback timer has fired, and the host is not as it was before:"
         f" `{left[0]}`{f' and {len(left) - 1} more' if left[1:] else ''} would lead there.",
         "Run the playbook again; look for another program that manages these interfaces. [rollback_fired]",
-        taken_back=False,
+        rolled_back=False,
         left=left,
     )
 
@@ -204,7 +204,7 @@ def _start(folder: str, token: str) -> None:
         argv = ["systemd-run", "--quiet", "--collect", f"--unit=railops-rdma-guard-{token}"]
         argv += ["--description=Reverts an unconfirmed change of the host network", "--property=Type=exec"]
         # One that got no answer may still start: a second timer beside it would take the change back twice.
-        if ask([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status in (0, NO_ANSWER):
+        if run_program([*argv, sys.executable, "-c", START, folder], seconds=READY_SECONDS).status in (0, NO_ANSWER):
             return
     detach(lambda: watch(folder))
 
@@ -224,7 +224,7 @@ def _until(done: t.Callable[[], object], seconds: float, pause: float = POLL_SEC
 
 
 def undo(token: str, seconds: int) -> str:
-    """Take a change back that was confirmed, under a rollback timer of its own; return the token that confirms that.
+    """Revert a confirmed change, under a rollback timer of its own; return the token that confirms the reversal.
 
     :param token: of the change; the rest is as of arm().
     """
@@ -244,7 +244,7 @@ def undo(token: str, seconds: int) -> str:
 
 
 def watch(folder: str) -> None:
-    """Wait for the confirmation; without one, put back what was before. The rollback timer's process runs this."""
+    """Wait for the confirmation; without one, restore the earlier state. The rollback timer's process runs this."""
     state = _state(folder)
     host, before, after = _saved_snapshots(state)
     # The time begins now: on a loaded host the start alone may take as long as the host has for its answer.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Turn a host plan into what is wanted of its network, or say everything that is wrong with it."""
+"""Turn a host plan into the options of its network, or report each problem in it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RailOptions:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """Everything that is wanted of a host's network."""
+    """The options of a host's network."""
 
     rails: tuple[RailOptions, ...]
     prefixes: tuple[str, ...]
@@ -120,8 +120,8 @@ def neighbors_of(hosts: t.Iterable[t.Mapping[str, t.Any]]) -> list[Neighbor]:
     ]
 
 
-def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
-    """Return what the module's parameters (or a host plan) ask for; raise InputError with all that is wrong."""
+def parse_options(params: t.Mapping[str, t.Any]) -> RouteOptions:
+    """Return the options of the module's parameters (or a host plan); raise InputError with all problems."""
     problems: list[Problem] = []
     networks = set(_networks(params.get("rdma_prefixes") or [], problems))
     sysctls = {str(key): str(value) for key, value in (params.get("sysctls") or {}).items()}
@@ -147,7 +147,7 @@ def parse_want(params: t.Mapping[str, t.Any]) -> RouteOptions:
 
 
 def task_options(params: t.Mapping[str, t.Any]) -> RouteOptions:
-    """Return what a task asks for; without a rail it would take all of them off the host.
+    """Return the options of a task; without a rail it would remove all rails of the host.
 
     :raises InputError: for all that is wrong.
     """
@@ -156,7 +156,7 @@ def task_options(params: t.Mapping[str, t.Any]) -> RouteOptions:
             "List all rails of the host in one call, or set plan_dir. To remove all, set state: absent. [rails_missing]"
         )
         raise InputError([Problem("rails", "There is none, and state is present.", fix)])
-    return parse_want(params)
+    return parse_options(params)
 
 
 def named(want: RouteOptions, names: t.Mapping[str, str]) -> RouteOptions:

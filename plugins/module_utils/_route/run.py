@@ -24,7 +24,7 @@ from .managed_state import note, read_noted, read_retained
 from .ping import checks_of, names_of, targets_of
 from .plan import decide
 from .rollback import RollbackTimer, arm, armed, confirm, pending, undo
-from .route_options import RouteOptions, parse_want, task_options
+from .route_options import RouteOptions, parse_options, task_options
 from .transaction import change
 
 SPEC = options.SPEC
@@ -100,7 +100,7 @@ def confirm_change(params: dict[str, t.Any], *, check_mode: bool) -> dict[str, t
     """Confirm a change, where the gateways are required only if all of them answer."""
     checks = []
     if params["gateways"] == "require":
-        want = parse_want(params)
+        want = parse_options(params)
         targets = list(targets_of(want, names_of(want)))
         checks = checks_of(targets, EchoRun(targets, count=10, timeout=1.0).run())
         silent = [

@@ -58,10 +58,10 @@ def _while_armed(phases: tuple[Phase, ...], armed: t.Callable[[], bool]) -> t.It
 
 def refuse_held(done: tuple[Phase, ...], now: Snapshot) -> None:
     """Refuse an MTU that the kernel took and did not set: IPoIB has that of its multicast group at most."""
-    for wish in (op.what for phase in done for op in phase if isinstance(op.what, Link) and op.verb == "set"):
-        have = now.links.get(wish.name, wish)
-        if have.kind == "infiniband" and have.mtu < wish.mtu:
-            text = f"{have.name} does not take an MTU of {wish.mtu}: the subnet manager's IPoIB group has {have.mtu}."
+    for link in (op.what for phase in done for op in phase if isinstance(op.what, Link) and op.verb == "set"):
+        have = now.links.get(link.name, link)
+        if have.kind == "infiniband" and have.mtu < link.mtu:
+            text = f"{have.name} does not take an MTU of {link.mtu}: the subnet manager's IPoIB group has {have.mtu}."
             raise RdmaError(text, IPOIB_GROUP)
 
 
@@ -90,7 +90,7 @@ def change(kernel: Kernel, host: RouteHost, target: Snapshot, armed: t.Callable[
             text = f"The host network cannot be read after a change: {exc}."
             exc = RdmaError(text, "Check the kernel's log (`dmesg`) and run again. [network_unreadable]")
         if isinstance(exc, RdmaError):
-            exc.facts["taken_back"] = not left
+            exc.facts["rolled_back"] = not left
             if left:
                 exc.facts["left"] = left
         raise exc

@@ -58,7 +58,7 @@ class Finding:
     hosts: Names
     rails: Names
     run: Run
-    others: Names = ()
+    peers: Names = ()
 
 
 class RunsMissing(Exception):
@@ -109,8 +109,8 @@ class Bisection:
         same ones first.
     """
 
-    def __init__(self, ask: RunRequest, kind: str, leaves: t.Mapping[str, t.Any]) -> None:
-        self._ask = ask
+    def __init__(self, passes: RunRequest, kind: str, leaves: t.Mapping[str, t.Any]) -> None:
+        self._passes = passes
         self._kind = kind
         self._leaves = leaves
         self._place = {host: place for place, host in enumerate(leaves)}
@@ -129,7 +129,7 @@ class Bisection:
     def _by_rail(self, failed: list[Run]) -> list[Run]:
         single = [(bad, [self._run(bad.hosts, (rail,)) for rail in bad.rails]) for bad in failed]
         tried = [run for _bad, parts in single for run in parts]
-        good = dict(zip(tried, self._ask(tried), strict=True))
+        good = dict(zip(tried, self._passes(tried), strict=True))
         found: list[Run] = []
         for bad, parts in single:
             # What fails only with all rails at once is a matter of the whole node.
@@ -144,7 +144,7 @@ class Bisection:
             split = [
                 [self._run(half, bad.rails) for half in _halves(bad.hosts)] for bad in groups if len(bad.hosts) > SMALL
             ]
-            good = iter(self._ask(half for halves in split for half in halves))
+            good = iter(self._passes(half for halves in split for half in halves))
             groups = []
             for one, other in split:
                 failed = [half for half in (one, other) if not next(good)]
@@ -160,7 +160,7 @@ class Bisection:
         """
         left = list(failed)
         self._find_healthy(left)
-        healthy = {bad.rails: self._ask.healthy_hosts(self._kind, bad.rails) for bad in left}
+        healthy = {bad.rails: self._passes.healthy_hosts(self._kind, bad.rails) for bad in left}
         suspects = dict.fromkeys(
             (host, bad.rails) for bad in left for host in bad.hosts if host not in healthy[bad.rails]
         )
@@ -168,9 +168,9 @@ class Bisection:
         findings = list(accused.values())
         for rails, known in healthy.items():
             if not known:
-                mine = [bad for bad in left if bad.rails == rails]
-                hosts = dict.fromkeys(host for bad in mine for host in bad.hosts)
-                findings.append(Finding(UNCLEAR, tuple(hosts), rails, self._run(mine[0].hosts, rails)))
+                same = [bad for bad in left if bad.rails == rails]
+                hosts = dict.fromkeys(host for bad in same for host in bad.hosts)
+                findings.append(Finding(UNCLEAR, tuple(hosts), rails, self._run(same[0].hosts, rails)))
         for bad in left:
             if healthy[bad.rails] and not any((host, bad.rails) in accused for host in bad.hosts):
                 first, rest = bad.hosts[:1], bad.hosts[1:]
@@ -183,9 +183,9 @@ class Bisection:
         for rails in dict.fromkeys(bad.rails for bad in failed):
             hosts = tuple(dict.fromkeys(host for bad in failed if bad.rails == rails for host in bad.hosts))
             for shift in range(1, min(SHIFTS, len(hosts) // 2) + 1):
-                if self._ask.healthy_hosts(self._kind, rails):
+                if self._passes.healthy_hosts(self._kind, rails):
                     break
-                self._ask(self._run(pair, rails) for pair in ring(hosts, shift))
+                self._passes(self._run(pair, rails) for pair in ring(hosts, shift))
 
     def _confirm(self, suspects: list[tuple[str, Names]]) -> tuple[dict[tuple[str, Names], Finding], list[Finding]]:
         """Let each suspect run with up to two healthy partners, of its own leaf first."""
@@ -193,10 +193,10 @@ class Bisection:
         failed: dict[tuple[str, Names], list[str]] = {one: [] for one in suspects}
         for _turn in (0, 1):
             # Of two suspects one may be healthy by now.
-            healthy = {rails: self._ask.healthy_hosts(self._kind, rails) for _host, rails in failed}
+            healthy = {rails: self._passes.healthy_hosts(self._kind, rails) for _host, rails in failed}
             tried = {one: self._partner(one, number, failed[one], healthy[one[1]]) for number, one in enumerate(failed)}
             pairs = {one: self._run((one[0], partner), one[1]) for one, partner in tried.items() if partner}
-            for one, good in zip(pairs, self._ask(pairs.values()), strict=True):
+            for one, good in zip(pairs, self._passes(pairs.values()), strict=True):
                 if not good:
                     failed[one].append(str(tried[one]))
                 elif before := failed.pop(one):
@@ -239,7 +239,7 @@ class Bisection:
             for one, other, rails in left:
                 fixed, wide = (other, one) if len(one) >= len(other) else (one, other)
                 split.append((fixed, _halves(wide), rails))
-            good = iter(self._ask(self._run(half + fixed, rails) for fixed, both, rails in split for half in both))
+            good = iter(self._passes(self._run(half + fixed, rails) for fixed, both, rails in split for half in both))
             pairs = []
             for fixed, both, rails in split:
                 bad = [half for half in both if not next(good)]

@@ -103,16 +103,16 @@ def described(finding: Finding, evaluator: AcceptEvaluator) -> tuple[str, str, s
     cause, fix = (failure.cause, failure.fix) if failure else ("", "")
     rails = ", ".join(finding.rails)
     where = shortened(finding.hosts, _SHOWN)
-    where += f" with {shortened(finding.others, _SHOWN)}" if finding.others else ""
+    where += f" with {shortened(finding.peers, _SHOWN)}" if finding.peers else ""
     if finding.what != NODE:
-        shown, look = _CAUSES.get(finding.what, _NONE_PASSED)
-        cause, fix = f"{shown} ({cause})", f"Look at {look}."
+        shown, places = _CAUSES.get(finding.what, _NONE_PASSED)
+        cause, fix = f"{shown} ({cause})", f"Look at {places}."
     return f"{where}, {rails}", cause, fix
 
 
-def others(findings: t.Iterable[Finding]) -> list[Finding]:
-    """Return what is no single host's fault, each once, with all rails that it is about."""
-    found = group_by(((one.what, one.hosts, one.others), one) for one in findings if one.what != NODE)
+def unlocated(findings: t.Iterable[Finding]) -> list[Finding]:
+    """Return the findings that are not one host's fault, each once, with all its rails."""
+    found = group_by(((one.what, one.hosts, one.peers), one) for one in findings if one.what != NODE)
     return [
         replace(same[0], rails=tuple(dict.fromkeys(rail for one in same for rail in one.rails)))
         for same in found.values()
@@ -171,7 +171,7 @@ def _stage_checks(
 
 def fabric_checks(report: AcceptReport, evaluator: AcceptEvaluator) -> t.Iterator[Check]:
     """Yield the checks of failures without a single faulty host."""
-    for finding in others(report.findings):
+    for finding in unlocated(report.findings):
         where, cause, fix = described(finding, evaluator)
         planned = STAGES[str(report.failed)]
         yield deviation(f"{PREFIX}{report.failed}", planned, where, cause, fix, object=where)

@@ -34,7 +34,7 @@ STAGES = {
 
 @dataclass(frozen=True)
 class AcceptFleet:
-    """Who takes part.
+    """The participating hosts.
 
     :param places: the hosts in the order of the topology, each with its zone and the leaves of its rails.
     :param rails: the rails' names in order.
@@ -130,7 +130,7 @@ def walk(
 ) -> tuple[AcceptReport, AcceptEvaluator]:
     """Go through the stages as far as results are there."""
     report, evaluator = AcceptReport(), AcceptEvaluator(settings, results)
-    ask = RunRequest(evaluator.passes)
+    passes = RunRequest(evaluator.passes)
     for stage in STAGES:
         if stage not in settings["stages"]:
             report.skipped[stage] = "it was not selected (accept_stages)"
@@ -145,7 +145,7 @@ def walk(
                 return report, evaluator
         else:
             try:
-                report.findings = _stage(runs, fleet, ask, evaluator)
+                report.findings = _stage(runs, fleet, passes, evaluator)
             except RunsMissing as need:
                 report.waiting, report.runs = stage, need.runs
                 return report, evaluator
@@ -155,14 +155,14 @@ def walk(
     return report, evaluator
 
 
-def _stage(runs: list[Run], fleet: AcceptFleet, ask: RunRequest, evaluator: AcceptEvaluator) -> list[Finding]:
+def _stage(runs: list[Run], fleet: AcceptFleet, passes: RunRequest, evaluator: AcceptEvaluator) -> list[Finding]:
     if all(len(run.hosts) == 2 for run in runs):
         evaluator.learn(runs)
-    bad = [run for run, good in zip(runs, ask(runs), strict=True) if not good]
+    bad = [run for run, good in zip(runs, passes(runs), strict=True) if not good]
     found: list[Finding] = []
     for kind in dict.fromkeys(run.kind for run in bad):
         same = [run for run in bad if run.kind == kind]
-        found += Bisection(ask, kind, fleet.places).groups(same, by_rail=evaluator.by_rail(kind))
+        found += Bisection(passes, kind, fleet.places).groups(same, by_rail=evaluator.by_rail(kind))
     return found
 
 

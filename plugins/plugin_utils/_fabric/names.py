@@ -17,7 +17,7 @@ import typing as t
 from ...module_utils._fabric.labels import (
     DECLARED,
     MAX_NAME,
-    OUR_NODES,
+    NODE_PREFIX,
     STEM_LENGTH,
     labels,
     profile_name,
@@ -56,12 +56,12 @@ def inject_value(value: str, profile: str = DECLARED) -> str:
 
 def node_label(fabric: Fabric) -> str:
     """Return the label that nodes of the fabric carry; its value is the node's profile."""
-    return f"{OUR_NODES}/{fabric.name}"
+    return f"{NODE_PREFIX}/{fabric.name}"
 
 
 def leaf_label(rail: Rail) -> str:
     """Return the label of nodes that names a rail's leaf: at most 63 characters behind its prefix."""
-    return f"{OUR_NODES}/{short_name(f'leaf-{rail.name}')}"
+    return f"{NODE_PREFIX}/{short_name(f'leaf-{rail.name}')}"
 
 
 def manifest(

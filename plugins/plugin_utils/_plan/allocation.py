@@ -89,7 +89,7 @@ class _Allocator:
         self.locked: t.Mapping[str, Entry] = lock.nodes if lock else {}
         self.zone_index = {zone.name: index for index, zone in enumerate(fabric.zones)}
         self.moves = Moves(fabric, lock) if lock else None
-        self.taken: dict[tuple[int, int], str] = {}
+        self.holders: dict[tuple[int, int], str] = {}
         self.slots: dict[str, tuple[int, int]] = {}
         self.warnings: list[str] = []
 
@@ -214,7 +214,7 @@ class _Allocator:
                 self._take(name, zone, entry.slot, LOCK)
 
     def _take(self, name: str, zone: int, slot: int, place: str) -> None:
-        other = self.taken.setdefault((zone, slot), name)
+        other = self.holders.setdefault((zone, slot), name)
         limit = self.fabric.zones[zone].max_nodes
         self.slots[name] = (zone, slot)
         if other != name:
@@ -243,8 +243,8 @@ class _Allocator:
                     self.check.add(place, f"{one.slot} is not the slot that {name} has in plan.json: {slot}.", fix)
                     continue
                 # All who move leave theirs first: two may want each other's slots.
-                if self.taken.get((zone, slot)) == name:
-                    del self.taken[zone, slot]
+                if self.holders.get((zone, slot)) == name:
+                    del self.holders[zone, slot]
             moved.append((name, one.zone, one.slot, place))
         for row in moved:
             self._take(*row)
@@ -252,7 +252,7 @@ class _Allocator:
     def _free(self, zone: int) -> t.Iterator[tuple[int, int]]:
         """Yield the zone's free slots, the lowest first, each as (zone, slot)."""
         for slot in range(self.fabric.zones[zone].max_nodes):
-            if (zone, slot) not in self.taken:
+            if (zone, slot) not in self.holders:
                 yield zone, slot
 
     def _fill(self, retired: set[str]) -> None:

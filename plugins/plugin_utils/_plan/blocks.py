@@ -63,8 +63,8 @@ def lay_out(
     if window == 2:
         other = 0 if gateway == 1 else 1
         return intervals.subtract([(other, other)], holes), ()
-    taken = [*holes] if gateway is None else [*holes, (gateway, gateway)]
-    free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(taken))
+    excluded = [*holes] if gateway is None else [*holes, (gateway, gateway)]
+    free = intervals.subtract([(max(span[0], 1), min(span[1], window - 2))], intervals.merge(excluded))
     if at_end:
         rest, nodes = intervals.take(free, max(0, intervals.size(free) - hosts))
     else:
@@ -199,8 +199,8 @@ def build_block(fabric: Fabric, zone: int, rail: int, family: int) -> Block | No
         ends = _ends(fabric, window)
         hosts, pods = lay_out((0, window - 1), window, gateway, 1, False, limit, ends)
         if pods and fabric.backend.rest_is_pods(family, length):
-            taken = ends if gateway is None else [*ends, (gateway, gateway)]
-            pods = intervals.subtract([(pods[0][0], subnet.size - 1)], intervals.merge(taken))
+            excluded = ends if gateway is None else [*ends, (gateway, gateway)]
+            pods = intervals.subtract([(pods[0][0], subnet.size - 1)], intervals.merge(excluded))
     else:
         span = _flat_part(fabric, what, window) if fabric.mode == "flat" else (0, window - 1)
         at_end = fabric.host_addresses == "end"

@@ -136,11 +136,11 @@ def parse_lock(text: str, place: str, *, accept: bool = False) -> Lock:
 
 def _parse_nodes(nodes: t.Mapping[str, PlanNode], place: str) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
-    taken: dict[tuple[str, int], str] = {}
+    holders: dict[tuple[str, int], str] = {}
     check = Checker()
     for name, entry in nodes.items():
         zone = entry["zone"]
-        other = taken.setdefault((zone, entry["slot"]), name)
+        other = holders.setdefault((zone, entry["slot"]), name)
         if other != name:
             check.add(
                 f"{place}: nodes.{name}",

@@ -87,7 +87,7 @@ class LockCopy:
             f"configmap {name_of(self._fabric)}. The playbook railops.rdma.cluster makes it again. [copy_damaged]"
         )
 
-    def wanted(self, text: str) -> Json:
+    def configmap(self, text: str) -> Json:
         """Return the ConfigMap that has this plan.json. Compressors differ: the same text keeps the bytes it has."""
         same = self._found is not None and self.text() == text
         packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -77,7 +77,7 @@ ADDRESSING = {
     SPIDER: Addressing(name_problems, _spiderpool_warnings, _spiderpool),
     NVIDIA: Addressing(nv_ipam.problems, nv_ipam.warnings, _nv_ipam),
 }
-"""By fabric_ipam: another one is a file of this room, a row here, and one in `backends`."""
+"""By fabric_ipam: to add one: a file of this package, a row here, and one in `backends`."""
 
 
 def sriov_policies(plan: FabricPlan) -> list[Body]:

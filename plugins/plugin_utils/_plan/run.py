@@ -66,12 +66,12 @@ def run(
     parent = os.path.expanduser(os.path.expandvars(raw.get("plan_dir") or DEFAULTS["plan_dir"]))
     store = PlanStore(os.path.abspath(os.path.join(parent, fabric.name)))
     lock = store.read_lock(accept=options.accept_lock)
-    beside = "" if lock else parent_hint(store.folder)
+    hint = "" if lock else parent_hint(store.folder)
     if lock is None and raw.get("plan_locked"):
-        text = f"There is no plan that fabric_plan_locked could keep: {store.lock_path!r} does not exist.{beside}"
+        text = f"There is no plan that fabric_plan_locked could keep: {store.lock_path!r} does not exist.{hint}"
         new = "For a new fabric, run `ansible-playbook railops.rdma.plan -e fabric_plan_locked=false`. [plan_missing]"
         raise RdmaError(text, f"Restore it from version control, or set fabric_plan_dir to the plan's folder. {new}")
-    second = [f"There is no plan in {store.folder!r} yet.{beside}"] if beside else []
+    second = [f"There is no plan in {store.folder!r} yet.{hint}"] if hint else []
     if copy is not None:
         lock = copy.start(lock, store.lock_path)
     allocation = allocate(fabric, candidates, lock, options)

@@ -63,7 +63,7 @@ def _phrase(item: Defect) -> Phrase:
     tests = next((text for start, text in _TESTS.items() if name.startswith(start)), "tests")
     size = " of full size" if name.endswith("_mtu") else ""
     result = "lose packets" if str(item.check["observed"]).startswith("answer") else "fail"
-    with_whom = f" to and from {shortened(item.others, 3)}" if len(item.places) == 1 else ""
+    with_whom = f" to and from {shortened(item.peers, 3)}" if len(item.places) == 1 else ""
     return Phrase(f"{tests}{size}{with_whom} {result}", f"{tests}{size} to and from other hosts {result}")
 
 

@@ -17,7 +17,7 @@ from .._report.equal import entries
 from .repairs import COMPLETE, Repair, repair_of
 
 HOST_RESULT = "host_result"
-UNSEEN = {"plan": "plan_inventory", "cluster": "cluster_api"}
+FALLBACKS = {"plan": "plan_inventory", "cluster": "cluster_api"}
 """The check that represents a section without a result."""
 
 # The beginnings of IDs, the first cause first: link, address, rules and routes, device, then pings and rates.
@@ -30,17 +30,17 @@ plan_ cluster_api node_in_cluster object_ pool_ ping_gateway ping_gateway_mtu pi
 node_ pod_running pod_network pod_ accept_ persist_ fleet_
 """
 ORDER = NAMES.split()
-_WIRE = ("ping_", "rail_isolation", "traffic_")
-_PODS = ("node_resources", "node_sriov", "pod_")
-_WAY = ("route_path", *_WIRE)
+_WIRE_CHECKS = ("ping_", "rail_isolation", "traffic_")
+_POD_CHECKS = ("node_resources", "node_sriov", "pod_")
+_PATH_CHECKS = ("route_path", *_WIRE_CHECKS)
 EXPLAINED_IDS: dict[str, tuple[str, ...]] = {
-    "nic_link_type": ("network_link", "rdma_", *_WIRE, *_PODS),
-    "rdma_name": ("network_", "rdma_", "roce_", *_WAY, *_PODS),
+    "nic_link_type": ("network_link", "rdma_", *_WIRE_CHECKS, *_POD_CHECKS),
+    "rdma_name": ("network_", "rdma_", "roce_", *_PATH_CHECKS, *_POD_CHECKS),
     "network_link": (
         *("cable_", "network_addresses", "network_routes", "network_neighbors", "port_", "roce_switch", "fleet_speed"),
-        *("rdma_active_mtu", "rdma_port_state", "rdma_subnet_manager", *_WAY, *_PODS),
+        *("rdma_active_mtu", "rdma_port_state", "rdma_subnet_manager", *_PATH_CHECKS, *_POD_CHECKS),
     ),
-    "cable_leaf": ("cable_port", "roce_switch", *_WIRE),
+    "cable_leaf": ("cable_port", "roce_switch", *_WIRE_CHECKS),
     "network_mtu": (
         "rdma_mtu",
         "rdma_active_mtu",
@@ -49,31 +49,31 @@ EXPLAINED_IDS: dict[str, tuple[str, ...]] = {
         "traffic_",
         "pod_interface",
     ),
-    "network_addresses": ("network_routes", "network_stale", "address_", *_WAY, *_PODS),
-    "address_duplicate": ("network_addresses", *_WAY),
-    "network_sysctls": ("network_neighbors", *_WAY),
+    "network_addresses": ("network_routes", "network_stale", "address_", *_PATH_CHECKS, *_POD_CHECKS),
+    "address_duplicate": ("network_addresses", *_PATH_CHECKS),
+    "network_sysctls": ("network_neighbors", *_PATH_CHECKS),
     "network_exclusion_rule": ("rail_isolation", "route_path"),
-    "network_rules": ("network_stale", *_WAY),
-    "network_routes": ("network_stale", *_WAY),
-    "network_existing_routes": _WAY,
+    "network_rules": ("network_stale", *_PATH_CHECKS),
+    "network_routes": ("network_stale", *_PATH_CHECKS),
+    "network_existing_routes": _PATH_CHECKS,
     "network_echo": ("ping_",),
-    "route_path": _WIRE,
-    "driver_": ("rdma_", "roce_", "traffic_", *_PODS),
-    "rdma_modules": ("rdma_", "traffic_", *_PODS),
-    "rdma_netns_current": ("rdma_device", "traffic_", *_PODS),
-    "rdma_device": ("rdma_", "roce_", "traffic_", *_PODS),
-    "rdma_link_layer": ("rdma_", "traffic_", *_PODS),
-    "rdma_port_state": ("rdma_active_mtu", "rdma_subnet_manager", *_WIRE, *_PODS),
-    "rdma_subnet_manager": ("rdma_port_state", *_WIRE, *_PODS),
-    "cluster_api": ("object_", "pool_", *_PODS),
-    "object_state": _PODS,
+    "route_path": _WIRE_CHECKS,
+    "driver_": ("rdma_", "roce_", "traffic_", *_POD_CHECKS),
+    "rdma_modules": ("rdma_", "traffic_", *_POD_CHECKS),
+    "rdma_netns_current": ("rdma_device", "traffic_", *_POD_CHECKS),
+    "rdma_device": ("rdma_", "roce_", "traffic_", *_POD_CHECKS),
+    "rdma_link_layer": ("rdma_", "traffic_", *_POD_CHECKS),
+    "rdma_port_state": ("rdma_active_mtu", "rdma_subnet_manager", *_WIRE_CHECKS, *_POD_CHECKS),
+    "rdma_subnet_manager": ("rdma_port_state", *_WIRE_CHECKS, *_POD_CHECKS),
+    "cluster_api": ("object_", "pool_", *_POD_CHECKS),
+    "object_state": _POD_CHECKS,
     "ping_gateway": ("ping_gateway_mtu", "ping_neighb", "rail_isolation", "traffic_", "pod_ping", "pod_read"),
     "ping_gateway_mtu": ("ping_neighbor_mtu", "traffic_"),
     "ping_neighbor": ("ping_neighb", "rail_isolation", "traffic_", "pod_ping", "pod_read"),
     "ping_neighbor_mtu": ("traffic_",),
     "ping_neighbor_tcp": ("traffic_",),
-    "node_in_cluster": ("pool_prefix", *_PODS),
-    "node_sriov": _PODS,
+    "node_in_cluster": ("pool_prefix", *_POD_CHECKS),
+    "node_sriov": _POD_CHECKS,
     "node_resources": ("pod_",),
     "pod_running": ("pod_",),
     "pod_network": ("pod_",),
@@ -97,7 +97,7 @@ class Defect:
         self.repair = repair_of(self.check)
 
     @property
-    def others(self) -> list[str]:
+    def peers(self) -> list[str]:
         """The other ends of a test."""
         return [end for end in (self.host, *self.check.get("peers", ())) if (end,) != self.places]
 
@@ -117,8 +117,8 @@ def _explained(name: str) -> tuple[str, ...]:
 
 def _lost(name: str, error: str) -> Check:
     """Return why there is no result of a host or a section, as the first of its checks."""
-    fix = "" if name in UNSEEN else "Check that Ansible reaches the host and works there, and run the audit again."
-    return deviation(UNSEEN.get(name, HOST_RESULT), "a result", "none", error, fix)
+    fix = "" if name in FALLBACKS else "Check that Ansible reaches the host and works there, and run the audit again."
+    return deviation(FALLBACKS.get(name, HOST_RESULT), "a result", "none", error, fix)
 
 
 def explains(cause: Check, check: Check) -> bool:
@@ -189,7 +189,7 @@ def deviations_of(verdict: Verdict) -> list[Defect]:
             by_rail = {rail: [item for item in own if item.check["rail"] == rail] for rail in by_rail}
         of_host = by_rail.pop(None, [])
         # What the node offers, and entries that are not as planned, follow from its rails.
-        last = [item for item in of_host if item.check["id"].startswith(("network_stale", *_PODS))]
+        last = [item for item in of_host if item.check["id"].startswith(("network_stale", *_POD_CHECKS))]
         before = _rooted(above, (item for item in of_host if item not in last))
         rails_of = [one for items in by_rail.values() for one in _rooted(before, items)[len(before) :]]
         _rooted([*before, *sorted(rails_of, key=lambda item: rank(item.check["id"]))], last)

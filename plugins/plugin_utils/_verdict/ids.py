@@ -60,13 +60,13 @@ ROLES: dict[str, tuple[tuple[str, ...], str]] = {
     "gpudirect": (("gpudirect",), "gpudirect_role"),
 }
 PACKET_GROUPS = ("duplicates", "cabling", "pings")
-# What pings and the kernel's answers cannot show.
-UNSEEN = (
+# Faults that pings and the kernel's answers cannot show.
+UNDETECTED_FAULTS = (
     "; not detected without it: filters for UDP, for single TCP ports or for another DSCP than the planned one; loss"
     " below one packet in ten; a rate limit; a rule for one mark, user or source port; a manual neighbor entry; a low"
     " hop limit; a pair of hosts between which no ping is sent"
 )
-QUIET = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
+PACKET_CHECKS = ("address_duplicate", "cable_leaf", "ping_rails", "traffic_rdma")
 
 
 def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool) -> tuple[list[str], dict[str, str]]:
@@ -89,6 +89,6 @@ def scope(roles: t.Sequence[str], *, devices: bool, traffic: str, persist: bool)
         left["rdma_devices"] = left["port_errors"] = "verify_devices is false for this host"
     if not persist and "rail_network" in roles:
         left["persist_file"] = "rail_network_persist is false for this host"
-    for check in {"none": QUIET, "ping": ("traffic_rdma",)}.get(traffic, ()):
-        left[check] = f"verify_traffic is {traffic} for this host{UNSEEN if check == 'traffic_rdma' else ''}"
+    for check in {"none": PACKET_CHECKS, "ping": ("traffic_rdma",)}.get(traffic, ()):
+        left[check] = f"verify_traffic is {traffic} for this host{UNDETECTED_FAULTS if check == 'traffic_rdma' else ''}"
     return [group for group in groups if group not in unwanted], left

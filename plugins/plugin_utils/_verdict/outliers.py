@@ -36,7 +36,7 @@ COMPARED = ("pci_id", "driver", "version", "firmware", "speed")
 
 
 def compared(facts: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Return of a host's facts what the fleet is compared by: of a large fleet all would take minutes to be read."""
+    """Return the facts that the fleet comparison needs: reading all facts of a large fleet takes minutes."""
     rails = (facts.get("health") or {}).get("rails") or {}
     ports = {rail: {key: seen[key] for key in COMPARED if seen.get(key)} for rail, seen in rails.items()}
     made = {"health": {"rails": ports} if ports else None, "macs": facts.get("macs")}

@@ -39,7 +39,7 @@ FABRIC: dict[str, Row] = {
     "cluster": ("none", ("object_state", "pool_prefix")),
 }
 """Playbooks that are run for all nodes at once."""
-BY_HAND = {
+MANUAL = {
     "cable_": "physical",
     "card_present": "physical",
     "fleet_mac": "rail_restart",
@@ -89,8 +89,8 @@ def repair_of(check: t.Mapping[str, t.Any]) -> Repair:
         impact, checks = (HOSTS.get(tags) if playbook == "hosts" else FABRIC.get(playbook)) or ("", ())
         if name.startswith(checks):
             return Repair(playbook, tags, impact)
-    by_hand = {} if check.get("observed") == "ARP off" else BY_HAND
-    return Repair("", "", next((impact for start, impact in by_hand.items() if name.startswith(start)), "none"))
+    manual = {} if check.get("observed") == "ARP off" else MANUAL
+    return Repair("", "", next((impact for start, impact in manual.items() if name.startswith(start)), "none"))
 
 
 def limited(hosts: t.Iterable[str]) -> str:

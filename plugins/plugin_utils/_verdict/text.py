@@ -18,7 +18,7 @@ from .._report.equal import SECTIONS, differing
 from .._report.table import md, md_table, plain
 from .._report.verdict import utc
 from .cards import commands_of, named
-from .causes import UNSEEN
+from .causes import FALLBACKS
 from .merge import deviations, summary, untested
 
 # SGR codes (ECMA-48 8.3.117); the signs mean the same without color.
@@ -53,7 +53,7 @@ def coverage(verdict: Verdict) -> str:
     if not found:
         return ""
     text = f"{found['run']:,} of {count(found['planned'], 'check')} ran"
-    names, rows = {check: name for name, check in UNSEEN.items()}, []
+    names, rows = {check: name for name, check in FALLBACKS.items()}, []
     for row in verdict.get("skipped") or ():
         # A fabric without pod networks has no cluster.
         if row["reason"] != NO_PODS:

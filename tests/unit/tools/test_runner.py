@@ -75,9 +75,9 @@ def test_a_check_with_paths_runs_when_one_of_them_has_changed_since_it_passed(ru
     assert run(bad)[0] == 1
     assert "passed   good" in run(good)[1]
     (checkout / "other").write_text("2", encoding="utf-8")
-    code, said = run(good, require="good")
+    code, text = run(good, require="good")
     assert code == 0
-    assert "1 skipped (good: unchanged since it passed)" in said.splitlines()[-1]
+    assert "1 skipped (good: unchanged since it passed)" in text.splitlines()[-1]
     assert "passed   good" in run(good, words=["good"])[1]
     (checkout / "own").write_text("2", encoding="utf-8")
     assert run(bad)[0] == 1
@@ -162,12 +162,12 @@ def test_it(lab):
 
 class TestPackages:
     @pytest.mark.parametrize("name", ["network-manager", "netplan.io", "ifupdown", "systemd-resolved", "snapd", "dbus"])
-    def test_what_would_change_the_machine_s_network_is_never_installed(self, name, monkeypatch):
-        def asked(argv, **dummy):
+    def test_network_packages_are_never_installed(self, name, monkeypatch):
+        def refused_run(argv, **dummy):
             return subprocess.CompletedProcess(argv, 0, f"Inst harmless (1)\nInst {name} (2)\n", "")
 
         called = []
-        monkeypatch.setattr(packages.subprocess, "run", asked)
+        monkeypatch.setattr(packages.subprocess, "run", refused_run)
         monkeypatch.setattr(packages.progress, "step", lambda title, *dummy, **more: called.append(title))
         with pytest.raises(progress.Failure, match="were not installed") as caught:
             packages.install(["thing"])

@@ -30,12 +30,12 @@ NETPIPE = (
 )
 
 
-class Played:
+class SimulatedFleet:
     """A fleet in a folder, whose tests pass."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.asked = []
+        self.requests = []
         plan({**exclusive(), "plan_dir": str(folder)}, hosts(COUNT), check_mode=False)
         self.plan = json.loads((folder / "fabric/plan.json").read_text())
         self.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
@@ -54,7 +54,7 @@ class Played:
 
     def probe(self, host, args):
         """Do what rdma_probe would."""
-        self.asked.append((host, args))
+        self.requests.append((host, args))
         if args["end"] == "none":
             return {"changed": False, "ended": [], "checks": []}
         made = []
@@ -89,8 +89,8 @@ class Played:
 
 
 @pytest.fixture
-def played(tmp_path):
-    return Played(tmp_path)
+def fleet(tmp_path):
+    return SimulatedFleet(tmp_path)
 
 
 def bad_of(found):
@@ -102,61 +102,61 @@ def bad_of(found):
     }
 
 
-def test_a_sound_fleet_passes(played):
-    played.steps()
-    assert played.finish()["status"] == "pass"
-    reported = json.loads((played.folder / "verify/hosts/node1.json").read_text())["checks"]
+def test_a_sound_fleet_passes(fleet):
+    fleet.steps()
+    assert fleet.finish()["status"] == "pass"
+    reported = json.loads((fleet.folder / "verify/hosts/node1.json").read_text())["checks"]
     rows = {check["id"]: check for check in reported}
     assert rows["accept_bandwidth"]["observed"] == "100 Gb/s at worst, in 16 runs"
     assert rows["accept_collective"]["cause"] == "none is set (accept_collectives)"
     assert rows["network_link"]["status"] == "ok"
 
 
-def test_a_run_that_was_cut_off_goes_on(played):
-    assert played.steps(most=2) == 2
-    done = len(played.asked)
-    left = played.steps()
-    again = Played(played.folder / "again") if (played.folder / "again").mkdir() is None else None
+def test_a_run_that_was_cut_off_goes_on(fleet):
+    assert fleet.steps(most=2) == 2
+    done = len(fleet.requests)
+    left = fleet.steps()
+    again = SimulatedFleet(fleet.folder / "again") if (fleet.folder / "again").mkdir() is None else None
     assert left + 2 == again.steps()
-    assert len(played.asked) > done
+    assert len(fleet.requests) > done
     # A whole one starts again.
-    assert played.steps() == left + 2
+    assert fleet.steps() == left + 2
 
 
-def test_others_stages_restart(played):
-    played.steps(most=2)
-    assert played.steps(stages=["latency"]) == 3
+def test_others_stages_restart(fleet):
+    fleet.steps(most=2)
+    assert fleet.steps(stages=["latency"]) == 3
 
 
-def test_what_the_verdict_has_against_a_host_stops_it(played):
-    played.verified(
+def test_what_the_verdict_has_against_a_host_stops_it(fleet):
+    fleet.verified(
         lambda host: [{"id": "network_link", "rail": "rail1", "status": "deviation" if host == "node2" else "ok"}]
     )
-    assert played.steps() == 0
-    assert ("node2", None, "accept_hosts") in bad_of(played.finish())
+    assert fleet.steps() == 0
+    assert ("node2", None, "accept_hosts") in bad_of(fleet.finish())
     ping = deviation("ping_neighbor", "answer", "none", "no answer", "look", rail="rail1", peers=["node2"])
-    played.verified(lambda host: [] if host == "node2" else [ping])
-    assert played.steps() == 0
-    assert {host for host, _rail, name in bad_of(played.finish()) if name == "accept_hosts"} == {"node2"}
+    fleet.verified(lambda host: [] if host == "node2" else [ping])
+    assert fleet.steps() == 0
+    assert {host for host, _rail, name in bad_of(fleet.finish()) if name == "accept_hosts"} == {"node2"}
     # It is no verdict on itself.
-    played.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
-    assert played.steps() > 0
+    fleet.verified(lambda host: [ok("network_link", "up", "up", rail="rail1")])
+    assert fleet.steps() > 0
 
 
-def test_netpipe_by_every_rail_at_once(played):
+def test_netpipe_by_every_rail_at_once(fleet):
     args = {
         "stages": ["collective"],
         "collectives": {"netpipe": ["mpirun", "--host", "{hosts}", "-x", "UCX_NET_DEVICES={devices}", "NPopenmpi"]},
         "devices": {f"rail{number}": f"rxe{number}" for number in range(1, 9)},
     }
-    assert played.steps(**args) == 1
-    sent = [args["tests"] for host, args in played.asked if args["end"] == "client" and host == "node1"]
+    assert fleet.steps(**args) == 1
+    sent = [args["tests"] for host, args in fleet.requests if args["end"] == "client" and host == "node1"]
     assert {test["slot"] for test in sent[0]} == {0}
     assert sent[0][0]["argv"] == ["mpirun", "--host", "node1,node2", "-x", "UCX_NET_DEVICES=rxe1:1", "NPopenmpi"]
-    assert played.finish(**args)["status"] == "pass"
+    assert fleet.finish(**args)["status"] == "pass"
     args["min_gbytes"] = 1
-    played.steps(**args)
-    assert played.finish(**args)["status"] == "deviation"
+    fleet.steps(**args)
+    assert fleet.finish(**args)["status"] == "deviation"
 
 
 COLLECTIVE = {
@@ -168,15 +168,15 @@ COLLECTIVE = {
 }
 
 
-def test_in_pods(played):
-    step = played.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
+def test_in_pods(fleet):
+    step = fleet.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
     assert [group["nodes"] for group in step["groups"]] == [NAMES]
     assert step["groups"][0]["words"][2] == "{hosts}"
     assert step["groups"][0]["words"][4].startswith("NCCL_IB_HCA==mlx5_1:1,mlx5_2:1")
-    assert all(played.act(acceptance, host, phase="send", **COLLECTIVE)["skipped"] for host in NAMES)
+    assert all(fleet.act(acceptance, host, phase="send", **COLLECTIVE)["skipped"] for host in NAMES)
     came = {"code": 0, "output": (FIXTURES / "slow-2.13.txt").read_text()}
     # The whole is slow: each rail by itself is next.
-    step = played.act(acceptance, phase="next", collective=[came], **COLLECTIVE)
+    step = fleet.act(acceptance, phase="next", collective=[came], **COLLECTIVE)
     assert len(step["groups"]) == 8
     good = {"code": 0, "output": (FIXTURES / "good-2.17.txt").read_text()}
     while step["more"]:
@@ -184,43 +184,43 @@ def test_in_pods(played):
             any("mlx5_3:1" in word for word in group["words"]) and "node2" in group["nodes"] for group in step["groups"]
         ]
         results = [came if slow else good for slow in bad]
-        step = played.act(acceptance, phase="next", collective=results, **COLLECTIVE)
-    assert bad_of(played.finish(**COLLECTIVE)) == {("node2", "rail3", "accept_collective")}
-    assert played.asked == []
+        step = fleet.act(acceptance, phase="next", collective=results, **COLLECTIVE)
+    assert bad_of(fleet.finish(**COLLECTIVE)) == {("node2", "rail3", "accept_collective")}
+    assert fleet.requests == []
 
 
-def test_jobs_that_do_not_start_end_it_and_the_next_run_goes_on(played):
+def test_jobs_that_do_not_start_end_it_and_the_next_run_goes_on(fleet):
     args = {"stages": ["collective"], "collectives": {"alltoall": ["x"]}, "image": "registry.example/nccl"}
-    played.act(acceptance, phase="begin", hosts=NAMES, **args)
+    fleet.act(acceptance, phase="begin", hosts=NAMES, **args)
     with pytest.raises(AnsibleActionFail, match="No pods ran the program: no quota"):
-        played.act(acceptance, phase="next", collective=[{"failed": True, "msg": "no quota"}], **args)
-    assert played.act(acceptance, phase="begin", hosts=NAMES, **args)["more"]
+        fleet.act(acceptance, phase="next", collective=[{"failed": True, "msg": "no quota"}], **args)
+    assert fleet.act(acceptance, phase="begin", hosts=NAMES, **args)["more"]
 
 
-def test_a_job_that_fails_is_the_failure_of_its_rail(played):
+def test_a_job_that_fails_is_the_failure_of_its_rail(fleet):
     why = "Kubernetes has ended the Job x: BackoffLimitExceeded. Fix what the pod reports. [job_failed]"
     slow, good = ({"code": 0, "output": (FIXTURES / name).read_text()} for name in ("slow-2.13.txt", "good-2.17.txt"))
-    step = played.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
-    step = played.act(acceptance, phase="next", collective=[slow], **COLLECTIVE)
+    step = fleet.act(acceptance, phase="begin", hosts=NAMES, **COLLECTIVE)
+    step = fleet.act(acceptance, phase="next", collective=[slow], **COLLECTIVE)
     came = [{"msg": why} if "mlx5_3:1" in group["words"][4] else good for group in step["groups"]]
     while step["more"]:
-        step = played.act(acceptance, phase="next", collective=came, **COLLECTIVE)
+        step = fleet.act(acceptance, phase="next", collective=came, **COLLECTIVE)
         came = [good for _group in step.get("groups", ())]
-    found = played.finish(**COLLECTIVE)
+    found = fleet.finish(**COLLECTIVE)
     (check,) = [check for check in found["cluster"]["checks"] if check["status"] == "deviation"]
     assert check["object"].endswith(", rail3")
     assert why in check["cause"]
 
 
-def test_check_mode_sends_nothing(played, capsys):
-    assert played.act(acceptance, phase="begin", hosts=NAMES, check=True)["more"] is False
-    assert not (played.folder / "verify/accept.json").exists()
+def test_check_mode_sends_nothing(fleet, capsys):
+    assert fleet.act(acceptance, phase="begin", hosts=NAMES, check=True)["more"] is False
+    assert not (fleet.folder / "verify/accept.json").exists()
 
 
-def test_it_wants_a_verdict_of_this_plan(played):
-    (played.folder / "verify/verdict.json").unlink()
+def test_it_wants_a_verdict_of_this_plan(fleet):
+    (fleet.folder / "verify/verdict.json").unlink()
     with pytest.raises(AnsibleActionFail, match=r"is missing .*railops\.rdma\.verify"):
-        played.act(acceptance, phase="begin", hosts=NAMES)
+        fleet.act(acceptance, phase="begin", hosts=NAMES)
 
 
 @pytest.mark.parametrize(
@@ -233,24 +233,24 @@ def test_it_wants_a_verdict_of_this_plan(played):
         {"seconds": 0},
     ],
 )
-def test_what_cannot_be_is_refused(played, args):
+def test_what_cannot_be_is_refused(fleet, args):
     with pytest.raises(AnsibleActionFail, match="Not known or out of bounds"):
-        played.act(acceptance, phase="begin", hosts=NAMES, **args)
+        fleet.act(acceptance, phase="begin", hosts=NAMES, **args)
 
 
-def test_a_command_with_devices_that_are_not_known_is_refused(played):
+def test_a_command_with_devices_that_are_not_known_is_refused(fleet):
     args = {"stages": ["collective"], "collectives": {"alltoall": ["-n", 4, "{devices}"]}, "image": "x"}
     with pytest.raises(AnsibleActionFail, match="accept_devices"):
-        played.act(acceptance, phase="begin", hosts=NAMES, **args)
+        fleet.act(acceptance, phase="begin", hosts=NAMES, **args)
 
 
 def test_what_a_program_said_goes_along_with_its_cause():
-    said = "[node2:811] opal_os_dirpath_create: /tmp/ompi.node2.0: No such file or directory"
-    test = {"rail": "rail1", "peer": "node3", "code": 1, "output": f"Using no perturbations\n{said}\n"}
+    text = "[node2:811] opal_os_dirpath_create: /tmp/ompi.node2.0: No such file or directory"
+    test = {"rail": "rail1", "peer": "node3", "code": 1, "output": f"Using no perturbations\n{text}\n"}
     entry = StepGroup(("node2", "node3"), (("rail1",),))
     came = outcome("netpipe", entry, ("rail1",), {"node2": {"send": [test]}})
     assert came["cause"].startswith("node2 to node3, rail1: Open MPI's folders")
-    assert came["cause"].endswith(f"({said})")
+    assert came["cause"].endswith(f"({text})")
 
 
 def test_a_collective_through_host_memory_does_not_pass_where_gpu_memory_can_be_reached():

@@ -62,22 +62,22 @@ def test_a_second_attempt_does_what_the_first_did(
     action = action_of(
         module, given, check_mode=name == "rail_discover", templar=Templar(loader=DataLoader(), variables=known)
     )
-    asked: list[t.Any] = []
+    calls: list[t.Any] = []
 
     def execute(_module: str = "", module_args: t.Any = None, **_more: t.Any) -> dict[str, t.Any]:
-        asked.append(copy.deepcopy(module_args))
+        calls.append(copy.deepcopy(module_args))
         if module_args and "progress_file" in module_args:
-            assert Path(asked[-1].pop("progress_file")).exists()
+            assert Path(calls[-1].pop("progress_file")).exists()
         return dict(ANSWER)
 
     action._execute_module = action._gathered = execute
     action._connection.transport = "local"
-    action._connection.reset = lambda: asked.append("a new connection")
+    action._connection.reset = lambda: calls.append("a new connection")
 
     def attempt() -> str:
-        asked.clear()
+        calls.clear()
         result = action.run(task_vars=dict(known))
         assert action._task.args == ARGS[name]
-        return json.dumps([result, asked, capfd.readouterr()], sort_keys=True)
+        return json.dumps([result, calls, capfd.readouterr()], sort_keys=True)
 
     assert attempt() == attempt()

@@ -80,7 +80,7 @@ def declared(plan):
     return plan
 
 
-def test_what_the_switches_need_is_said_by_what_is_declared_and_not_by_the_first_host(declared):
+def test_switch_values_come_from_the_declaration(declared):
     lies = {"changed": False, "switch": ["DSCP 1 to priority 1"]}
     for args in ({"plan_dir": declared}, {"rails": [], "priority": "0", "dscp": 26, "cnp_dscp": 48}):
         result, _handed = run(roce_qos, args, lies, templar=Templar(loader=DataLoader()))

@@ -195,21 +195,21 @@ def test_site_plans_the_first_time_only(fleet, monkeypatch):
     assert slots(fleet)["node11"] == 2
 
 
-EVIL = "{{ lookup('pipe', 'touch CANARY; echo leaf1') }}"
+TEMPLATE = "{{ lookup('pipe', 'touch CANARY; echo leaf1') }}"
 
 
 @pytest.fixture
 def evil(fleet):
-    return EVIL.replace("CANARY", str(fleet / "CANARY"))
+    return TEMPLATE.replace("CANARY", str(fleet / "CANARY"))
 
 
 @pytest.mark.parametrize("key", ["leaf", "port"])
-def test_a_name_that_a_switch_gave_itself_is_no_code_of_the_controller(fleet, evil, key):
+def test_switch_name_is_not_executed(fleet, evil, key):
     """C1: a frame of LLDP named its sender by a template, and the next plan --check ran it."""
-    said = {"switch": "leaf1", "port": "swp5", "is_switch": True, {"leaf": "switch"}.get(key, key): evil}
+    neighbor = {"switch": "leaf1", "port": "swp5", "is_switch": True, {"leaf": "switch"}.get(key, key): evil}
     port = {"netdev": "ens1np0", "link_layer": "Ethernet", "state": "ACTIVE"}
     device = {"name": "mlx5_0", "pci": "0000:01:00.0", "vf": False, "nearest_gpus": [], "ports": [port]}
-    info = {"gpus": [], "devices": [device], "default_interfaces": [], "lldp": {"ens1np0": said}}
+    info = {"gpus": [], "devices": [device], "default_interfaces": [], "lldp": {"ens1np0": neighbor}}
     args = {"register": "__info", "hosts": ["node1"], "dest": str(fleet / "discover")}
     action = action_of(rail_discover, args, templar=Templar(loader=None))
     action.run(task_vars={"hostvars": {"node1": {"__info": {"info": info}}}})

@@ -134,7 +134,7 @@ def test_plan_and_cluster_come_from_the_runs_that_looked_at_them(site):
     assert site.merge("1", "2", "3")["cluster"]["error"] == "no API"
 
 
-def test_what_the_cluster_says_of_a_node_comes_to_its_host_in_another_part(site):
+def test_node_state_reaches_its_host_in_another_part(site):
     bad = deviation("node_resources", 8, 0, "too little", "look", rail="rail1", node="node2")
     assert site.run("1", "node1", cluster=[OBJECTS], nodes=[bad])["status"] == "deviation"
     assert site.verdict("1")["cluster"]["checks"][0]["observed"] == "node2: 0"

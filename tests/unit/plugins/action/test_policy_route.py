@@ -59,7 +59,7 @@ def test_a_change_is_confirmed_over_a_new_connection_by_the_same_task(play):
         pytest.param({"failed": True, "msg": "refused", "token": "abc123"}, id="refused"),
     ],
 )
-def test_where_nothing_waits_nothing_is_confirmed(play, answer):
+def test_no_confirmation_without_a_pending_change(play, answer):
     done, task = play([answer], confirm="new_connection", confirm_timeout=60)
     assert task() == answer
     assert done == [None]
@@ -80,11 +80,11 @@ def test_without_the_wish_the_token_is_left_to_the_caller(play):
 
 
 def test_a_confirmation_that_fails_is_a_failure_of_the_task(play):
-    late = {"failed": True, "msg": "The confirmation came too late", "fix": "Find out why.", "taken_back": True}
+    late = {"failed": True, "msg": "The confirmation came too late", "fix": "Find out why.", "rolled_back": True}
     _done, task = play([CHANGE, late], confirm="new_connection", confirm_timeout=60)
     with pytest.raises(AnsibleActionFail, match=late["msg"]) as caught:
         task()
-    assert (caught.value.result["changed"], caught.value.result["taken_back"]) == (True, True)
+    assert (caught.value.result["changed"], caught.value.result["rolled_back"]) == (True, True)
 
 
 @pytest.mark.parametrize("where", ["reset", "module"])

@@ -161,7 +161,7 @@ def test_a_setting_without_a_value_leaves_the_plans(plan):
     assert settings["rdma_netns"] == {"mode": "shared", "state": "absent"}
 
 
-def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
+def test_host_outside_the_group_is_skipped(plan, tmp_path):
     args = {"plan_dir": plan, "verify_dir": str(tmp_path / "verify"), "roles": ["nic_link_type"]}
     templar = SimpleNamespace(template=lambda value: value)
     result, handed = run(rail_audit, args, variables={"fabric_group": "others"}, templar=templar)
@@ -170,7 +170,7 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "groups", "left"),
+    ("options", "groups", "left"),
     [
         ({}, ["link_type", "network", "paths", "persist", "duplicates", "cabling", "devices", "counters", "pings"], []),
         (
@@ -186,9 +186,9 @@ def test_who_is_not_in_the_group_is_skipped(plan, tmp_path):
         ({"traffic": "ping"}, None, ["traffic_rdma"]),
     ],
 )
-def test_skipped_checks_are_reported(said, groups, left):
+def test_skipped_checks_are_reported(options, groups, left):
     found, reported = scope(
-        ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **said}
+        ["nic_link_type", "rail_network"], **{"devices": True, "traffic": "rdma", "persist": True, **options}
     )
     assert groups is None or found == groups
     assert set(reported) == {"driver_role", "rdma_role", "roce_role", "gpudirect_role", *left}
@@ -197,7 +197,7 @@ def test_skipped_checks_are_reported(said, groups, left):
     assert ("filters for UDP" in reported.get("traffic_rdma", "")) == ("traffic_rdma" in left)
 
 
-def test_whose_node_a_host_is_says_the_plan_and_no_answer(plan):
+def test_node_name_comes_from_plan(plan):
     """A host that names another's node would have that one drained, or the whole run refused."""
     answer = {"checks": [], "facts": {"node": {"host": "node2", "node": "node2", "machine_id": "m"}}}
     result, handed = run(rail_audit, {"plan_dir": plan, "settings": {"preflight": {"node": "node1"}}}, answer)

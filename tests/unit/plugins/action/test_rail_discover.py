@@ -17,7 +17,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._rdma.info import rea
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.actions import action_of
 
-EVIL = "{{ lookup('pipe','touch %s; echo leaf1') }}"
+TEMPLATE = "{{ lookup('pipe','touch %s; echo leaf1') }}"
 
 
 DEVICE = {"name": "mlx5_0", "pci": None, "vf": False, "nearest_gpus": [], "ports": []}
@@ -71,7 +71,7 @@ def neighbor(**names):
     return repair
 
 
-def test_what_hosts_and_switches_say_is_unsafe_in_files_that_ansible_reads(run, tmp_path):
+def test_answers_are_unsafe_in_files_for_ansible(run, tmp_path):
     def other(info):
         info["devices"][0]["ports"][0]["netdev"] = "ens99np0"
         return neighbor()({**info, "lldp": {}})
@@ -90,7 +90,7 @@ def test_what_hosts_and_switches_say_is_unsafe_in_files_that_ansible_reads(run, 
 
 @pytest.mark.parametrize("key", ["switch", "port"])
 @pytest.mark.parametrize(
-    "name", [EVIL, "leaf\x1b[31m1", "leäf1", "leaf1\n", "x" * 101, ["leaf1"], "leaf1;reboot", "=1+1"]
+    "name", [TEMPLATE, "leaf\x1b[31m1", "leäf1", "leaf1\n", "x" * 101, ["leaf1"], "leaf1;reboot", "=1+1"]
 )
 def test_a_neighbors_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path, key, name):
     result = run(node1=neighbor(), node2=neighbor(**{key: name}))
@@ -108,8 +108,8 @@ def test_a_neighbors_name_outside_of_the_set_leaves_its_cable_out(run, tmp_path,
     [
         ["info"],
         {"devices": "x"},
-        {"devices": [{**DEVICE, "name": EVIL}]},
-        {"devices": [{**DEVICE, "ports": [{"netdev": EVIL}]}]},
+        {"devices": [{**DEVICE, "name": TEMPLATE}]},
+        {"devices": [{**DEVICE, "ports": [{"netdev": TEMPLATE}]}]},
         {"devices": [{**DEVICE, "pci": "zz"}]},
         {"devices": [{**DEVICE, "nearest_gpus": [{}]}]},
         {"gpus": [{"pci": "0000:01:00.0", "index": "1"}]},

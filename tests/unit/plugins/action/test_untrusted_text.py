@@ -94,15 +94,15 @@ def run(tmp_path: Path) -> Run:
         pytest.param("ignore_unreachable: true", "ssh", id="what-ssh-showed-before-it-lost-the-host"),
     ],
 )
-def test_what_a_host_says_is_no_template(run: Run, more: str, connection: str) -> None:
+def test_host_answer_is_not_a_template(run: Run, more: str, connection: str) -> None:
     answer = {"failed": True, "fix": "x", "msg": run.template, "notes": [run.template], "exception": run.template}
-    said = run.play(answer, more, connection=connection)
-    assert "touch" in said, said
-    assert "all was said" in said, said
+    output = run.play(answer, more, connection=connection)
+    assert "touch" in output, output
+    assert "all was said" in output, output
     assert not run.canary.exists()
 
 
-def test_no_escape_of_an_answer_reaches_the_terminal(run: Run) -> None:
+def test_escapes_in_answers_are_replaced(run: Run) -> None:
     text = "".join(ODDS)
     diff = {"before": f"a\n{text}b\n", "after": f"{text}c\n", "before_header": text, "after_header": text}
     answer = {
@@ -118,21 +118,21 @@ def test_no_escape_of_an_answer_reaches_the_terminal(run: Run) -> None:
         "results": f"eighth {text}",
         "ansible_facts": {f"x{text}": text},
     }
-    said = run.play(answer, "", "--diff", "--check")
-    assert [name for name in ("first", "third", "fourth") if name not in said] == [], said
-    assert [char for char in said if unicodedata.category(char)[0] == "C" and char != "\n"] == []
-    assert "\\x1b[2J" in said
+    output = run.play(answer, "", "--diff", "--check")
+    assert [name for name in ("first", "third", "fourth") if name not in output] == [], output
+    assert [char for char in output if unicodedata.category(char)[0] == "C" and char != "\n"] == []
+    assert "\\x1b[2J" in output
 
 
-def test_no_escape_beside_an_answer_reaches_the_terminal(run: Run) -> None:
+def test_escapes_outside_answers_are_replaced(run: Run) -> None:
     program = run.folder / "node1"
     answer = """printf 'a \\033[2J\\n{"changed": false}\\nb \\033[2J\\233\\n'"""
     program.write_text(f"#!/bin/sh\n{answer}\nprintf '\\033[2J' >&2\n", encoding="utf-8")
-    said = run.play({}, "")
-    assert "junk after the JSON data" in said, said
+    output = run.play({}, "")
+    assert "junk after the JSON data" in output, output
     program.write_text("#!/bin/sh\nprintf 'a \\033[2J'\nprintf 'Traceback \\033[2J' >&2\nexit 1\n")
-    said += run.play({}, "")
-    assert [char for char in said if unicodedata.category(char)[0] == "C" and char != "\n"] == []
+    output += run.play({}, "")
+    assert [char for char in output if unicodedata.category(char)[0] == "C" and char != "\n"] == []
 
 
 def test_an_answer_is_measured_before_it_is_cleaned(run: Run) -> None:
@@ -140,9 +140,9 @@ def test_an_answer_is_measured_before_it_is_cleaned(run: Run) -> None:
     program.write_text(
         f"#!{sys.executable}\nprint('{{\"msg\": \"' + 'a\\x01' * 5_000_000 + '\"}}')\n", encoding="utf-8"
     )
-    said = run.play({}, "")
-    assert "has 10,000,012 characters; the limit is 8,000,000." in said, said[:2000]
-    assert "x01" not in said
+    output = run.play({}, "")
+    assert "has 10,000,012 characters; the limit is 8,000,000." in output, output[:2000]
+    assert "x01" not in output
 
 
 # --- the letters of an answer -----------------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ TEXTS = st.lists(LETTERS, max_size=40).map("".join)
 VALUES = st.recursive(TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
 
 
-def wanted(value: object) -> object:
+def decoded(value: object) -> object:
     if isinstance(value, dict):
-        return {wanted(key): wanted(item) for key, item in value.items()}
+        return {decoded(key): decoded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return list(map(wanted, value))
+        return list(map(decoded, value))
     parts = re.split(r"(\r\n|[\n\t])", str(value))
     return "".join(part if part in ("\r\n", "\n", "\t") else shown(part) for part in parts)
 
@@ -170,11 +170,11 @@ def test_an_answer_is_itself_but_for_what_is_shown_by_its_number(value: object, 
     value = json.loads(json.dumps(value))
     text = json.dumps(value, ensure_ascii=plain)
     made = JSON_STRING.sub(_spelled, text)
-    assert json.loads(made) == wanted(value)
+    assert json.loads(made) == decoded(value)
     assert all(char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs" for char in made)
 
 
 @pytest.mark.parametrize("part", ["A", "\\n", "\\u001b", "\x1b", "\\ud83d\\ude00", "\\u00e4\\ud83d\\ude00"])
 def test_long_runs_are_read_as_short_ones_are(part: str) -> None:
     text = part * 100_000
-    assert json.loads(f'"{JSON_STRING.sub(_spelled, text)}"') == wanted(json.loads(f'"{text}"', strict=False))
+    assert json.loads(f'"{JSON_STRING.sub(_spelled, text)}"') == decoded(json.loads(f'"{text}"', strict=False))

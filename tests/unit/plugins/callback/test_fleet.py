@@ -88,24 +88,24 @@ def play(tmp_path):
 
 
 def test_equal_hosts_share_lines_and_what_shows_nothing_prints_nothing(play):
-    said = play().splitlines()
+    output = play().splitlines()
     # The recap is padded to columns.
-    assert [" ".join(line.split()) if " : ok=" in line else line for line in said] == [*FOLDED.splitlines(), ""]
+    assert [" ".join(line.split()) if " : ok=" in line else line for line in output] == [*FOLDED.splitlines(), ""]
 
 
 def test_equal_failures_share_one_message(play, tmp_path):
     task = "{ansible.builtin.fail: {msg: no rail}}"
     text = f"- {{hosts: nodes, gather_facts: false, tasks: [{task}]}}"
     (tmp_path / "play.yml").write_text(text, encoding="utf-8")
-    said = play()
-    assert "fatal: the same on node[" in said
-    assert said.count("fatal: [node") == 1
+    output = play()
+    assert "fatal: the same on node[" in output
+    assert output.count("fatal: [node") == 1
 
 
 def test_verbose_output_is_not_folded(play):
-    said = play("-v")
-    assert said.count("+++ after") == 4
-    assert "included: FOLDER/more.yml for node1" in said
-    assert "PLAY [Check the settings]" in said
-    assert "skipping: no hosts matched" in said
-    assert "node[" not in said
+    output = play("-v")
+    assert output.count("+++ after") == 4
+    assert "included: FOLDER/more.yml for node1" in output
+    assert "PLAY [Check the settings]" in output
+    assert "skipping: no hosts matched" in output
+    assert "node[" not in output

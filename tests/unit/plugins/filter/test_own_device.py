@@ -57,8 +57,8 @@ def test_preflight_refuses_guests_where_pods_need_virtual_functions(planned, att
     managed = {"default_ipv4": {"interface": "eth0", "address": "192.0.2.1", "type": "ether"}}
     given = {"localhost": planned, "node1": {"__site_preflight": {"facts": {"gathered": {**guest, **managed}}}}}
     host = {**planned, **play.get("vars", {}), "ansible_play_hosts": ["node1"], "hostvars": given}
-    asked = value("{{ __site_gather }}", {**host, **tasks["Check each host for conflicts"]["vars"]})
-    assert ("virtual" in asked) is bool(attachment)
+    gather = value("{{ __site_gather }}", {**host, **tasks["Check each host for conflicts"]["vars"]})
+    assert ("virtual" in gather) is bool(attachment)
     task = tasks["Sort the problems of all hosts"]
     given["node1"]["__site_preflight"]["checks"] = []
     host |= {

@@ -68,13 +68,13 @@ def test_steps_that_may_need_the_reboot_are_checked_before_it():
     tasks = [task[roles] for task in block if roles in task]
     reboot = next(place for place, task in enumerate(tasks) if task.get("tasks_from") == "reboot")
     (block,) = yaml.safe_load((ROOT / "roles/rdma_host/tasks/reboot.yml").read_text(encoding="utf-8"))
-    asked = block["vars"]["__rdma_host_results"]
-    assert [task["name"].rpartition(".")[2] for task in tasks[:reboot]] == list(asked)
+    results = block["vars"]["__rdma_host_results"]
+    assert [task["name"].rpartition(".")[2] for task in tasks[:reboot]] == list(results)
     # Only a role whose tag is set beside it gives the reboot a reason.
     for tags in (tags.split(",") for tags in HOSTS if "reboot" in tags):
-        assert asked.keys() & {*tags}, tags
-    assert asked["gpudirect"] == "{{ gpudirect_result | default({}) }}"
-    for role in asked.keys() - {"rdma_host"}:
+        assert results.keys() & {*tags}, tags
+    assert results["gpudirect"] == "{{ gpudirect_result | default({}) }}"
+    for role in results.keys() - {"rdma_host"}:
         text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / f"roles/{role}/tasks").glob("*.yml"))
         assert f"register: {role}_result\n" in text
         assert f"{role}_result" in known_variables()

@@ -71,7 +71,7 @@ def test_a_host_plan_that_is_stale_stops_the_run():
 
 def test_an_address_that_the_plan_gives_to_another_host_stops_the_run(tmp_path):
     plan({**exclusive(), "plan_dir": str(tmp_path)}, hosts(2), check_mode=False)
-    here = {**answer(), "facts": {"strange_addresses": ["172.17.0.34", "172.17.0.66"]}}
+    here = {**answer(), "facts": {"unplanned_addresses": ["172.17.0.34", "172.17.0.66"]}}
     folder = str(tmp_path / "fabric")
     (text,) = stops({"node1": here, "node2": answer()}, folder)
     assert text.startswith("Declaration: node1: 172.17.0.34 is here, and this plan gives it to node2. ")
@@ -85,7 +85,7 @@ def test_a_hosts_nonsense_is_named_and_the_other_hosts_stay():
         {"checks": [{"id": {}, "status": "deviation"}], "errors": [["x"]]},
         {"msg": {}},
     ]
-    odd += [{**answer(), "facts": {"strange_addresses": [5]}}, {"checks": [{**BRIDGE, "rail": ["rail1"]}]}]
+    odd += [{**answer(), "facts": {"unplanned_addresses": [5]}}, {"checks": [{**BRIDGE, "rail": ["rail1"]}]}]
     odd += [{**answer(), "facts": 5}, {**answer(), "facts": {"gathered": 5}}]
     results = {f"odd{number}": result for number, result in enumerate(odd)}
     made = run_hosts({**results, "node2": answer(DOCKER)}, [], "", {}, 9, "sriov", "infiniband")
@@ -94,7 +94,7 @@ def test_a_hosts_nonsense_is_named_and_the_other_hosts_stay():
     assert found["odd0"] == "rail1: roce0 is a bridge. Name the network card's own port. [rail_is_a_port]"
     assert found["odd1"].startswith("The answer is refused: a dict is no id of a check")
     assert found["odd2"].startswith("rail_audit: no answer")
-    assert found["odd3"].startswith("The answer is refused: an item of strange_addresses")
+    assert found["odd3"].startswith("The answer is refused: an item of unplanned_addresses")
     assert found["odd4"].startswith("The answer is refused: a list is no rail")
     assert made["stop"] == []
 

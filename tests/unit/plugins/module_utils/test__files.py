@@ -60,14 +60,14 @@ def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path):
 
 def test_a_program_is_run_by_its_name_and_one_that_is_not_there_is_no_failure():
     class Module:
-        said = (1, "", "ip: no such thing\n")
+        answer = (1, "", "ip: no such thing\n")
 
         def get_bin_path(self, name):
             return f"/usr/sbin/{name}" if name == "ip" else None
 
         def run_command(self, argv, environ_update):
             assert (argv[0], environ_update) == ("/usr/sbin/ip", {"LC_ALL": "C.UTF-8"})
-            return self.said
+            return self.answer
 
     machine = Machine(module=Module())
     assert machine.run(["ip", "rule"]) == ProgramResult(1, "", "ip: no such thing\n")

@@ -48,7 +48,7 @@ def clock(tmp_path, monkeypatch):
     return made
 
 
-def held(clock, by):
+def hold_lock(clock, by):
     with open(clock.path, "w", encoding="utf-8") as stream:
         stream.write(by)
     os.utime(clock.path, (clock.now, clock.now))
@@ -66,7 +66,7 @@ def test_a_free_host_is_taken_and_kept_without_waiting(clock):
 
 
 def test_another_controllers_run_that_comes_again_is_named(clock):
-    held(clock, THEIRS)
+    hold_lock(clock, THEIRS)
     clock.comes_again = True
     with pytest.raises(RdmaError, match=f"Another run is under way: {THEIRS}.*run again"):
         _host_lock.acquire_host_lock(MANAGED, clock.path)
@@ -74,12 +74,12 @@ def test_another_controllers_run_that_comes_again_is_named(clock):
 
 
 def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
-    held(clock, THEIRS)
+    hold_lock(clock, THEIRS)
     _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert holder(clock) == MANAGED
     assert 59 < clock.slept <= 60
     clock.now += 61
-    held(clock, THEIRS)
+    hold_lock(clock, THEIRS)
     clock.now += 61
     slept = clock.slept
     _host_lock.acquire_host_lock(MANAGED, clock.path)
@@ -87,21 +87,21 @@ def test_another_controllers_run_that_does_not_come_again_is_waited_out(clock):
 
 
 def test_a_run_of_the_own_controller_is_known_to_be_over(clock):
-    held(clock, EARLIER)
+    hold_lock(clock, EARLIER)
     _host_lock.acquire_host_lock(f"{MANAGED}|7:70,8:80", clock.path)
     assert (holder(clock), clock.slept) == (MANAGED, 0)
 
 
 @pytest.mark.parametrize("run", [f"{MANAGED}|3:30,7:70", MANAGED], ids=["it lives", "unknown"])
 def test_a_run_of_the_own_controller_that_may_live_is_not(clock, run):
-    held(clock, EARLIER)
+    hold_lock(clock, EARLIER)
     clock.comes_again = True
     with pytest.raises(RdmaError, match="Another run is under way"):
         _host_lock.acquire_host_lock(run, clock.path)
 
 
-def test_who_locks_the_file_and_keeps_it_is_named_and_not_waited_for_for_ever(clock):
-    held(clock, "")
+def test_lock_holder_timeout(clock):
+    hold_lock(clock, "")
     with open(clock.path, encoding="utf-8") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(RdmaError, match=f"keeps {clock.path} locked.*fuser"):
@@ -118,7 +118,7 @@ def test_only_root_can_read_and_so_lock_the_file(clock):
     ("jump", "waited"), [(-86400, 0), (-61, 0), (-30, 90), (30, 30), (61, 0), (86400, 0)], ids="{}".format
 )
 def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
-    held(clock, THEIRS)
+    hold_lock(clock, THEIRS)
     clock.now += jump
     _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert holder(clock) == MANAGED
@@ -127,14 +127,14 @@ def test_a_clock_that_jumped_keeps_no_run_away(clock, jump, waited):
 
 @pytest.mark.parametrize("jump", [-86400, -30, 30, 86400])
 def test_nor_does_one_that_jumps_while_another_run_is_waited_out(clock, jump):
-    held(clock, THEIRS)
+    hold_lock(clock, THEIRS)
     clock.jump = jump
     _host_lock.acquire_host_lock(MANAGED, clock.path)
     assert holder(clock) == MANAGED
     assert clock.slept < 121
 
 
-def test_who_may_not_write_there_changes_no_host(clock, tmp_path):
+def test_user_without_write_permission_changes_no_host(clock, tmp_path):
     os.symlink("/nonexistent", tmp_path / "link")
     _host_lock.acquire_host_lock(MANAGED, str(tmp_path / "link"))
     _host_lock.acquire_host_lock(MANAGED, str(tmp_path / "no/such/folder"))

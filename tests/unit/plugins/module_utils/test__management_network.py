@@ -33,20 +33,20 @@ def no_connection(monkeypatch):
 def read(monkeypatch, tmp_path):
     """Read a host whose `ip` says this; None is one without it."""
 
-    def look(said, errors=""):
-        def ask(argv, *_more):
+    def read_with(answers, errors=""):
+        def run_program(argv, *_more):
             assert argv[0] == "ip"
             return (
                 ProgramResult(127, "", "")
-                if said is None
-                else ProgramResult(int(bool(errors)), said[argv[1][1:]], errors)
+                if answers is None
+                else ProgramResult(int(bool(errors)), answers[argv[1][1:]], errors)
             )
 
-        monkeypatch.setattr(_management_network, "ask", ask)
+        monkeypatch.setattr(_management_network, "run_program", run_program)
         _management_network.query.cache_clear()
         return read_management_network(Sysfs(str(tmp_path)))
 
-    return look
+    return read_with
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -88,7 +88,7 @@ def test_lower_devices_can_be_read():
 
 def test_a_process_runs_ip_once_for_each_family(read, tmp_path, monkeypatch):
     found = read(plain("eno1"))
-    monkeypatch.delattr(_management_network, "ask")
+    monkeypatch.delattr(_management_network, "run_program")
     assert read_management_network(Sysfs(str(tmp_path))) is found
 
 
@@ -97,15 +97,15 @@ def test_without_ip_nothing_may_be_touched(read):
         read(None)
 
 
-@pytest.mark.parametrize("said", ["", "busybox: unknown", "[]\n[]\n"])
-def test_an_ip_that_does_not_answer_is_no_permission(read, said):
+@pytest.mark.parametrize("answers", ["", "busybox: unknown", "[]\n[]\n"])
+def test_an_ip_that_does_not_answer_is_no_permission(read, answers):
     with pytest.raises(RdmaError, match="does not show"):
-        read({"4": said, "6": said}, "unrecognized option")
+        read({"4": answers, "6": answers}, "unrecognized option")
 
 
 def test_a_kernel_without_ipv6_has_the_routes_of_ipv4(read):
-    said = {**plain("eno1"), "6": ""}
-    found = read(said, "RTNETLINK answers: Operation not supported")
+    answers = {**plain("eno1"), "6": ""}
+    found = read(answers, "RTNETLINK answers: Operation not supported")
     assert found.default == {"eno1"}
 
 

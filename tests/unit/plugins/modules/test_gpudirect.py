@@ -134,7 +134,7 @@ def test_the_bits_of_a_bridge_that_cannot_be_read_are_not_forgotten(run_module, 
 
 
 @pytest.mark.parametrize(
-    ("said", "words", "fix"),
+    ("text", "words", "fix"),
     [
         pytest.param(
             "sysfs_write: write failed: Operation not permitted", "not permitted", "Secure Boot", id="refused"
@@ -142,8 +142,8 @@ def test_the_bits_of_a_bridge_that_cannot_be_read_are_not_forgotten(run_module, 
         pytest.param("", "did not keep", "BIOS", id="not-kept"),
     ],
 )
-def test_a_failure_says_what_to_do(refused, machine, said, words, fix):
-    machine.refuses = said
+def test_a_failure_says_what_to_do(refused, machine, text, words, fix):
+    machine.refuses = text
     refused(words, fix=fix, acs="relax")
 
 

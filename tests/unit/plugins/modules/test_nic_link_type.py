@@ -70,9 +70,9 @@ def machine(tmp_path, monkeypatch):
         name = os.path.basename(args[0])
         if not name.startswith(("mst", "mlx")):
             return run(module, args, **more)
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             code = fake_mlx.main(made.cards.state, name, *args[1:])
-        return code, said.getvalue(), ""
+        return code, output.getvalue(), ""
 
     monkeypatch.setattr(card_run.AnsibleModule, "run_command", run_command)
     machines.stand_for_the_host(monkeypatch, tmp_path)
@@ -315,10 +315,10 @@ def test_without_a_tool_a_host_that_is_as_wanted_is_fine(machine, run_module, re
     assert {item["status"] for item in looked["checks"]} == {"deviation"}
 
 
-@pytest.mark.parametrize("said", ["Failed to open the device", "Unsupported device"])
-def test_a_card_that_cannot_be_read_and_needs_nothing_stays_unchanged(machine, run_module, refused, said):
+@pytest.mark.parametrize("output", ["Failed to open the device", "Unsupported device"])
+def test_a_card_that_cannot_be_read_and_needs_nothing_stays_unchanged(machine, run_module, refused, output):
     """Kernel lockdown, or a card that is newer than the tool: no reason to stop where the kernel shows the wish."""
-    machine.cards.change(RAIL1, fault=said)
+    machine.cards.change(RAIL1, fault=output)
     result = run_module(cards=RAILS_IB)
     assert (result.get("failed"), result["changed"], statuses(result)[RAIL1]) == (None, False, "done")
     (row,) = [item for item in result["checks"] if item["object"] == RAIL1]

@@ -47,11 +47,11 @@ def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_name
     kept = []
     monkeypatch.setattr(work, "EchoRun", sweep(received))
     monkeypatch.setattr(work, "confirm", kept.append)
-    asked = {"confirm": "token", "gateways": "require"}
+    options = {"confirm": "token", "gateways": "require"}
     if received:
-        assert run_module(**asked)["confirmed"]
+        assert run_module(**options)["confirmed"]
     else:
-        refused("reverts it. No answer: 192.0.2.1 to 192.0.2.2 on ens1np0.", **asked)
+        refused("reverts it. No answer: 192.0.2.1 to 192.0.2.2 on ens1np0.", **options)
     assert kept == (["token"] if received else [])
 
 
@@ -59,15 +59,15 @@ def test_a_gateway_that_loses_some_answers_all_the_same_and_a_silent_one_is_name
 def test_the_mtu_of_ipoib_is_read_back_and_what_holds_it_is_named(kernel, run_module, refused, group):
     kernel.set_link("ens1np0", 2044, True, kind="infiniband", mode="datagram", max_mtu=4092)
     before, kernel.group = kernel.snapshot, group
-    wish = {"network": "infiniband", "rails": [{**RAIL, "mtu": 4092}]}
+    links = {"network": "infiniband", "rails": [{**RAIL, "mtu": 4092}]}
     if group == 2044:
-        result = refused("the subnet manager's IPoIB group has 2044", fix="OpenSM", **wish)
-        assert (result["taken_back"], kernel.snapshot) == (True, before)
-        checks = run_module(**wish, _ansible_check_mode=True)["checks"]
+        result = refused("the subnet manager's IPoIB group has 2044", fix="OpenSM", **links)
+        assert (result["rolled_back"], kernel.snapshot) == (True, before)
+        checks = run_module(**links, _ansible_check_mode=True)["checks"]
         assert ["OpenSM" in check["fix"] for check in checks if check["id"] == "network_mtu"] == [True]
     else:
-        assert run_module(**wish)["changed"] is True
-        assert run_module(**wish)["changed"] is False
+        assert run_module(**links)["changed"] is True
+        assert run_module(**links)["changed"] is False
 
 
 def refuse_rules(kernel, *, complete):
@@ -87,12 +87,12 @@ def test_what_cannot_be_taken_back_is_named(kernel, run_module):
     run_module()
     kernel.refuse = "address"
     result = run_module()
-    assert result["taken_back"] is True
+    assert result["rolled_back"] is True
     # The rule cannot be made, and then its table's routes cannot be removed either.
     refuse_rules(kernel, complete=False)
     kernel.refuse = ""
     result = run_module()
-    assert result["taken_back"] is False
+    assert result["rolled_back"] is False
     assert any("route" in line for line in result["left"])
 
 
@@ -105,7 +105,7 @@ def test_a_rollback_timer_stays_armed_while_something_is_left_to_undo(kernel, ru
     refuse_rules(kernel, complete=complete)
     result = run_module(confirm_timeout=60)
     assert result["failed"]
-    assert result["taken_back"] is complete
+    assert result["rolled_back"] is complete
     assert bool(result.get("left")) is not complete
     assert confirmed == (["token"] if complete else [])
 

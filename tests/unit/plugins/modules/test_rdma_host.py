@@ -58,15 +58,15 @@ STORAGE = {"ens1np0.30": {"link": "ens1np0"}, "ens1np0": {}}
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("answers", "found"),
     [
         (plain("eth0", STORAGE), "ens1np0 carries ens1np0.30, and would be rail1"),
         (plain("eth0", {"ens1np0": {"master": "bond0"}, "bond0": {}}), "ens1np0 is a port of bond0"),
         (plain("eth0", ens1np0="10.66.0.5"), "ens1np0 has the address 10.66.0.5/32"),
     ],
 )
-def test_a_port_that_is_for_something_else_keeps_its_name(root, run_module, refused, said, found):
-    install(root / "bin", said)
+def test_a_port_that_is_for_something_else_keeps_its_name(root, run_module, refused, answers, found):
+    install(root / "bin", answers)
     result = refused(found, rails=[RAIL], rdma_prefixes=["172.17.0.0/16"])
     assert not (root / LINK).exists()
     assert ("rail_network_adopt_ports" in result["msg"]) is ("address" in found)
@@ -105,9 +105,9 @@ def test_a_users_settings_of_a_link_are_kept_beside_the_name(root, run_module, m
     )
     machines.put(root, "etc/systemd/network/09-other.link", "[Match]\nPath=pci-0000:1a:*\n[Link]\nMTUBytes=9000\n")
     run_module(rails=[RAIL])
-    said = (root / LINK).read_text()
-    assert "# with the settings of /etc/systemd/network/10-rings.link\n" in said
-    link = said.partition("[Link]\n")[2].partition("\n\n")[0].splitlines()
+    output = (root / LINK).read_text()
+    assert "# with the settings of /etc/systemd/network/10-rings.link\n" in output
+    link = output.partition("[Link]\n")[2].partition("\n\n")[0].splitlines()
     assert link == [
         "Name=rail1",
         "AlternativeNamesPolicy=database onboard slot path",
@@ -116,7 +116,7 @@ def test_a_users_settings_of_a_link_are_kept_beside_the_name(root, run_module, m
         "GenericReceiveOffload=false",
         "TxBufferSize=4096",
     ]
-    assert said.endswith("\n[SR-IOV]\nTrust=yes\n")
+    assert output.endswith("\n[SR-IOV]\nTrust=yes\n")
     assert run_module(rails=[RAIL])["changed"] is False
     os.unlink(root / "etc/systemd/network/10-rings.link")
     assert run_module(rails=[RAIL])["changed"] is True

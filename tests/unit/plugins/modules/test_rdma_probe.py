@@ -116,7 +116,7 @@ def test_both_ends(run_module):
 
 
 @pytest.mark.parametrize("token", ["..", ".", "a/../..", "", "x" * 65, "a\n"])
-def test_a_token_is_a_word_and_no_path(tools, call, tmp_path, token):
+def test_token_must_be_a_word(tools, call, tmp_path, token):
     """All of these paths are the test's own: where the check is missing, what they name is deleted."""
     kept = tmp_path / "kept"
     kept.write_text("x")
@@ -187,7 +187,7 @@ def test_a_port_that_is_taken(run_module):
 
 
 @pytest.mark.parametrize(
-    ("rate", "lanes", "more", "status", "said"),
+    ("rate", "lanes", "more", "status", "cause"),
     [
         pytest.param("400 Gb/sec (4X NDR)", 16, {}, "ok", "", id="as-expected"),
         pytest.param("700 Gb/sec", 32, {}, "warning", "below 80% of 700 Gb/s", id="slow"),
@@ -204,7 +204,7 @@ def test_a_port_that_is_taken(run_module):
         pytest.param("1600 Gb/sec", 64, {"peer_gbits": 0.0}, "ok", "", id="soft-roce-of-the-server"),
     ],
 )
-def test_equal_slowness_shows_by_port_and_slot(run_module, tmp_path, port, rate, lanes, more, status, said):
+def test_equal_slowness_shows_by_port_and_slot(run_module, tmp_path, port, rate, lanes, more, status, cause):
     plug(tmp_path / "root", "mlx5_0", "0000:1a:00.0", rate, lanes)
     ends = {key: value for key, value in more.items() if key == "peer_gbits"}
     more = {key: value for key, value in more.items() if key != "peer_gbits"}
@@ -216,7 +216,7 @@ def test_equal_slowness_shows_by_port_and_slot(run_module, tmp_path, port, rate,
 
     check = result["checks"][0]
     assert check["status"] == status
-    assert said in check["cause"]
+    assert cause in check["cause"]
 
 
 @pytest.mark.parametrize(
@@ -264,10 +264,10 @@ def test_a_port_of_infiniband_without_subnet_manager(run_module, tmp_path, sysfs
     (sysfs / "state").write_text("2: INIT\n")
     (tmp_path / "root/sys/class/net/ib0/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "root/sys/class/net/ib0/dev_port").write_text("0\n")
-    asked = {"tests": [task(port, interface="ib0")], "network": "infiniband"}
-    assert "subnet manager" in run_module("client", **asked)["checks"][0]["fix"]
+    options = {"tests": [task(port, interface="ib0")], "network": "infiniband"}
+    assert "subnet manager" in run_module("client", **options)["checks"][0]["fix"]
     (sysfs / "state").write_text("4: ACTIVE\n")
-    run_module("server", lifetime=30, **asked)
-    (end,) = run_module("client", **asked)["tests"]
+    run_module("server", lifetime=30, **options)
+    (end,) = run_module("client", **options)["tests"]
     assert (end["status"], end["device"], end["gid_index"]) == ("ok", "mlx5_0", -1)
     assert " -d mlx5_0 -i 1 " in end["command"]

@@ -515,7 +515,7 @@ def lldpd(tmp_path, pfc="08,20", app="65,00,1A"):
         pytest.param("08,20", "65,00,28", "deviation", id="DSCP 40 on priority 3"),
     ],
 )
-def test_what_the_leaf_announces_is_compared_and_not_seen_is_never_green(run_module, tmp_path, pfc, app, status):
+def test_leaf_announcement_is_compared(run_module, tmp_path, pfc, app, status):
     result = run_module(_ansible_check_mode=True)
     assert {check["status"] for check in of(result, "roce_switch")} == {"skipped"}
     lldpd(tmp_path, pfc, app)

@@ -63,9 +63,9 @@ def test_a_value_that_is_not_localhosts_is_refused(mine: Json, theirs: Json, wro
 
 
 def test_a_refusal_repeats_at_most_forty_printable_characters() -> None:
-    (said,) = differing({"verify_dir": "\x1b[2J" + "x" * 1000}, {}, str)
-    assert "\x1b" not in said
-    assert len(said) < 100
+    (text,) = differing({"verify_dir": "\x1b[2J" + "x" * 1000}, {}, str)
+    assert "\x1b" not in text
+    assert len(text) < 100
 
 
 # --- what answers say -------------------------------------------------------------------------------------------------
@@ -147,33 +147,33 @@ def runs(tmp_path: Path) -> Runs:
 
 @pytest.mark.parametrize("words", [(), ("--limit", "node2")])
 def test_the_implicit_localhost_has_group_vars_all_and_what_e_gives(runs: Runs, words: tuple[str, ...]) -> None:
-    said = runs.play(*words)
-    assert "localhost says mine" in said, said
-    assert "localhost_differs" not in said, said
-    said = runs.play("-e", "fabric_name=given", *words)
-    assert "localhost says given" in said, said
-    assert "localhost_differs" not in said, said
+    text = runs.play(*words)
+    assert "localhost says mine" in text, text
+    assert "localhost_differs" not in text, text
+    text = runs.play("-e", "fabric_name=given", *words)
+    assert "localhost says given" in text, text
+    assert "localhost_differs" not in text, text
 
 
 @pytest.mark.parametrize("words", [(), ("--limit", "node1")])
-def test_a_host_that_says_otherwise_is_refused_by_name(runs: Runs, words: tuple[str, ...]) -> None:
+def test_differing_host_values_are_refused(runs: Runs, words: tuple[str, ...]) -> None:
     put(runs.folder, "host_vars/node2.yml", "fabric_name: other\nverify_dir: /tmp/mine\n")
-    said = runs.play(*words)
-    assert "node2: fabric_name is 'other', and localhost has 'mine'. Set it in group_vars/all or with -e" in said, said
-    assert "node2: verify_dir is '/tmp/mine', and localhost has none. Set it in group_vars/all or with -e" in said, said
-    assert said.count("localhost_differs") == 2, said
-    assert "TASK [Look]" not in said, said
+    text = runs.play(*words)
+    assert "node2: fabric_name is 'other', and localhost has 'mine'. Set it in group_vars/all or with -e" in text, text
+    assert "node2: verify_dir is '/tmp/mine', and localhost has none. Set it in group_vars/all or with -e" in text, text
+    assert text.count("localhost_differs") == 2, text
+    assert "TASK [Look]" not in text, text
 
 
 def test_the_vars_of_a_play_over_hosts_are_refused_and_those_of_one_on_localhost_are_not(runs: Runs) -> None:
     given = "{fabric_plan_dir: elsewhere, verify_dir: there}"
-    said = runs.play(vars_=given, once="run_once: true")
+    text = runs.play(vars_=given, once="run_once: true")
     none = "and localhost has none"
     reported = (
         f"node1 differ from localhost's: fabric_plan_dir is 'elsewhere', {none}; verify_dir is 'there', {none}. Set it"
     )
-    assert reported in said, said
-    assert said.count("localhost_differs") == 1, said
+    assert reported in text, text
+    assert text.count("localhost_differs") == 1, text
     assert "localhost_differs" not in runs.play(hosts="localhost", vars_=given)
 
 
@@ -190,9 +190,9 @@ def test_a_fact_of_anybodys_module_is_refused_with_the_line_for_the_configuratio
     python = f"vars: {{ansible_python_interpreter: {sys.executable}}}"
     lies = f"- {{name: Lie, lies: , connection: local, when: inventory_hostname == 'node1', {python}}}"
     monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", "true")
-    said = runs.play(before=lies)
-    assert said.count("set fabric_kubeconfig by its facts") == 1, said
-    assert "node1 set fabric_kubeconfig by its facts. inject_facts_as_vars is on" in said, said
+    text = runs.play(before=lies)
+    assert text.count("set fabric_kubeconfig by its facts") == 1, text
+    assert "node1 set fabric_kubeconfig by its facts. inject_facts_as_vars is on" in text, text
     monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", "false")
     assert "by its facts" not in runs.play(before=lies)
 

@@ -135,8 +135,8 @@ def test_a_variable_that_decides_is_compared_once_for_all_hosts_that_have_it_so(
     hosts = {f"gpu-{number}": {"fabric_name": "{{ cluster }}", "cluster": "a", "a": "A"} for number in range(9)}
     assert decided({**hosts, "localhost": hosts["gpu-0"]}) == []
     hosts["gpu-7"] = hosts["gpu-8"] = {**hosts["gpu-0"], "cluster": "b"}
-    (said,) = decided({**hosts, "localhost": hosts["gpu-0"]})
-    assert said.startswith("gpu-[7-8]: fabric_name is '{{ cluster }}', and localhost has 'a'. Set it in ")
+    (text,) = decided({**hosts, "localhost": hosts["gpu-0"]})
+    assert text.startswith("gpu-[7-8]: fabric_name is '{{ cluster }}', and localhost has 'a'. Set it in ")
 
 
 def test_comments_and_tabs_of_an_ini_inventory_repeat_no_host(tmp_path):
@@ -199,15 +199,15 @@ def test_a_run_of_ours_is_refused_for_a_tag_that_does_nothing(tmp_path, book):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "text"),
     [
         (("--skip-tags", "rail_network"), "Preflight was skipped: a host with"),
         (("--start-at-task", "Set lossless RoCE"), "Preflight was skipped by --start-at-task"),
     ],
 )
-def test_a_run_without_preflight_says_so_once(tmp_path, words, said):
+def test_a_run_without_preflight_says_so_once(tmp_path, words, text):
     planned = ("-e", f"fabric_plan_dir={CHECKOUT / 'docs/example-plan'}")
     done = _played(tmp_path, "railops.rdma.hosts", *words, *planned, "-e", '{"site_host_roles": []}')
     assert done.returncode == 0, done.stdout
-    assert said in done.stdout
+    assert text in done.stdout
     assert done.stdout.count("Preflight was skipped") == 1

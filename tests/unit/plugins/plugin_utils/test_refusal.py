@@ -28,7 +28,7 @@ def test_a_refusal_of_a_module_is_raised_with_its_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("task", [{"failed_when": [False]}, {"until": ["done"]}, {"retries": 3}])
-def test_where_the_task_judges_it_is_returned(monkeypatch, task):
+def test_failure_is_returned_with_failed_when(monkeypatch, task):
     assert run(monkeypatch, BAD, **task) == BAD
 
 

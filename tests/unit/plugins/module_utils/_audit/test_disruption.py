@@ -26,11 +26,11 @@ class Door:
     def __init__(self, **result):
         self.SPEC = {}
         self.result = result
-        self.asked = 0
+        self.calls = 0
 
     def run(self, _module, _options, *, check_mode):
         assert check_mode is True
-        self.asked += 1
+        self.calls += 1
         if self.result.get("failed"):
             raise RdmaError("There is no tool.", "Install it.")
         return self.result
@@ -53,32 +53,32 @@ def process(root, pid, comm, device=None):
 
 
 @pytest.fixture
-def look(host, monkeypatch):
-    """Return a function that looks, with what the roles would do and what is said of the run."""
+def check_work(host, monkeypatch):
+    """Return a function that runs the check, with the roles' changes and the settings of the run."""
 
-    def run(role="nic_link_type", result=None, rails=(RAIL,), **said):
+    def run(role="nic_link_type", result=None, rails=(RAIL,), **answers):
         door = Door(**(result or {}))
         monkeypatch.setattr(disruption, "CHANGES", ((role, "some_module", door),))
-        params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **said}}}
+        params = {"rails": list(rails), "settings": {"preflight": {"node": "gpu-1", "host": "node1", **answers}}}
         checks, facts = disruption.check_workloads(
             groups.Request(SimpleNamespace(params=params, check_mode=False), params)
         )
         assert facts["node"].keys() == set(HOST_KEYS), "cluster_nodes takes it as it is"
         assert facts["emptied"] == "upgrade"
-        return [(check["id"], check["cause"]) for check in checks], door.asked
+        return [(check["id"], check["cause"]) for check in checks], door.calls
 
     return run
 
 
-def test_an_idle_host_is_not_queried(look):
-    assert look(result={"reboot_reasons": [WHY]}) == ([], 0)
+def test_an_idle_host_is_not_queried(check_work):
+    assert check_work(result={"reboot_reasons": [WHY]}) == ([], 0)
 
 
 REBOOT = {"reboot_reasons": [WHY]}
 
 
 @pytest.mark.parametrize(
-    ("result", "said", "ids"),
+    ("result", "answers", "ids"),
     [
         pytest.param(REBOOT, {}, ["host_in_use"], id="a-reboot"),
         pytest.param(REBOOT, {"busy": "allow"}, [], id="allowed"),
@@ -94,9 +94,9 @@ REBOOT = {"reboot_reasons": [WHY]}
         pytest.param({}, {"rails": [{**RAIL, "interface": "ens9np0"}]}, [], id="a-port-that-is-not-there"),
     ],
 )
-def test_work_is_named_where_the_run_would_disturb_it(look, host, result, said, ids):
+def test_work_is_named_where_the_run_would_disturb_it(check_work, host, result, answers, ids):
     process(host, 33, "python3", "/dev/nvidia0")
-    found, _asked = look(result=result, **said)
+    found, _calls = check_work(result=result, **answers)
     assert [name for name, _cause in found] == ids
     assert all("python3 (pid 33) holds /dev/nvidia0" in cause for _name, cause in found)
 
@@ -111,13 +111,13 @@ def test_work_is_named_where_the_run_would_disturb_it(look, host, result, said, 
         pytest.param({"interface": None, "pci": "0000:1b:00.0", "mtu": None}, False, id="no-mtu"),
     ],
 )
-def test_the_mtu_is_that_of_the_interface_that_the_rail_has(look, host, monkeypatch, rail, disturbed):
+def test_the_mtu_is_that_of_the_interface_that_the_rail_has(check_work, host, monkeypatch, rail, disturbed):
     """sysfs has only kernel names."""
     monkeypatch.setattr(_files.socket, "if_nametoindex", lambda name: {"rail-a": 7}.get(name) or missing())
     monkeypatch.setattr(_files.socket, "if_indextoname", {7: "ens1np0"}.get)
     put(host, "/sys/bus/pci/devices/0000:1b:00.0/net/ens1np0/mtu", "4200\n")
     process(host, 33, "python3", "/dev/nvidia0")
-    found, _asked = look(rails=[rail])
+    found, _calls = check_work(rails=[rail])
     assert ["the MTU of ens1np0 changes from 4200 to 9000" in cause for _name, cause in found] == [True] * disturbed
 
 
@@ -126,7 +126,7 @@ def missing():
 
 
 @pytest.mark.parametrize(
-    ("result", "said", "ids"),
+    ("result", "answers", "ids"),
     [
         pytest.param(REBOOT, {"cluster": {"there": False}}, ["node_drain"], id="no-cluster"),
         pytest.param(REBOOT, {"cluster": {"there": True}}, [], id="a-cluster"),
@@ -135,9 +135,9 @@ def missing():
         pytest.param({}, {}, [], id="nothing-would-change"),
     ],
 )
-def test_a_kubelet_whose_host_would_be_rebooted_undrained(look, host, result, said, ids):
+def test_a_kubelet_whose_host_would_be_rebooted_undrained(check_work, host, result, answers, ids):
     process(host, 50, "k3s-agent")
-    found, _asked = look(result=result, **said)
+    found, _calls = check_work(result=result, **answers)
     assert [name for name, _cause in found] == ids
     assert all("k3s-agent" in cause and WHY in cause for _name, cause in found)
 

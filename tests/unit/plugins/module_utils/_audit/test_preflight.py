@@ -36,12 +36,12 @@ def request_of(**settings):
     return groups.Request(SimpleNamespace(params=params, check_mode=False), params)
 
 
-def look(_request):
+def one_check(_request):
     return CHECKS, {"seen": True}
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked"),
+    ("settings", "ran"),
     [
         ({}, True),
         ({"preflight": {"roles": ["rail_network"]}}, True),
@@ -50,20 +50,20 @@ def look(_request):
         ({"preflight": {"persist": "no"}}, False),
     ],
 )
-def test_a_look_belongs_to_a_role_of_this_run(settings, asked):
-    found = preflight.for_role("rail_network", "rail_persist", look)(request_of(**settings))
-    assert found == ((CHECKS[1:], {"seen": True}) if asked else ([], {}))
+def test_a_look_belongs_to_a_role_of_this_run(settings, ran):
+    found = preflight.for_role("rail_network", "rail_persist", one_check)(request_of(**settings))
+    assert found == ((CHECKS[1:], {"seen": True}) if ran else ([], {}))
 
 
 def test_a_module_keeps_only_what_no_run_repairs():
-    assert preflight.with_ids(look, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
+    assert preflight.with_ids(one_check, "b_bad")(request_of()) == (CHECKS[2:], {"seen": True})
 
 
 def test_a_user_without_root_gets_one_message(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    said = [check for row in preflight.PREFLIGHT_CHECKS for check in row(request_of())[0]]
-    assert [check["id"] for check in said] == ["host_root"]
-    assert "ansible_become: true in group_vars of the fabric's group" in said[0]["fix"]
+    checks = [check for row in preflight.PREFLIGHT_CHECKS for check in row(request_of())[0]]
+    assert [check["id"] for check in checks] == ["host_root"]
+    assert "ansible_become: true in group_vars of the fabric's group" in checks[0]["fix"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ PORTS = {
 }
 
 
-def test_who_listens_on_a_host_port_of_spiderpool_is_named_with_the_option(monkeypatch, tmp_path):
+def test_listener_on_a_spiderpool_port_is_reported(monkeypatch, tmp_path):
     """Its own processes may, and a connection from such a port is no listener."""
     machines.put(tmp_path, "proc/self/net/tcp", LISTENERS)
     for pid, comm, inode in (("77", "beehive", 4711), ("78", "spiderpool-agen", 4713)):

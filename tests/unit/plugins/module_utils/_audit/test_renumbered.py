@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railops.rdma.plugins.module_utils._audit import renumbered
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 
 FIRST = [{"address": "172.17.0.2", "subnet": "172.17.0.0/24"}, {"address": "fd00::2", "subnet": "fd00::/64"}]
 SECOND = [{"address": "172.17.1.2", "subnet": "172.17.1.0/24"}]
@@ -17,7 +17,7 @@ RAILS = [
     {"interface": "ens1", "addresses": FIRST},
     {"interface": "ens2", "vlan": 5, "addresses": SECOND},
 ]
-WANT = parse_want({"rails": RAILS, "rdma_prefixes": ["172.17.0.0/20", "fd00::/48"]})
+WANT = parse_options({"rails": RAILS, "rdma_prefixes": ["172.17.0.0/20", "fd00::/48"]})
 OWN = {("ens1", "172.17.0.2"), ("ens1", "fd00::2"), ("ens2.5", "172.17.1.2")}
 
 

@@ -181,7 +181,7 @@ def looked(sysfs, *interfaces, run=lambda _argv: (0, RECORDED, "")):
     rails = [{"name": f"rail{number}", "interface": name} for number, name in enumerate(interfaces, 1)]
     cables = {rail["name"]: {"leaf": "leaf1", "port": None} for rail in rails}
     with pytest.MonkeyPatch.context() as host:
-        host.setattr(cabling_host, "ask", run)
+        host.setattr(cabling_host, "run_program", run)
         checks, _facts = check_cables(rails, {"sysfs": sysfs, "cables": cables})
     return [check for check in checks if check["id"] == "cable_leaf"]
 

@@ -51,7 +51,7 @@ def test_values(value, expected):
 
 
 @pytest.mark.parametrize(
-    ("said", "meaning"),
+    ("text", "meaning"),
     [
         ("Failed to open the device", "cannot open the card"),
         ("Failed to open device: 0000:1b:00.0.", "cannot open the card"),
@@ -60,11 +60,11 @@ def test_values(value, expected):
         ("Something new", "failed with exit code 3"),
     ],
 )
-def test_every_message_is_recognized_and_has_a_fix(said, meaning):
-    error = failure(["mstconfig", "-d", "x", "q"], 3, f"\n-E- {said}\n", "0000:1b:00.0")
+def test_every_message_is_recognized_and_has_a_fix(text, meaning):
+    error = failure(["mstconfig", "-d", "x", "q"], 3, f"\n-E- {text}\n", "0000:1b:00.0")
     assert meaning in error.problem
     assert error.fix
-    assert said in str(error)
+    assert text in str(error)
 
 
 def test_a_bluefield_that_leaves_the_host_its_ports_is_no_dpu():

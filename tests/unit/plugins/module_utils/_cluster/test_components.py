@@ -62,7 +62,7 @@ def test_a_part_is_known_by_name_label_or_image(obj, part):
     assert part_of(obj) == part
 
 
-def test_whose_a_part_is_and_its_version():
+def test_component_owner_and_version():
     objects = [
         workload("kube-multus-ds", "ghcr.io/k8snetworkplumbingwg/multus-cni:v4.2.2", release="net/multus"),
         workload("spiderpool-agent", labels={"app.kubernetes.io/version": "1.2.1"}, release="spiderpool/spiderpool"),
@@ -115,7 +115,7 @@ SAME = FoundPart(
 
 
 @pytest.mark.parametrize(
-    ("settings", "found", "state", "said"),
+    ("settings", "found", "state", "fix"),
     [
         ({}, [], "managed", ""),
         ({}, [LEFT], "managed", ""),
@@ -140,11 +140,11 @@ SAME = FoundPart(
         ),
     ],
 )
-def test_who_brings_a_part(settings, found, state, said):
+def test_component_settings(settings, found, state, fix):
     parts, problems, undecided = states(["spiderpool", "multus"], settings, found, Release())
     assert parts["multus"] == state
-    assert [row.fix for row in problems] == ([said] if said else [])
-    assert undecided == (["multus"] if said.startswith("Set it to adopt to use") else [])
+    assert [row.fix for row in problems] == ([fix] if fix else [])
+    assert undecided == (["multus"] if fix.startswith("Set it to adopt to use") else [])
 
 
 def test_a_release_of_our_name_is_taken_over_only_on_purpose():
@@ -238,7 +238,7 @@ def test_what_the_plan_does_not_set_is_not_compared():
     assert list(differences("spiderpool", VALUES, *PLANNED[1:], seen)) == []
 
 
-def test_values_that_would_change_are_named_and_not_shown():
+def test_changed_values_are_listed_without_content():
     now, then = {"a": {"password": "old"}, "c": True}, {"a": {"password": "new", "d": [1]}}
     assert list(value_changes(now, then)) == ["a.d", "a.password", "c"]
 

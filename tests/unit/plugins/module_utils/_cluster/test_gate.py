@@ -213,7 +213,7 @@ def test_what_a_verdict_says_of_nodes():
     assert judgments(verdict)["bad"] == "rail1: mtu; host: mode"
 
 
-WHOLE = {
+COMPLETE_NOTE = {
     "fabric": "f",
     "bad": 1,
     "good": 0,
@@ -228,11 +228,11 @@ WHOLE = {
     "text",
     [
         *(
-            json.dumps({**WHOLE, **odd})
+            json.dumps({**COMPLETE_NOTE, **odd})
             for odd in ({"seen": "x"}, {"bad": []}, {"good": True}, {"broken": 1}, {"out": "no"})
         ),
-        *(json.dumps({**WHOLE, "seen": seen}) for seen in (-1, 1e300, float("nan"), float("inf"), 10**30)),
-        *(json.dumps({**WHOLE, **odd}) for odd in ({"message": {}}, {"fabric": 5}, {"bad": -3})),
+        *(json.dumps({**COMPLETE_NOTE, "seen": seen}) for seen in (-1, 1e300, float("nan"), float("inf"), 10**30)),
+        *(json.dumps({**COMPLETE_NOTE, **odd}) for odd in ({"message": {}}, {"fabric": 5}, {"bad": -3})),
         "[" * 100_000,
         "x" * 50_000_000,
         *("", "no json", "[]", '{"bad": 1}', "null", "\x1b[2J"),
@@ -240,10 +240,10 @@ WHOLE = {
 )
 def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_evaluated(text):
     """M4: a node writes its annotations itself; `seen` as a text ended the gate of the fleet."""
-    notes = [GateMemory.of(text), GateMemory.of(json.dumps(WHOLE))]
+    notes = [GateMemory.of(text), GateMemory.of(json.dumps(COMPLETE_NOTE))]
     assert notes[0] is None
     assert notes[1] is not None
-    nodes = {"odd": Node(note=text), "sound": Node(note=json.dumps(WHOLE))}
+    nodes = {"odd": Node(note=text), "sound": Node(note=json.dumps(COMPLETE_NOTE))}
     found = dict.fromkeys(nodes, "rail1: network_link")
     targets = decide("f", nodes, {}, found, 200.0, 201.0, GatePolicy(taint=True, max_unavailable=2, min_available=0))
     assert (targets["odd"].memory.bad, targets["odd"].status) == (1, "Unknown")
@@ -253,7 +253,7 @@ def test_a_nodes_own_nonsense_in_its_annotation_is_forgotten_and_the_others_are_
 
 
 def test_what_a_node_says_of_itself_is_shown_without_escapes():
-    note = json.dumps({**WHOLE, "message": "\x1b[2Jrail1\u202e", "bad": 2})
+    note = json.dumps({**COMPLETE_NOTE, "message": "\x1b[2Jrail1\u202e", "bad": 2})
     target = decide("f", {"a": Node(note=note)}, {}, {}, 0, 101.0, GatePolicy())["a"]
     assert "\\x1b[2Jrail1\\u202e" in target.message
     assert target.message.isprintable()

@@ -108,12 +108,12 @@ def test_it_is_made_with_its_namespace_renewed_and_released(api):
 def test_one_that_is_renewed_is_refused_with_the_holders_name(api):
     lease(api, THEIRS).acquire(print)
     api.meanwhile = [lambda: None, lambda: lease(api, THEIRS).renew()]
-    said = []
+    messages = []
     with pytest.raises(RdmaError, match=f"Another run is under way: {THEIRS}.*Wait until that run has ended"):
-        lease(api).acquire(said.append)
+        lease(api).acquire(messages.append)
     assert holder(api) == THEIRS
     assert api.now <= 15
-    assert THEIRS in said[0]
+    assert THEIRS in messages[0]
 
 
 def test_one_that_is_not_renewed_is_taken_after_its_time(api):

@@ -73,7 +73,7 @@ def found(*nets: str, declared: t.Sequence[str] = ()) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("net", "declared", "said"),
+    ("net", "declared", "overlaps"),
     [
         ("10.244.0.0/16", (), []),
         ("10.0.0.0/8", (), ["pods: 10.0.0.0/8 overlaps the fabric's networks 10.224.0.0/23."]),
@@ -88,8 +88,8 @@ def found(*nets: str, declared: t.Sequence[str] = ()) -> list[str]:
         ("10.0.0.0/8", ("10.0.0.0/8",), ["pods: 10.0.0.0/8 overlaps the fabric's networks 10.224.0.0/23."]),
     ],
 )
-def test_an_overlap_is_named_with_both_networks(net: str, declared: tuple[str, ...], said: list[str]) -> None:
-    assert found(net, declared=declared) == said
+def test_an_overlap_is_named_with_both_networks(net: str, declared: tuple[str, ...], overlaps: list[str]) -> None:
+    assert found(net, declared=declared) == overlaps
 
 
 def test_what_nodes_have_of_the_pods_network_is_joined() -> None:

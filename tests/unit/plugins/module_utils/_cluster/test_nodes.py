@@ -158,7 +158,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
         pytest.param(None, "too little", "look", id="virtual-functions"),
     ],
 )
-def test_what_is_short_is_a_check_of_its_rail_with_the_state_of_the_plugins_pod(pods, cause, fix):
+def test_missing_resource_names_the_plugin_pod(pods, cause, fix):
     planned, have = {"x/rail1": 100, "x/rail2": 100}, {"x/rail1": 7, "x/rail2": 100}
     short = deviation("node_resources", planned, have, "too little", "look", node="node1")
     other = ok("node_resources", planned, planned, node="node2")

@@ -138,7 +138,7 @@ def test_a_cidr_pool_gives_no_node_another_prefix_under_pods(wanted, action):
     assert actions(other)
 
 
-def test_what_moves_no_pods_of_a_cidr_pool_is_applied_and_needs_no_pods():
+def test_cidr_pool_change_without_moves_is_applied():
     def nobody():
         raise AssertionError
 
@@ -300,7 +300,7 @@ def test_ten_thousand_objects_are_reported_on_a_page():
 
 
 @pytest.mark.parametrize("subresource", [{}, {"subresource": "status"}], ids=["before-1.22", "since"])
-def test_who_only_writes_the_status_does_not_own_an_existing_object(subresource):
+def test_status_writer_does_not_own_an_object(subresource):
     theirs = managed("their-tool", "Update", **{"f:spec": {"f:subnet": {}}})
     status = {**managed("spiderpool-controller", "Update", **{"f:status": {"f:totalIPCount": {}}}), **subresource}
     live = pool(labels={}, subnet="192.0.2.32/27", managedFields=[status, theirs])

@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.pools import
 from ansible_collections.railops.rdma.plugins.module_utils._fabric.labels import CIDR_POOL, CONFIG, POD_STATUS, POOL
 
 MANAGED = {"172.17.0.3": {"interface": "net1", "pod": "default/fabric-test-x7k2p", "podUid": "1"}}
-OTHERS = {"172.17.0.4": {"interface": "net1", "pod": "ml/train-0", "podUid": "2"}}
+ALLOCATED = {"172.17.0.4": {"interface": "net1", "pod": "ml/train-0", "podUid": "2"}}
 
 
 def pool(text, count):
@@ -28,7 +28,7 @@ def pool(text, count):
         pytest.param({"metadata": {"name": "p"}}, None, id="never-used"),
         pytest.param(pool(None, 0), None, id="given-back"),
         pytest.param(pool(json.dumps(MANAGED), 1), None, id="the-test-application"),
-        pytest.param(pool(json.dumps(OTHERS), 1), " (172.17.0.4 by ml/train-0)", id="another"),
+        pytest.param(pool(json.dumps(ALLOCATED), 1), " (172.17.0.4 by ml/train-0)", id="another"),
         pytest.param(pool("{", 1), "", id="unreadable-is-somebodys"),
         pytest.param(pool("[" * 100_000, 1), "", id="deep"),
         pytest.param(pool('{"172.17.0.4": "x"}', 1), " (172.17.0.4 by a pod)", id="no-object"),
@@ -39,7 +39,7 @@ def pool(text, count):
         ),
     ],
 )
-def test_who_holds_addresses(given, reported):
+def test_address_holders(given, reported):
     retained = keep_pool("delete", Ref("", POOL, "", "p"), given, None, dict, "default/fabric-test")
     assert (retained and retained.users) == reported
     assert retained is None or "in use" in retained.reason

@@ -24,14 +24,14 @@ class Answers:
     """A dynamic client that knows one version of one group."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.served = [
             {"name": "rows", "kind": "Row", "namespaced": True, "verbs": ["get"]},
             {"name": "rows/status", "kind": "Row", "namespaced": True, "verbs": ["get"]},
         ]
 
     def request(self, _method: str, path: str, **_options: t.Any) -> t.Any:
-        self.asked.append(path)
+        self.requests.append(path)
         if path != "/apis/example.org/v1":
             raise requirements.client.ApiException(status=404)
         return {"resources": list(self.served)}
@@ -47,7 +47,7 @@ def test_only_the_group_in_question_is_queried_and_once() -> None:
         "example.org/v1",
         "/apis/example.org/v1/namespaces/b/rows/a",
     )
-    assert client.asked == ["/apis/example.org/v1"]
+    assert client.requests == ["/apis/example.org/v1"]
 
 
 def test_concurrent_queries_find_their_kind() -> None:
@@ -69,7 +69,7 @@ def test_concurrent_queries_find_their_kind() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert [found.name for found in pool.map(find, range(8))] == [f"rows{number}" for number in range(8)]
-    assert len(client.asked) == 1
+    assert len(client.requests) == 1
 
 
 def test_a_kind_that_comes_later_is_found() -> None:

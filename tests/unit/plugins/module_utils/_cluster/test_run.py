@@ -12,11 +12,11 @@ from ansible_collections.railops.rdma.plugins.module_utils._cluster.run import w
 def test_progress_is_reported_every_ten_seconds(monkeypatch):
     clock = iter(range(0, 1000, 4))
     monkeypatch.setattr(progress_of.time, "monotonic", lambda: float(next(clock)))
-    said = []
-    progress = Progress(said.append, 6)
+    messages = []
+    progress = Progress(messages.append, 6)
     for _number in range(6):
         progress.step("apply SpiderIPPool")
-    assert said == [
+    assert messages == [
         "apply SpiderIPPool: 3 of 6, 0/s, about 0.2 min left",
         "apply SpiderIPPool: 6 of 6, 0/s, about 0.0 min left",
     ]

@@ -15,7 +15,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import netwo
 from ansible_collections.railops.rdma.plugins.module_utils._persist import plan as persist
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.machine import interfaces_of
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.tests.unit.machines import put
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
 
@@ -28,7 +28,7 @@ PARAMS = {
 
 
 def files(manager, **more):
-    want = parse_want({**PARAMS, **more})
+    want = parse_options({**PARAMS, **more})
     return {file.path: file for file in persist.files_of(want, {r.name: r.interface for r in want.rails}, manager)}
 
 
@@ -57,14 +57,14 @@ def host(root, *paths):
         pytest.param((TOOL,), "netplan", id="netplan-fresh"),
     ],
 )
-def test_who_manages_the_host(tmp_path, paths, manager):
+def test_network_manager_detection(tmp_path, paths, manager):
     assert persist.manager_of(host(tmp_path, *paths)) == manager
 
 
 @pytest.mark.parametrize(
     ("paths", "says"), [pytest.param((IFUPDOWN, TOOL), "ifupdown", id="ifupdown"), pytest.param((), "Nothing", id="no")]
 )
-def test_who_cannot_be_written_for_is_refused_with_the_fix(tmp_path, paths, says):
+def test_unsupported_manager_is_refused_with_the_fix(tmp_path, paths, says):
     with pytest.raises(RdmaError, match=says) as caught:
         persist.manager_of(host(tmp_path, *paths))
     assert caught.value.fix

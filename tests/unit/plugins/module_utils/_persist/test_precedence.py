@@ -15,10 +15,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist import plan 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.host import PersistHost
 from ansible_collections.railops.rdma.plugins.module_utils._persist.model import Port
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.tests.unit import machines
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._route.test_plan import RAIL1
+from ansible_collections.railops.rdma.tests.unit.simulated_host import SimulatedHost
 
 MAC = "00:00:5e:00:53:01"
 CARD = Port("ens1np0", frozenset({"rail1"}), MAC, MAC, "pci-0000:1a:00.0", "mlx5_core")
@@ -169,9 +169,9 @@ def judged(tmp_path, monkeypatch):
     def judge(files, links, manager="networkd", **more):
         for path, text in files.items():
             machines.put(tmp_path, path.lstrip("/"), text)
-        host = PlayedHost(str(tmp_path), lambda argv: ProgramResult(0, json.dumps(links), ""))
+        host = SimulatedHost(str(tmp_path), lambda argv: ProgramResult(0, json.dumps(links), ""))
         options = {key: more.pop(key, {}) for key in ("adopt_ports", "sysctls")}
-        want = parse_want({**options, "rails": [{**RAIL1, **more}]})
+        want = parse_options({**options, "rails": [{**RAIL1, **more}]})
         names = {"rail1": "ens1np0"}
         ours = persist.files_of(want, names, manager)
         checks, _aside = precedence.precedence_checks(host, manager, want, names, ours)
@@ -262,7 +262,7 @@ def by_netplan(tmp_path, monkeypatch):
             return {**texts, **(ours if any("railops" in path for path in texts) else theirs)}
 
         monkeypatch.setattr(persist.MANAGERS["netplan"], "at_boot", at_boot)
-        want, names = parse_want({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
+        want, names = parse_options({"rails": [{"interface": "ens1np0", "mtu": 4200}]}), {"rail1": "ens1np0"}
         files = persist.files_of(want, names, "netplan")
         checks, _aside = precedence.precedence_checks(PersistHost(str(tmp_path)), "netplan", want, names, files)
         return [check for check in checks if check["status"] == "deviation"]
@@ -290,7 +290,7 @@ def test_a_link_file_that_netplan_s_would_hide_is_reported_with_what_it_sets(tmp
     assert reported("50-name.link", f"[Match]\nOriginalName=ens*\n\n{name}") == []
 
 
-def test_what_the_ports_own_entry_of_netplan_sets_is_to_be_taken_out_there(by_netplan):
+def test_setting_in_the_netplan_entry_is_reported(by_netplan):
     """MAAS writes `mtu` into the entry that ours merges with: it cannot be moved there."""
     (reported,) = by_netplan({f"{RUN}.network": MTU.format(9000)}, {f"{RUN}.network": MTU.format(4200)})
     assert "sets MTU 9000" in reported["cause"]

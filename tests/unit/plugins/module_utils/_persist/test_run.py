@@ -20,21 +20,21 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.networkmanag
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import _lines, converge
 from ansible_collections.railops.rdma.plugins.module_utils._ports import PORTS
 from ansible_collections.railops.rdma.plugins.module_utils._programs import ProgramResult
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.tests.unit import machines
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost
 from ansible_collections.railops.rdma.tests.unit.plugins.module_utils._persist.test_plan import PARAMS
+from ansible_collections.railops.rdma.tests.unit.simulated_host import SimulatedHost
 
 NEW = {**PARAMS, "rails": [{**rail, "mtu": 4200} for rail in PARAMS["rails"]]}
-GONE = {"interface": "ens3np0", "addresses": [{"address": "192.0.2.66", "subnet": "192.0.2.64/27"}]}
-OLD = {**PARAMS, "rails": [*PARAMS["rails"][:1], {**PARAMS["rails"][1], "mtu": 1500}, GONE], "sysctls": {}}
+REMOVED_RAIL = {"interface": "ens3np0", "addresses": [{"address": "192.0.2.66", "subnet": "192.0.2.64/27"}]}
+OLD = {**PARAMS, "rails": [*PARAMS["rails"][:1], {**PARAMS["rails"][1], "mtu": 1500}, REMOVED_RAIL], "sysctls": {}}
 OLD["rails"][0] = {**OLD["rails"][0], "mtu": 1500}
-BESIDE = "etc/systemd/network/0-railops-ens1np0.network.d/mine.conf"
+DROP_IN = "etc/systemd/network/0-railops-ens1np0.network.d/mine.conf"
 
 
 def persist(root, params, manager="networkd", **options):
-    return converge(parse_want(params), PersistHost(str(root)), manager, **{"check_mode": False, **options})
+    return converge(parse_options(params), PersistHost(str(root)), manager, **{"check_mode": False, **options})
 
 
 def files(root):
@@ -82,7 +82,7 @@ CALLS = ("fsync", "replace", "link", "unlink", "symlink", "chmod")
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_whatever_call_fails_the_files_are_the_old_ones_or_the_new_ones(tmp_path, states, call):
+def test_failed_call_leaves_old_or_new_files(tmp_path, states, call):
     number, ended = 0, 1
     while ended:
         number += 1
@@ -98,7 +98,7 @@ def test_whatever_call_fails_the_files_are_the_old_ones_or_the_new_ones(tmp_path
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "link"])
-def test_what_a_killed_run_has_left_is_taken_by_the_next_one_and_by_teardown(tmp_path, states, call):
+def test_leftovers_of_a_killed_run_are_removed(tmp_path, states, call):
     persist(tmp_path / "old", OLD)
     for number in (1, 2, 3):
         root = tmp_path / str(number)
@@ -108,8 +108,8 @@ def test_what_a_killed_run_has_left_is_taken_by_the_next_one_and_by_teardown(tmp
         (root / "etc/sysctl.d/.railops-x9ab_c.tmp").write_text("half", encoding="utf-8")
         twin = tmp_path / f"twin{number}"
         shutil.copytree(root, twin)
-        said = persist(root, NEW, check_mode=True)
-        assert "/etc/sysctl.d/.railops-x9ab_c.tmp" in [row["observed"] for row in said["checks"]]
+        result = persist(root, NEW, check_mode=True)
+        assert "/etc/sysctl.d/.railops-x9ab_c.tmp" in [row["observed"] for row in result["checks"]]
         assert persist(root, NEW)["changed"]
         assert files(root) == states[1]
         assert not persist(root, NEW)["changed"]
@@ -143,7 +143,7 @@ def test_a_run_killed_at_any_step_keeps_the_list_of_managed_objects_as_long_as_t
     assert kills > 3
 
 
-def test_what_is_staged_is_neither_read_nor_called_a_change_and_needs_no_second_writing(tmp_path, states, monkeypatch):
+def test_staged_files_are_no_change_and_written_once(tmp_path, states, monkeypatch):
     persist(tmp_path, OLD)
     made = persist(tmp_path, NEW, stage=True)
     assert not made["changed"]
@@ -157,17 +157,17 @@ def test_what_is_staged_is_neither_read_nor_called_a_change_and_needs_no_second_
 
 def test_a_user_s_file_beside_ours_is_listed_when_ours_is_removed(tmp_path):
     persist(tmp_path, NEW)
-    (tmp_path / BESIDE).parent.mkdir()
-    (tmp_path / BESIDE).write_text("[Link]\nMTUBytes=9000\n", encoding="utf-8")
+    (tmp_path / DROP_IN).parent.mkdir()
+    (tmp_path / DROP_IN).write_text("[Link]\nMTUBytes=9000\n", encoding="utf-8")
     for check_mode in (True, False):
         gone = persist(tmp_path, {"state": "absent"}, check_mode=check_mode)
-        said = [row["cause"] for row in gone["checks"] if row["id"] == "persist_existing"]
-        assert said == [
-            f"/{BESIDE} belongs to a managed file that is removed: from the next boot on no manager reads it."
+        causes = [row["cause"] for row in gone["checks"] if row["id"] == "persist_existing"]
+        assert causes == [
+            f"/{DROP_IN} belongs to a managed file that is removed: from the next boot on no manager reads it."
         ]
         # The checks of a teardown are not used.
-        assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == said
-    assert list(files(tmp_path)) == [BESIDE]
+        assert [text.partition(" Move it to")[0] for text in gone["warnings"]] == causes
+    assert list(files(tmp_path)) == [DROP_IN]
 
 
 def test_teardown_restores_no_file_that_belongs_to_no_port(tmp_path):
@@ -195,12 +195,12 @@ def test_teardown_keeps_other_settings_beside_netplan_s_file(tmp_path, made):
 
 def test_a_user_s_folder_where_a_link_belongs_is_refused_before_anything_is_written(tmp_path):
     """Who goes from networkd to netplan has it there, by our own advice."""
-    (tmp_path / BESIDE).parent.mkdir(parents=True)
-    (tmp_path / BESIDE).write_text("[Link]\n", encoding="utf-8")
+    (tmp_path / DROP_IN).parent.mkdir(parents=True)
+    (tmp_path / DROP_IN).write_text("[Link]\n", encoding="utf-8")
     for check_mode in (True, False):
         with pytest.raises(RdmaError, match=r"0-railops-ens1np0\.network\.d: is a folder.* 10-netplan-IF\.network\.d"):
             persist(tmp_path, NEW, "netplan", check_mode=check_mode)
-    assert list(files(tmp_path)) == [BESIDE]
+    assert list(files(tmp_path)) == [DROP_IN]
 
 
 def test_files_of_a_folder_that_are_the_same_are_one_line_of_the_diff():
@@ -219,11 +219,11 @@ def test_a_running_networkmanager_hears_of_profiles_that_come_and_go(tmp_path, m
     called = []
     monkeypatch.setattr(NetworkManager, "_running", lambda self, host: True)
     machines.program(tmp_path / "usr/bin/nmcli", "")
-    host = PlayedHost(str(tmp_path), lambda argv: called.append(argv[1:]) or ProgramResult(0, "", ""))
+    host = SimulatedHost(str(tmp_path), lambda argv: called.append(argv[1:]) or ProgramResult(0, "", ""))
 
     def run(manager, **more):
         called.clear()
-        converge(parse_want({**WANT, **more}), host, manager, check_mode=False)
+        converge(parse_options({**WANT, **more}), host, manager, check_mode=False)
         return [argv[:2] for argv in called if argv[:1] == ["connection"]]
 
     assert run("networkmanager") == [["connection", "load"]]
@@ -259,13 +259,13 @@ def own_files(root):
     return {str(path): os.readlink(path) if path.is_symlink() else path.read_text(encoding="utf-8") for path in found}
 
 
-def apart(rails):
+def with_rail_out_of_service(rails):
     """Return a plan of two rails, and the same with the first one out of service."""
     names = [row["interface"] for row in rails]
     sysctls = {f"net/ipv4/conf/{name}/arp_ignore": "1" for name in names}
-    whole = {**NEW, "rails": rails, "sysctls": sysctls}
+    complete = {**NEW, "rails": rails, "sysctls": sysctls}
     kept = {key: value for key, value in sysctls.items() if names[1] in key}
-    return whole, {**whole, "rails": rails[1:], "sysctls": kept, "out_of_service": rails[:1]}
+    return complete, {**complete, "rails": rails[1:], "sysctls": kept, "out_of_service": rails[:1]}
 
 
 @pytest.mark.parametrize("manager", ["netplan", "networkmanager", "networkd"])
@@ -274,8 +274,8 @@ def test_files_of_a_rail_out_of_service_stay_as_they_are(tmp_path, manager, vlan
     # The rails are declared by alternative names.
     monkeypatch.setattr(PersistHost, "interface", lambda _host, rail: f"k{rail.interface}")
     rails = [{**rail, "index": index, "vlan": vlan} for index, rail in enumerate(NEW["rails"], 1)]
-    whole, out = apart(rails)
-    persist(tmp_path, whole, manager)
+    complete, out = with_rail_out_of_service(rails)
+    persist(tmp_path, complete, manager)
     before = own_files(tmp_path)
     result = persist(tmp_path, out, manager)
     assert not result["changed"], result["diff"]
@@ -284,14 +284,14 @@ def test_files_of_a_rail_out_of_service_stay_as_they_are(tmp_path, manager, vlan
     changed = [path for path, text in own_files(tmp_path).items() if before.get(path) != text]
     assert changed
     assert not [path for path in changed if rails[1]["interface"] not in path]
-    persist(tmp_path, whole, manager)
+    persist(tmp_path, complete, manager)
     assert own_files(tmp_path) == before
     persist(tmp_path, {**out, "state": "absent"}, manager)
     assert own_files(tmp_path) == {}
 
 
 def test_a_rail_out_of_service_from_the_start_gets_no_file(tmp_path):
-    _whole, out = apart([{**rail, "index": index} for index, rail in enumerate(NEW["rails"], 1)])
+    _whole, out = with_rail_out_of_service([{**rail, "index": index} for index, rail in enumerate(NEW["rails"], 1)])
     persist(tmp_path, out)
     assert not persist(tmp_path, out)["changed"]
     assert not [path for path, text in own_files(tmp_path).items() if NEW["rails"][0]["interface"] in path + text]

@@ -234,7 +234,7 @@ def test_a_pod_as_it_was_on_the_real_thing():
     assert len(checks) == 11
 
 
-def test_where_devices_are_shared_a_device_has_the_gid_of_each_rail():
+def test_shared_device_has_the_gid_of_each_rail():
     one = "0000:0000:0000:0000:0000:ffff:ac11:0103\n"
     both = f"{one}0000:0000:0000:0000:0000:ffff:ac11:0203\n"
     assert bad(looks_inside(node(), pod(), printed(gids=both))) == []
@@ -243,7 +243,7 @@ def test_where_devices_are_shared_a_device_has_the_gid_of_each_rail():
     assert (bool(checks), bad(checks)) == (True, [])
 
 
-def test_where_devices_are_its_own_a_pod_sees_no_others():
+def test_pod_sees_only_its_own_devices():
     rows = [{"ifname": f"mlx5_{n}/1", "state": "ACTIVE", "netdev": f"net{n}"} for n in (1, 2)]
     foreign = [*rows, {"ifname": "mlx5_9/1", "state": "ACTIVE"}]
     checks = looks_inside(node(kind="sriov"), pod(), printed(rdma=foreign))

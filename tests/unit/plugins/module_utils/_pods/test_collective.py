@@ -34,21 +34,21 @@ def job(params):
     return collective_job.job_of(params)
 
 
-class Played:
+class SimulatedApi:
     """An API whose pods do what `phases` say, one state a look."""
 
     def __init__(self, phases):
         self.phases = phases
-        self.made, self.gone = [], []
+        self.made, self.deleted = [], []
         self.job = {}
         self.specs = {"node1": {}, "node2": {}}
-        self.said = "railops: begin\n"
+        self.first_line = "railops: begin\n"
 
     def create(self, body):
         self.made.append(body)
 
     def delete(self, ref):
-        self.gone.append((ref.kind, ref.name))
+        self.deleted.append((ref.kind, ref.name))
 
     def one(self, *_which):
         return {"metadata": {"uid": "u-1"}, "status": self.job}
@@ -67,7 +67,7 @@ class Played:
         return {name: {"metadata": {"name": name}, "spec": spec} for name, spec in self.specs.items()}
 
     def log(self, pod, **_more):
-        return f"{self.said}said by {pod['metadata']['name']}"
+        return f"{self.first_line}said by {pod['metadata']['name']}"
 
     def events(self, _pod):
         return []
@@ -118,46 +118,46 @@ def test_the_api_has_every_field(job):
 
 
 def test_a_run_returns_what_the_first_pod_said_and_leaves_nothing(job):
-    api = Played(["Pending", "Running", "Succeeded"])
+    api = SimulatedApi(["Pending", "Running", "Succeeded"])
     found = collective_run.Collective(api, job).run()
     assert found == {"code": 0, "output": "railops: begin\nsaid by p-0"}
     assert [body["kind"] for body in api.made] == ["Job", "Secret", "Service"]
     assert {body["metadata"]["ownerReferences"][0]["uid"] for body in api.made[1:]} == {"u-1"}
-    assert api.gone == [("Job", job["metadata"]["name"])]
+    assert api.deleted == [("Job", job["metadata"]["name"])]
     assert "PRIVATE KEY" not in json.dumps(found)
 
 
 def test_a_program_that_hangs_is_left_in_its_time(job, monkeypatch):
-    api = Played(["Running"])
+    api = SimulatedApi(["Running"])
     clock = iter(range(0, 10000, 10))
     monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
     assert collective_run.Collective(api, job).run()["code"] is None
-    assert api.gone
+    assert api.deleted
 
 
 def test_pods_that_do_not_start_are_said(job, monkeypatch):
-    api = Played(["Pending"])
+    api = SimulatedApi(["Pending"])
     clock = iter(range(0, 100000, 50))
     monkeypatch.setattr(collective_run.time, "monotonic", lambda: next(clock))
     with pytest.raises(RdmaError, match=r"2 of 2 pods .* exist, and p-1 does not run"):
         collective_run.Collective(api, job).run()
-    assert api.gone
+    assert api.deleted
 
 
 def test_a_job_that_kubernetes_gives_up_is_said_with_its_reason(job):
     """With its deadline the pods go too: only the Job says why."""
-    api = Played(["Pending"])
+    api = SimulatedApi(["Pending"])
     message = "Job was active longer than specified deadline"
     failed = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": message}
     api.job = {"conditions": [failed]}
     with pytest.raises(RdmaError, match=f"has ended the Job {job['metadata']['name']}: DeadlineExceeded: {message}"):
         collective_run.Collective(api, job).run()
-    assert api.gone
+    assert api.deleted
 
 
 def test_half_a_log_is_no_measurement(job):
-    api = Played(["Running", "Succeeded"])
-    api.said = "Avg bus bandwidth : 40\n"
+    api = SimulatedApi(["Running", "Succeeded"])
+    api.first_line = "Avg bus bandwidth : 40\n"
     with pytest.raises(RdmaError, match="is not complete, so nothing was measured") as caught:
         collective_run.Collective(api, job).run()
     assert "containerLogMaxSize" in caught.value.fix
@@ -172,7 +172,7 @@ def test_half_a_log_is_no_measurement(job):
     ],
 )
 def test_a_node_that_takes_no_pods_is_said_at_once(job, spec, why):
-    api = Played(["Pending"])
+    api = SimulatedApi(["Pending"])
     api.specs = {"node1": {}, **({"node2": spec} if spec is not None else {})}
     with pytest.raises(RdmaError, match=why):
         collective_run.Collective(api, job).run()
@@ -191,5 +191,5 @@ def test_a_missing_plan_is_refused(params):
 
 
 def test_check_mode_makes_nothing(params):
-    asked = {**params, "kubeconfig": "/nowhere", "context": None}
-    assert [body["kind"] for body in collective_job.run(asked, check_mode=True)["objects"]] == ["Job"]
+    options = {**params, "kubeconfig": "/nowhere", "context": None}
+    assert [body["kind"] for body in collective_job.run(options, check_mode=True)["objects"]] == ["Job"]

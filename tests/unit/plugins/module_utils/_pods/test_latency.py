@@ -160,7 +160,7 @@ def test_no_node_is_twice_in_a_round(mode, most):
         (None, (), ("", "")),
     ],
 )
-def test_where_a_rail_is_in_a_pod(entry, subnets, wanted):
+def test_rail_interface_in_a_pod(entry, subnets, wanted):
     """What Multus noted is data: each user who may change the pod may have written it."""
     made = network("rail1", subnets=subnets)
     rows = [] if entry is None else [{"name": made.name, "interface": "net1", **entry}]

@@ -146,7 +146,7 @@ class TestNodesThatMustHaveAPod:
     NODES = ("node1", "node2", "node3")
     TAINT = types.MappingProxyType({"key": "gpu", "effect": "NoSchedule"})
 
-    def look(self, pods, nodes, **template):
+    def state(self, pods, nodes, **template):
         obj = daemon_set(len(pods), len(pods), sum(pod["status"]["phase"] == "Running" for pod in pods))
         obj["spec"]["template"] = {"spec": template}
         return with_every_node(seen(AGENT, obj, pods, frozenset()), obj, pods, nodes, self.NODES)
@@ -157,11 +157,11 @@ class TestNodesThatMustHaveAPod:
         return {"metadata": {"name": f"node{number}", "labels": {"n": str(number)}}, "spec": spec, "status": status}
 
     def test_all_have_one(self):
-        found = self.look([pod(f"p{n}", f"node{n}") for n in (1, 2, 3)], [self.node(n) for n in (1, 2, 3)])
+        found = self.state([pod(f"p{n}", f"node{n}") for n in (1, 2, 3)], [self.node(n) for n in (1, 2, 3)])
         assert (found.done, found.text, found.own) == (True, "has 3 of 3 pods ready", None)
 
     def test_none_of_none_is_not_green_and_each_is_named(self):
-        found = self.look([], [self.node(n, taints=[self.TAINT]) for n in (1, 2)])
+        found = self.state([], [self.node(n, taints=[self.TAINT]) for n in (1, 2)])
         assert (found.done, found.final, found.text) == (False, True, "has 0 of 3 pods ready")
         assert found.own.text == (
             "node1, node2: it has the taint gpu:NoSchedule, which is not tolerated; node3: it is not in the cluster"
@@ -176,25 +176,25 @@ class TestNodesThatMustHaveAPod:
             "phase": "Pending",
             "conditions": [{"type": "PodScheduled", "status": "False", "message": reported}],
         }
-        found = self.look([pod("p1", "node1"), pod("p2", "node2"), waits], [self.node(n) for n in (1, 2, 3)])
+        found = self.state([pod("p1", "node1"), pod("p2", "node2"), waits], [self.node(n) for n in (1, 2, 3)])
         assert (found.done, found.final, found.text) == (False, False, "has 2 of 3 pods ready")
         assert found.own.text == f"node3: {reported.rstrip('.')}"
         assert "too little" in found.own.fix
 
     def test_one_that_is_down_is_not_waited_for(self):
         nodes = [self.node(1), self.node(2), self.node(3, ready="Unknown")]
-        found = self.look([pod("p1", "node1"), pod("p2", "node2")], nodes)
+        found = self.state([pod("p1", "node1"), pod("p2", "node2")], nodes)
         assert (found.done, found.down) == (True, ("node3",))
         assert found.text == "has 2 of 3 pods ready; node3 is down and not waited for"
 
     def test_one_that_has_none_for_no_known_reason_is_waited_for(self):
-        found = self.look([pod("p1", "node1"), pod("p2", "node2")], [self.node(n) for n in (1, 2, 3)])
+        found = self.state([pod("p1", "node1"), pod("p2", "node2")], [self.node(n) for n in (1, 2, 3)])
         assert (found.done, found.final, found.own.text) == (False, False, "node3: no pod was made for it")
 
-    def test_whom_the_users_own_selector_leaves_out_is_not_counted(self):
+    def test_nodes_outside_the_selector_are_not_counted(self):
         nodes = [self.node(n) for n in (1, 2, 3)]
-        assert self.look([pod("p1", "node1")], nodes, nodeSelector={"n": "1"}).text == "has 1 of 1 pods ready"
-        found = self.look([], nodes, nodeSelector={"n": "9"})
+        assert self.state([pod("p1", "node1")], nodes, nodeSelector={"n": "1"}).text == "has 1 of 1 pods ready"
+        found = self.state([], nodes, nodeSelector={"n": "9"})
         assert (found.done, found.text) == (False, "has 0 of 3 pods ready")
         assert "left out by the pods' node selector" in found.own.text
 
@@ -209,10 +209,10 @@ class TestNodesThatMustHaveAPod:
 def test_only_what_was_never_reached_is_a_step(reached, ends):
     now = [0.0]
 
-    def look():
+    def read_state():
         return WaitState(False, next((steps for at, steps in reversed(reached) if at <= now[0]), {}), str)
 
-    follow(look, 10, print, lambda: now[0], lambda _seconds: now.append(now.pop() + 1))
+    follow(read_state, 10, print, lambda: now[0], lambda _seconds: now.append(now.pop() + 1))
     assert now[0] == ends
 
 

@@ -72,7 +72,7 @@ def test_answers_are_read_and_other_frames_are_not():
     assert read_frame(claimed) == AddressReply("192.0.2.2", OTHER)
 
 
-def test_who_answers_decides():
+def test_answering_mac_addresses():
     assert judged([])["status"] == "ok"
     assert judged([("own", OWN, True), ("own", THIRD, True), ("gate", GATE, True)])["status"] == "ok"
     found = judged([("own", OTHER, True), ("gate", GATE, True)])

@@ -40,14 +40,14 @@ tc: 0 ratelimit: unlimited, tsa: vendor
 
 
 def test_the_vendors_text_in_host_mode():
-    said = backends.parse_mlnx_qos(OS_CONTROLLED)
-    assert (said["dcbx"], said["trust"], said["pfc"]) == ("host", "dscp", [3, 5])
-    assert {dscp: said["dscp_map"][dscp] for dscp in (0, 26, 33, 40, 47)} == {0: 0, 26: 3, 33: 5, 40: 5, 47: 5}
+    policy = backends.parse_mlnx_qos(OS_CONTROLLED)
+    assert (policy["dcbx"], policy["trust"], policy["pfc"]) == ("host", "dscp", [3, 5])
+    assert {dscp: policy["dscp_map"][dscp] for dscp in (0, 26, 33, 40, 47)} == {0: 0, 26: 3, 33: 5, 40: 5, 47: 5}
 
 
 def test_the_vendors_text_in_firmware_mode_and_with_buffers():
-    said = backends.parse_mlnx_qos(FIRMWARE_CONTROLLED)
-    assert said == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}}
+    policy = backends.parse_mlnx_qos(FIRMWARE_CONTROLLED)
+    assert policy == {"dcbx": "firmware", "trust": "pcp", "pfc": [], "dscp_map": {}}
 
 
 def test_another_text_is_no_answer():

@@ -12,12 +12,12 @@ from ansible_collections.railops.rdma.tests.unit.machines import put
 
 RAIL = {"name": "rail1", "interface": "ens1np0"}
 INFO = {"devices": [{"name": "mlx5_0", "pci": None, "vf": False, "ports": [{"port": 1, "netdev": "ens1np0"}]}]}
-WHOLE = ("sys/class/infiniband_verbs/uverbs2", "sys/class/infiniband_mad/umad4")
+COMPLETE = ("sys/class/infiniband_verbs/uverbs2", "sys/class/infiniband_mad/umad4")
 FILES = ("uverbs2", "umad4", "rdma_cm")
 
 
 def lay_out(root, files):
-    for folder in WHOLE:
+    for folder in COMPLETE:
         put(root, f"{folder}/ibdev", "mlx5_0\n")
     for name in files:
         put(root, f"dev/infiniband/{name}")

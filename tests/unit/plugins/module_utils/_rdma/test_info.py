@@ -87,10 +87,10 @@ def test_two_ports_of_one_function_are_distinguished(host, tmp_path):
 
 
 def test_vital_product_data_that_is_cut_short_is_no_crash():
-    whole = machines.vpd("PART", "SERIAL")
-    assert parse_vpd(whole) == {"PN": "PART", "SN": "SERIAL"}
-    for size in range(len(whole)):
-        parse_vpd(whole[:size])
+    complete = machines.vpd("PART", "SERIAL")
+    assert parse_vpd(complete) == {"PN": "PART", "SN": "SERIAL"}
+    for size in range(len(complete)):
+        parse_vpd(complete[:size])
     assert parse_vpd(b"\xff" * 64) == {}
 
 

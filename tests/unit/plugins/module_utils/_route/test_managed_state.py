@@ -15,10 +15,10 @@ from ansible_collections.railops.rdma.plugins.module_utils._persist.host import 
 from ansible_collections.railops.rdma.plugins.module_utils._persist.plan import MANAGERS, files_of
 from ansible_collections.railops.rdma.plugins.module_utils._persist.run import converge
 from ansible_collections.railops.rdma.plugins.module_utils._route import managed_state
-from ansible_collections.railops.rdma.plugins.module_utils._route.desired import wanted
+from ansible_collections.railops.rdma.plugins.module_utils._route.desired import desired_state
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Link, RouteHost, Snapshot
 from ansible_collections.railops.rdma.plugins.module_utils._route.ownership import exactly
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 
 PARAMS = {
     "rails": [
@@ -39,7 +39,7 @@ PARAMS = {
 def planned(want):
     names = {rail.identifier: f"eth{rail.index}" for rail in want.rails}
     links = {name: Link(name, 4200, True) for name in names.values()}
-    found = wanted(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names=names))
+    found = desired_state(want, RouteHost(Snapshot(links, *[frozenset()] * 3, {}), names=names))
     return found.addresses, {exactly(route) for route in found.routes}, found.rules
 
 
@@ -53,7 +53,7 @@ def named(root):
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_our_files_name_exactly_what_is_planned(tmp_path, manager, policy, vlan):
     rails = [{**rail, "vlan": vlan} for rail in PARAMS["rails"]]
-    want = parse_want({**PARAMS, "rails": rails, "policy": policy})
+    want = parse_options({**PARAMS, "rails": rails, "policy": policy})
     files = Files(str(tmp_path))
     for file in files_of(want, {rail.name: f"eth{rail.index}" for rail in want.rails}, manager):
         files.put(file.path, file.text, file.mode, link=file.mode == 0o777)
@@ -79,5 +79,5 @@ def test_the_record_of_earlier_values_is_read_as_written_and_goes_when_empty(tmp
     monkeypatch.setattr(Files, "live", True)
     for left in (ports, {}):  # with and without rails in the running network
         managed_state.note(earlier, left)
-        converge(parse_want({"state": "absent"}), Files(str(tmp_path)), "networkd", check_mode=False)
+        converge(parse_options({"state": "absent"}), Files(str(tmp_path)), "networkd", check_mode=False)
         assert bool(list(tmp_path.rglob("*.json"))) is bool(left)

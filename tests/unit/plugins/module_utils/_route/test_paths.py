@@ -29,7 +29,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.paths import (
     PathState,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_options
 
 GOOD = Hop("ens1np0", "192.0.2.1")
 MANAGED = Rule(4, 10001, 1001, source="192.0.2.2/32", protocol=143)
@@ -37,7 +37,7 @@ MAIN = Rule(4, 32766, 254, protocol=2)
 FOREIGN = Rule(4, 5000, 77, source="192.0.2.2/32", protocol=3)
 
 
-def want_of(**more):
+def options(**more):
     rails = [
         {
             "interface": f"ens{number}np0",
@@ -47,10 +47,10 @@ def want_of(**more):
         }
         for number, base in ((1, 0), (2, 32))
     ]
-    return parse_want({"rails": rails, "rdma_prefixes": ["192.0.2.0/24"], **more})
+    return parse_options({"rails": rails, "rdma_prefixes": ["192.0.2.0/24"], **more})
 
 
-WANT = want_of()
+WANT = options()
 NEIGHBOR = {
     "host": "node2",
     "zone": "su2",
@@ -88,14 +88,14 @@ def state_of(answer=None, *, rules=(MANAGED, MAIN), only=(), **host):
 
     An answer is a route, or an error's number; `only` are the flows that get it.
     """
-    asked = []
+    lookups = []
     for target in TARGETS:
         right = route(1001, "192.0.2.0/24", Hop("ens1np0", target.gateway))
         for flow in target.flows:
             changed = target == BEYOND and flow in (only or target.flows)
             given = (answer if changed else None) or right
-            asked.append(LookupResult(target, flow, *((None, given) if isinstance(given, int) else (given,))))
-    return PathState(host_of(rules, **host), tuple(asked))
+            lookups.append(LookupResult(target, flow, *((None, given) if isinstance(given, int) else (given,))))
+    return PathState(host_of(rules, **host), tuple(lookups))
 
 
 def check(state, want=WANT):
@@ -112,7 +112,7 @@ def test_each_rail_is_tested_to_its_gateway_and_to_the_same_and_the_next_rail_of
 
 
 def test_what_the_plan_does_not_route_is_not_checked():
-    *_others, last = targets_of(want_of(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR, {})
+    *_others, last = targets_of(options(rdma_prefixes=["203.0.113.0/24"]), host_of(), NEAR, {})
     assert last.what == "its gateway"
 
 
@@ -238,5 +238,5 @@ def test_a_vrf_is_named():
 
 
 def test_infiniband_is_not_tested():
-    want = want_of(network="infiniband")
+    want = options(network="infiniband")
     assert [item["status"] for item in checks_of(want, [], state_of())] == ["skipped"]

@@ -21,12 +21,12 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.ping import (
     own_echo,
     targets_of,
 )
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import neighbors_of, parse_options
 from ansible_collections.railops.rdma.tests.unit import one_rail
 
 IPV6 = {"address": "2001:db8::2", "subnet": "2001:db8::/64"}
 RAIL = {**one_rail.RAIL, "addresses": [*one_rail.RAIL["addresses"], IPV6]}
-WANT = parse_want({"rails": [RAIL]})
+WANT = parse_options({"rails": [RAIL]})
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -56,7 +56,7 @@ def test_gateways_and_neighbors_of_the_same_rail_and_family_are_tested():
 
 def test_a_pci_address_is_turned_into_a_name(tmp_path):
     (tmp_path / "sys/bus/pci/devices/0000:1a:00.0/net/ens9").mkdir(parents=True)
-    want = parse_want({"rails": [{"pci": "0000:1a:00.0"}, {"pci": "0000:1b:00.0"}]})
+    want = parse_options({"rails": [{"pci": "0000:1a:00.0"}, {"pci": "0000:1b:00.0"}]})
     assert names_of(want, Sysfs(str(tmp_path))) == {"rail1": "ens9", "rail2": "0000:1b:00.0"}
 
 
@@ -183,6 +183,6 @@ def test_deviations_are_reported_by_name():
     assert {(check["status"], check["observed"]) for check in off} == {("skipped", "not checked")}
     both = {"full_size": True, "cross_rail_pairs": 2}
     assert not_sent(WANT, both, list(targets_of(WANT, names, other, full_size=True))) == []
-    bare = parse_want({"rails": [{key: value for key, value in RAIL.items() if key != "mtu"}]})
-    (said,) = not_sent(bare, both, list(targets_of(bare, names, full_size=True)))
-    assert said["cause"] == "the plan has no MTU for the rail"
+    bare = parse_options({"rails": [{key: value for key, value in RAIL.items() if key != "mtu"}]})
+    (finding,) = not_sent(bare, both, list(targets_of(bare, names, full_size=True)))
+    assert finding["cause"] == "the plan has no MTU for the rail"

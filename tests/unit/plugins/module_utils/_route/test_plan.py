@@ -26,7 +26,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route.model import (
     from_data,
 )
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 
 RAIL1 = {
     "interface": "ens1np0",
@@ -54,7 +54,7 @@ def params(**values):
 
 
 def plan(host=None, **values):
-    return decide(parse_want(params(**values)), host or host_of("ens1np0"))
+    return decide(parse_options(params(**values)), host or host_of("ens1np0"))
 
 
 def after(host, done):
@@ -82,16 +82,16 @@ def test_the_target_state_of_a_rail_as_an_engineer_writes_it():
 def test_a_diff_has_only_what_differs_and_what_is_the_same_of_several_rails_once():
     path = "net/ipv4/conf/{}/rp_filter = {}"
     now = {"links": [f"ens{rail}np0 mtu 1500 down" for rail in range(1, 9)], "sysctls": [], "rules": ["1: from all"]}
-    aim = {"links": [f"ens{rail}np0 mtu 4200 up" for rail in range(1, 9)], "sysctls": [], "rules": ["1: from all"]}
+    target = {"links": [f"ens{rail}np0 mtu 4200 up" for rail in range(1, 9)], "sysctls": [], "rules": ["1: from all"]}
     for rail in range(1, 33):
         now["sysctls"].append(path.format(f"ens{rail}np0", 0 if rail == 3 else 2))
-        aim["sysctls"].append(path.format(f"ens{rail}np0", 2))
+        target["sysctls"].append(path.format(f"ens{rail}np0", 2))
     others = ", ".join(f"ens{rail}np0" for rail in range(2, 9))
-    assert as_text(now, aim).splitlines() == [
+    assert as_text(now, target).splitlines() == [
         f"link ens1np0 mtu 1500 down (the same for {others})",
         "sysctl net/ipv4/conf/ens3np0/rp_filter = 0",
     ]
-    assert as_text(aim, now).splitlines() == [
+    assert as_text(target, now).splitlines() == [
         f"link ens1np0 mtu 4200 up (the same for {others})",
         "sysctl net/ipv4/conf/ens3np0/rp_filter = 2",
     ]
@@ -358,21 +358,21 @@ def in_vlan(number, **port):
 )
 def test_bad_input_is_named_with_its_place(values, place, says):
     with pytest.raises(InputError) as caught:
-        parse_want(params(**values))
+        parse_options(params(**values))
     assert any(item.place.startswith(place) and says in item.problem for item in caught.value.problems)
     assert all(item.fix for item in caught.value.problems)
 
 
 def test_all_input_errors_are_reported_at_once():
     with pytest.raises(InputError) as caught:
-        parse_want(params(rails=[{**RAIL1, "table": 254, "interface": "no/name"}]))
+        parse_options(params(rails=[{**RAIL1, "table": 254, "interface": "no/name"}]))
     assert {item.place for item in caught.value.problems} >= {"rails[0].table", "rails[0].interface"}
 
 
 def test_values_are_made_canonical_once():
-    want = parse_want(params(rdma_prefixes=["2001:DB8:0::/32", "192.0.2.0/24", "192.0.2.0/24"]))
+    want = parse_options(params(rdma_prefixes=["2001:DB8:0::/32", "192.0.2.0/24", "192.0.2.0/24"]))
     assert want.prefixes == ("192.0.2.0/24", "2001:db8::/32")
-    assert parse_want(params(rdma_prefixes=list(want.prefixes))) == want
+    assert parse_options(params(rdma_prefixes=list(want.prefixes))) == want
 
 
 # --- the algebra of snapshots -----------------------------------------------------------------------------------------
@@ -624,7 +624,7 @@ def test_a_replaced_card_and_an_exchange_in_the_inventory_are_taken(macs, rails)
 
 
 @pytest.mark.parametrize("base", [0, 2000])
-def test_what_a_boot_made_of_our_files_is_ours_after_the_port_got_another_name(base):
+def test_booted_objects_are_managed_after_a_port_rename(base):
     """A manager's routes have its own protocol, and our files have the port's old name."""
     start = host_of("ens1np0")
     made = plan(start).target

@@ -35,8 +35,8 @@ def test_a_draw_is_bounded_and_the_same_with_the_same_seed():
 
 
 def test_a_fleet_tests_every_pair_and_another_seed_others():
-    asked = {(pair.rail, pair.other) for host in range(64) for pair in sample(PAIRS, 2, 0, f"host{host}")}
-    assert len(asked) == 8 * 7
+    tested = {(pair.rail, pair.other) for host in range(64) for pair in sample(PAIRS, 2, 0, f"host{host}")}
+    assert len(tested) == 8 * 7
     assert sample(PAIRS, 2, 0, "host1") != sample(PAIRS, 2, 1, "host1")
 
 

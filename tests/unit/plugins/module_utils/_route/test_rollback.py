@@ -15,19 +15,19 @@ from ansible_collections.railops.rdma.plugins.module_utils._management_network i
 from ansible_collections.railops.rdma.plugins.module_utils._programs import NO_ANSWER, ProgramResult
 from ansible_collections.railops.rdma.plugins.module_utils._route import rollback, run
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
 
 
 @pytest.mark.parametrize(("status", "own"), [(0, 0), (1, 1), (127, 1), (NO_ANSWER, 0)])
 def test_a_unit_that_may_still_start_gets_no_second_timer_beside_it(monkeypatch, status, own):
-    asked, detached = [], []
+    calls, detached = [], []
     monkeypatch.setattr(rollback, "_systemd_runs_this", lambda: True)
-    monkeypatch.setattr(rollback, "ask", lambda argv, **_more: asked.append(argv) or ProgramResult(status, "", ""))
+    monkeypatch.setattr(rollback, "run_program", lambda argv, **_: calls.append(argv) or ProgramResult(status, "", ""))
     monkeypatch.setattr(rollback, "detach", detached.append)
     rollback._start("/run/x", "abc")
-    assert asked[0][0] == "systemd-run"
+    assert calls[0][0] == "systemd-run"
     assert len(detached) == own
 
 
@@ -54,7 +54,7 @@ def test_the_timer_of_an_incomplete_rollback_is_disarmed(monkeypatch, tmp_path, 
     monkeypatch.setattr(rollback, "_start", lambda _folder, _token: None)
     monkeypatch.setattr(rollback, "_await_ready", lambda _folder: None)
     before = kernel.snapshot
-    plan = decide(parse_want(WANT), kernel.read(None, ManagementNetwork()))
+    plan = decide(parse_options(WANT), kernel.read(None, ManagementNetwork()))
     token = rollback.arm(plan.host, before, plan.target, 60)
     kernel.apply(plan.phases)
     rollback.confirm(token)

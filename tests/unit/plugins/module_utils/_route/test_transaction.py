@@ -12,7 +12,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._route import kernel 
 from ansible_collections.railops.rdma.plugins.module_utils._route.change import Op
 from ansible_collections.railops.rdma.plugins.module_utils._route.model import Rule
 from ansible_collections.railops.rdma.plugins.module_utils._route.plan import decide
-from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_want
+from ansible_collections.railops.rdma.plugins.module_utils._route.route_options import parse_options
 from ansible_collections.railops.rdma.plugins.module_utils._route.transaction import change
 from ansible_collections.railops.rdma.tests.unit.fake_kernel import FakeKernel
 from ansible_collections.railops.rdma.tests.unit.one_rail import WANT
@@ -47,10 +47,10 @@ class SilentKernel(FakeKernel):
 def test_a_rollback_goes_on_while_the_host_cannot_be_read(silent, refuse, error, left):
     kernel = SilentKernel(silent, refuse)
     before = kernel.snapshot
-    plan = decide(parse_want(WANT), kernel.read(None, ManagementNetwork()))
+    plan = decide(parse_options(WANT), kernel.read(None, ManagementNetwork()))
     with pytest.raises(RdmaError, match=error) as caught:
         change(kernel, plan.host, plan.target, lambda: True)
-    assert caught.value.facts["taken_back"] is not bool(left)
+    assert caught.value.facts["rolled_back"] is not bool(left)
     assert left <= {*caught.value.facts.get("left", ())}
     assert kernel.snapshot == before, "it is undone nevertheless"
 
@@ -59,7 +59,7 @@ def test_a_message_without_an_answer_is_refused_and_its_socket_is_closed():
     class Silent:
         closed = False
 
-        def ask(self, _messages):
+        def exchange(self, _messages):
             raise TimeoutError("timed out")
 
         def close(self):

@@ -26,7 +26,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._accept.bisect import
 RAILS = ("rail1", "rail2", "rail3", "rail4")
 
 
-class Played:
+class SimulatedFleet:
     """A fleet with faults: a run fails when they are in it."""
 
     def __init__(self, count, leaf=8, rails=RAILS):
@@ -74,25 +74,25 @@ class Played:
 
 
 def test_a_link_between_leaves_is_no_node():
-    fleet = Played(16)
+    fleet = SimulatedFleet(16)
     fleet.paths = {("leaf0", "leaf1", "rail2")}
     found = fleet.find()
     assert [(one.what, one.rails) for one in found] == [(BETWEEN, ("rail2",))]
-    assert {found[0].hosts[0], found[0].others[0]} & set(fleet.hosts)
+    assert {found[0].hosts[0], found[0].peers[0]} & set(fleet.hosts)
 
 
 def test_what_fails_only_with_everybody():
-    fleet = Played(16)
+    fleet = SimulatedFleet(16)
     fleet.crowd = 16
     found = fleet.find()
     assert {one.what for one in found} == {TOGETHER}
-    assert {host for one in found for host in (*one.hosts, *one.others)} == set(fleet.hosts)
+    assert {host for one in found for host in (*one.hosts, *one.peers)} == set(fleet.hosts)
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_random_faults_are_found_and_no_other_host_is_accused(seed):
     draw = random.Random(seed)
-    fleet = Played(draw.randint(3, 70), leaf=draw.choice([2, 4, 8, 32]))
+    fleet = SimulatedFleet(draw.randint(3, 70), leaf=draw.choice([2, 4, 8, 32]))
     faults = draw.randint(0, 5)
     fleet.faults = {(draw.choice(fleet.hosts), draw.choice(RAILS)) for _turn in range(faults)}
     fleet.weak = set(draw.sample(fleet.hosts, draw.choice([0, 0, 1])))
@@ -105,7 +105,7 @@ def test_random_faults_are_found_and_no_other_host_is_accused(seed):
     assert accused <= fleet.faults | weak, f"accused without fault: {accused - fleet.faults - weak}"
     # Something is always said where something fails.
     assert bool(found) == bool(fleet.faults or weak or fleet.paths)
-    reported = {(host, rail) for one in found for host in (*one.hosts, *one.others) for rail in one.rails}
+    reported = {(host, rail) for one in found for host in (*one.hosts, *one.peers) for rail in one.rails}
     if not fleet.paths:
         assert fleet.faults <= reported, f"not reported: {fleet.faults - reported}"
         # If no host of its leaf is healthy, the fault may be the path to the other leaves, and the result says so.

@@ -113,11 +113,11 @@ def test_a_command_that_selects_no_rail_is_not_run_rail_by_rail(word, found):
 def test_a_run_that_was_cut_off_goes_on(cut):
     settings, fleet = options(min_relative_percent=80), fleet_of()
     slow = {("z0l1n1", "rail2")}
-    whole = play(fleet, settings, slow)
-    kept = dict(list(whole[2].items())[:cut])
+    complete = play(fleet, settings, slow)
+    kept = dict(list(complete[2].items())[:cut])
     again = play(fleet, settings, slow, dict(kept))
-    assert again[0].findings == whole[0].findings
-    assert set(again[2]) == set(whole[2])
+    assert again[0].findings == complete[0].findings
+    assert set(again[2]) == set(complete[2])
 
 
 def test_one_host_only():

@@ -44,7 +44,7 @@ def test_a_hosts_nonsense_is_the_result_of_its_own_run(tmp_path, tests, value):
     assert value or len(found["cause"]) < 200
 
 
-def test_an_output_of_one_line_is_cut(tmp_path):
+def test_long_output_line_is_truncated(tmp_path):
     long = "a" * 5_000_000
     for output in (long, f"good\n{long}", "\n" * 40_000_000):
         note(str(tmp_path), "node1", 1, "send", {"tests": [{"rail": "rail1", "peer": "", "output": output}]})

@@ -118,15 +118,15 @@ def test_default_route_leads_to_the_supernet_for_the_exclusion_rule_needs_one_pr
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(124, ""), (125, "about 4 minutes."), (500, "about 60 minutes."), (1000, "about 4 hours.")]
+    ("count", "duration"), [(124, ""), (125, "about 4 minutes."), (500, "about 60 minutes."), (1000, "about 4 hours.")]
 )
-def test_from_a_thousand_pools_on_a_warning_says_how_long_a_first_apply_takes(count, said):
+def test_from_a_thousand_pools_on_a_warning_says_how_long_a_first_apply_takes(count, duration):
     made = plan(exclusive(supernets=["10.0.0.0/8"], max_nodes=1000), hosts(count))
     found = [text for text in made.plan.warnings if "pools" in text]
-    assert len(found) == bool(said)
-    if said:
+    assert len(found) == bool(duration)
+    if duration:
         assert f"The plan has {count * 8} pools: " in found[0]
-        assert f"{said} Before it is applied, fabric_mode shared or fabric_ipam nv-ipam" in found[0]
+        assert f"{duration} Before it is applied, fabric_mode shared or fabric_ipam nv-ipam" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,15 @@ def test_the_bases_of_the_fabric_number_tables_rules_and_metrics():
     assert [[rail.get(key) for key in keys] for rail in other] == [[3001, 5001, 301], [3002, 5002, 302]]
 
 
-@pytest.mark.parametrize(("asked", "nodes"), [(False, 512), (True, 512), (False, 256), (True, 256)])
-def test_neighbor_tables_that_are_too_small_are_named_by_the_plan_or_set_by_the_hosts(asked, nodes):
-    made = plan_of(shared(max_nodes=nodes, rails=rails(2), rail_prefix=21, neighbor_tables=asked), [{"host": "n"}])
+@pytest.mark.parametrize(("enlarged", "nodes"), [(False, 512), (True, 512), (False, 256), (True, 256)])
+def test_neighbor_tables_that_are_too_small_are_named_by_the_plan_or_set_by_the_hosts(enlarged, nodes):
+    made = plan_of(shared(max_nodes=nodes, rails=rails(2), rail_prefix=21, neighbor_tables=enlarged), [{"host": "n"}])
 
     found = {key: value for key, value in host_plans(made)["n.json"]["sysctls"].items() if "neigh" in key}
     values = {f"net/ipv4/neigh/default/gc_thresh{step + 1}": str(1024 << step) for step in range(3)}
     warned = [text for text in made.warnings if "net.ipv4.neigh.default.gc_thresh1=1024" in text]
-    assert found == (values if asked and nodes == 512 else {})
-    assert len(warned) == (nodes == 512 and not asked)
+    assert found == (values if enlarged and nodes == 512 else {})
+    assert len(warned) == (nodes == 512 and not enlarged)
 
 
 def test_a_rail_out_of_service_is_apart_and_keeps_its_numbers():

@@ -28,14 +28,14 @@ def planned(files):
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_it_names_the_manifests_and_nothing_else(sample):
     files = render_cluster(plan_of(*SAMPLES[sample]))
-    said = yaml.safe_load(files[KUSTOMIZATION])
-    assert said.keys() == {"apiVersion", "kind", "resources"}
+    document = yaml.safe_load(files[KUSTOMIZATION])
+    assert document.keys() == {"apiVersion", "kind", "resources"}
     objects = planned(files)
-    assert sorted(said["resources"]) == sorted(name for name, found in objects.items() if found)
+    assert sorted(document["resources"]) == sorted(name for name, found in objects.items() if found)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_who_prunes_leaves_the_pools(sample):
+def test_pruning_keeps_the_pools(sample):
     """Neither Argo CD nor Flux knows a pool in use; what holds no address may go with them."""
     objects = [obj for found in planned(render_cluster(plan_of(*SAMPLES[sample]))).values() for obj in found]
     kept = {obj["kind"] for obj in objects if PRUNE.items() <= obj["metadata"].get("annotations", {}).items()}

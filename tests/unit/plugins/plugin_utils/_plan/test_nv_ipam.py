@@ -68,7 +68,7 @@ def test_a_pool_of_a_rail_names_every_node_and_keeps_gateway_and_node_from_pods(
     assert json.loads(made.files["facts.json"])["node_labels"] == [labels]
 
 
-def test_what_is_above_the_pods_is_excluded_in_small_subnets_and_not_in_large_ones():
+def test_addresses_above_pods_are_excluded_in_small_subnets():
     made = plan(nvidia(**DUAL, pods_per_node=4), hosts(1))
     assert pool(made, "fabric-rail1-v4")["perNodeExclusions"] == [
         {"startIndex": 1, "endIndex": 2},
@@ -111,8 +111,8 @@ def test_a_network_of_a_rail_names_the_pools_of_both_families(attachment):
     main = json.loads(networks[1]["spec"]["config"])["plugins"][0]
     assert (main["type"], main["ipam"]["poolName"]) == (attachment, "fabric-rail2-v4,fabric-rail2-v6")
     own = attachment == "sriov"
-    asked = {"k8s.v1.cni.cncf.io/resourceName": "spidernet.io/fabric_rail2"}
-    assert networks[1]["metadata"].get("annotations") == (asked if own else None)
+    resource = {"k8s.v1.cni.cncf.io/resourceName": "spidernet.io/fabric_rail2"}
+    assert networks[1]["metadata"].get("annotations") == (resource if own else None)
     given = json.loads(made.files["facts.json"])
     assert given["kinds"] == ["CIDRPool", "NetworkAttachmentDefinition"]
     assert given["networks"]["declared"][1]["name"] == "nvidia-network-operator/fabric-rail2"

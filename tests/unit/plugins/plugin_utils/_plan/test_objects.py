@@ -65,8 +65,8 @@ def rendered():
 @pytest.mark.parametrize("sample", ALL)
 def test_what_pods_get_is_what_the_configs_say(sample, rendered):
     plan, _files, objects = rendered(sample)
-    said = facts_of(plan)
-    rows = [row for rows in said["networks"].values() for row in rows]
+    facts = facts_of(plan)
+    rows = [row for rows in facts["networks"].values() for row in rows]
     configs = of(objects, "SpiderMultusConfig")
     assert [row["name"] for row in rows] == [
         f"{plan.fabric.namespace}/{config['metadata']['name']}" for config in configs
@@ -75,9 +75,9 @@ def test_what_pods_get_is_what_the_configs_say(sample, rendered):
     for row, config in zip(rows, configs, strict=True):
         spec = config["spec"]
         block = spec[spec["cniType"].replace("-", "")]
-        asked = config["metadata"].get("annotations", {}).get("railops.io/rdma-resource")
-        assert row["resource"] == (asked or block.get("rdmaResourceName") or block.get("resourceName"))
-        assert row["ask"] == bool(asked)
+        resource = config["metadata"].get("annotations", {}).get("railops.io/rdma-resource")
+        assert row["resource"] == (resource or block.get("rdmaResourceName") or block.get("resourceName"))
+        assert row["ask"] == bool(resource)
         assert (row["attachment"], row["mtu"]) == (spec["cniType"], block.get("mtu", 0))
         assert (row["addresses"], row["routes"]) == (not spec["disableIPAM"], spec["enableCoordinator"])
         assert spec["disableIPAM"] == (set(block.get("ippools", ())) <= {"matchMasterSubnet"})
@@ -86,11 +86,11 @@ def test_what_pods_get_is_what_the_configs_say(sample, rendered):
 @pytest.mark.parametrize("sample", ALL)
 def test_what_nodes_offer_is_what_device_plugin_and_policies_say(sample, rendered):
     plan, files, objects = rendered(sample)
-    said = facts_of(plan)
+    facts = facts_of(plan)
     plugin = yaml.safe_load(files["values.yaml"])["rdma"]["rdmaSharedDevicePlugin"]
     entries = plugin.get("deviceConfig", {}).get("configList", ())
     policies = [policy["spec"] for policy in of(objects, "SriovNetworkNodePolicy")]
-    assert said["own_device"] is not plugin["install"]
+    assert facts["own_device"] is not plugin["install"]
     wanted = {}
     names = set()
     for profile, nodes in profiles(plan).items():
@@ -108,9 +108,9 @@ def test_what_nodes_offer_is_what_device_plugin_and_policies_say(sample, rendere
     for config in of(objects, "SpiderMultusConfig"):
         master = config["spec"][config["spec"]["cniType"].replace("-", "")].get("master", [])
         names |= {master} if isinstance(master, str) else set(master)
-    assert said["resources"] == wanted
-    assert said["interfaces"] == sorted(names)
-    assert {obj["kind"] for obj in objects} - {"SriovNetworkNodePolicy"} <= set(said["kinds"])
+    assert facts["resources"] == wanted
+    assert facts["interfaces"] == sorted(names)
+    assert {obj["kind"] for obj in objects} - {"SriovNetworkNodePolicy"} <= set(facts["kinds"])
 
 
 def of(objects, kind):

@@ -300,7 +300,7 @@ def test_kill_9_at_every_write_leaves_a_complete_plan_or_one_that_readers_refuse
     shutil.copytree(base, done)
     change(done)
     new, old = tree(done), tree(base)
-    whole = [state(done / "fabric"), state(base / "fabric"), {}]
+    complete = [state(done / "fabric"), state(base / "fabric"), {}]
 
     seen = []
     for stop in itertools.count(1):
@@ -311,8 +311,8 @@ def test_kill_9_at_every_write_leaves_a_complete_plan_or_one_that_readers_refuse
             assert isinstance(answer, int), answer
             break
         after = state(folder / "fabric")
-        assert after in whole, f"killed at operation {stop}: a mixture"
-        seen.append(whole.index(after))
+        assert after in complete, f"killed at operation {stop}: a mixture"
+        seen.append(complete.index(after))
         change(folder)
         assert tree(folder) == new, f"killed at operation {stop}: the next run did not finish"
         shutil.rmtree(folder)
@@ -326,7 +326,7 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
     base = tmp_path / "base"
     make(base, 3)
     before = tree(base)
-    whole = state(base / "fabric")
+    complete = state(base / "fabric")
     kinds = set()
     for stop in itertools.count(3, 3):
         folder = tmp_path / f"run{stop}"
@@ -341,11 +341,11 @@ def test_an_error_at_every_write_changes_nothing_or_marks_the_plan(tmp_path):
         kinds.add(fix.partition(":")[0])
         if fix.startswith("Nothing was half done"):
             assert tree(folder) == before
-            assert state(folder / "fabric") == whole
+            assert state(folder / "fabric") == complete
         else:
             after = state(folder / "fabric")
             change(folder)
             # The first rename itself may be what fails: then the old plan is still the whole one.
-            assert after in ({}, whole, state(folder / "fabric"))
+            assert after in ({}, complete, state(folder / "fabric"))
         shutil.rmtree(folder)
     assert len(kinds) == 2

@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._plan.run import run
 from ansible_collections.railops.rdma.tests.unit.fabrics import exclusive, hosts, rails
 
 RAW = exclusive(name="fra1", max_nodes=4, rails=rails(1))
-BESIDE = "A plan of fra1 is in '../plan/fra1'"
+HINT = "A plan of fra1 is in '../plan/fra1'"
 
 
 @pytest.fixture
@@ -34,12 +34,12 @@ def test_a_plan_that_is_not_here_is_named_where_it_lies(below, read):
     with pytest.raises((AnsibleError, RdmaError)) as caught:
         read("plan/fra1")
     assert str(below / "plan/fra1/plan.json") in str(caught.value)
-    assert BESIDE in str(caught.value)
+    assert HINT in str(caught.value)
 
 
 def test_a_second_plan_is_warned_of_and_the_first_one_of_a_folder_is_not(below):
     (warning,) = (text for text in run(RAW, hosts(1), check_mode=True)["plan_warnings"] if "There is no plan" in text)
-    assert BESIDE in warning
+    assert HINT in warning
     assert str(below / "plan/fra1") in warning
     assert parent_hint("plan/other") == ""
     run(RAW, hosts(1), check_mode=False)

@@ -16,7 +16,7 @@ from ansible_collections.railops.rdma.plugins.plugin_utils._report.equal import 
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.html import with_verdict
 from ansible_collections.railops.rdma.plugins.plugin_utils._report.markdown import render_report
 from ansible_collections.railops.rdma.tests.unit.fabric_samples import SAMPLES, block_of, names, plan_of, raw_of
-from ansible_collections.railops.rdma.tests.unit.reports import EVIL, evil_plan, page_of, verdict_of
+from ansible_collections.railops.rdma.tests.unit.reports import XSS, evil_plan, page_of, verdict_of
 
 ALL = [pytest.param(sample, id=sample) for sample in SAMPLES]
 
@@ -72,7 +72,7 @@ def test_every_name_is_escaped():
     reader = Reader(files["report.html"])
     assert "img" not in reader.tags
     assert reader.tags.count("script") == 3
-    assert data_of(files["report.html"])["zones"][0]["leaves"] == [EVIL] * 8
+    assert data_of(files["report.html"])["zones"][0]["leaves"] == [XSS] * 8
     assert "<img" not in files["report.md"]
     assert not re.search(r"(?<!\\)\]\(http", files["report.md"])
     columns = 0

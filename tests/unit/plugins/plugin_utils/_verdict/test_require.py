@@ -78,14 +78,14 @@ def test_the_cluster_counts():
 
 
 @pytest.mark.parametrize(
-    ("words", "ids_only", "said"),
+    ("words", "ids_only", "message"),
     [
         (["pods_read_lat"], False, "pods_read_lat: no such check ID. Write pod_read_lat. [check_unknown]"),
         (["po"], False, "po: no such check ID. Write pod. [check_unknown]"),
     ],
 )
-def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, ids_only, said):
-    assert list(require.unknown_checks(words, ids_only=ids_only)) == [said]
+def test_a_word_that_is_no_checks_is_reported_with_the_nearest(words, ids_only, message):
+    assert list(require.unknown_checks(words, ids_only=ids_only)) == [message]
 
 
 @pytest.mark.parametrize("status", ["pass", "deviation"])

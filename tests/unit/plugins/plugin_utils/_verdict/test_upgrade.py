@@ -91,7 +91,7 @@ def test_what_deviated_before_is_not_worse_and_a_warning_is_not():
     assert regressions(before, after) == []
 
 
-def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
+def test_lost_check_is_worse_except_counters():
     before = {"checks": [check("rdma_port_state", "ok", "rail1"), *(check(name, "ok", "rail1") for name in LIMITS)]}
     assert set(LIMITS) <= set(IDS)
     rows = regressions(before, {"checks": [check("rdma_port_state", "skipped", "rail1", "no device")]})
@@ -101,7 +101,7 @@ def test_what_was_sound_and_cannot_be_seen_is_worse_but_for_counters():
     assert [row["id"] for row in regressions(before, {"checks": []})] == ["rdma_port_state"]
 
 
-def test_what_is_wrong_comes_before_what_cannot_be_seen_for_it_and_both_families_are_one():
+def test_deviations_precede_skipped_checks_of_both_families():
     unseen = [{**check("address_duplicate", "skipped", "rail3", "no carrier"), "family": family} for family in (4, 6)]
     before = {"checks": [check("network_link", "ok", "rail3"), *({**one, "status": "ok"} for one in unseen)]}
     rows = regressions(before, {"checks": [check("network_link", "deviation", "rail3"), *unseen]})
@@ -110,13 +110,13 @@ def test_what_is_wrong_comes_before_what_cannot_be_seen_for_it_and_both_families
 
 def test_one_sentence_says_what_where_and_what_to_do():
     after = {"checks": [check("network_link", "deviation", f"rail{n}") for n in (10, 9, 8, 7)]}
-    said = sentence("node2", regressions({"checks": []}, after))
-    assert said.startswith(
+    text = sentence("node2", regressions({"checks": []}, after))
+    assert text.startswith(
         "node2 is worse than before its upgrade, stays cordoned, and no further node is touched: rail7"
     )
-    assert "rail10" not in said
-    assert "and 1 more" in said
-    assert said.endswith(
+    assert "rail10" not in text
+    assert "and 1 more" in text
+    assert text.endswith(
         "Plug it in. Fix it or name the old versions again, then run the playbook upgrade: it continues with node2."
         " [upgrade_regression]"
     )

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a real control plane lacks to be a cluster, played over the API: nodes, a first network, plugins on the nodes.
+"""Simulate what a real control plane lacks to be a cluster: nodes, a first network, plugins on the nodes.
 
-Kubelets are played by kubelet.py; Spiderpool's controller, its webhooks and its Jobs are the real programs there.
-Played here is what needs a real node: the device plugin and the SR-IOV operator, which advertise what they are
-configured to.
+kubelet.py simulates the kubelets; Spiderpool's controller, its webhooks and its Jobs are the real programs.
+Simulated here is what needs a real node: the device plugin and the SR-IOV operator, which advertise their
+configuration.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class Api:
         """
         # The first word is the field manager of who names none, in recordings too.
         agent = {"User-Agent": "OpenAPI-Generator/1"}
-        asked = {**agent, "Content-Type": content, "Accept": "application/json", **(headers or {})}
+        sent_headers = {**agent, "Content-Type": content, "Accept": "application/json", **(headers or {})}
         token = next(iter(self._config.api_key.values()), "")
-        if token and "authorization" not in asked:
-            asked["authorization"] = token
+        if token and "authorization" not in sent_headers:
+            sent_headers["authorization"] = token
         sent = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
         done = self._pool.request(
             method,
             f"{self._config.host}{path}{'?' if query else ''}{urlencode(query)}",
             body=sent,
-            headers=asked,
+            headers=sent_headers,
             preload_content=False,
         )
         if not 200 <= done.status <= 299:
@@ -124,7 +124,7 @@ class Api:
             stop.wait(0.2)
 
 
-class Played:
+class SimulatedCluster:
     """All of it, beside one API.
 
     :param folder: takes what the pods that are processes need.
@@ -143,7 +143,7 @@ class Played:
         self._kubelets: Kubelets | None = None
         self._started: set[str] = set()
 
-    def __enter__(self) -> Played:
+    def __enter__(self) -> SimulatedCluster:
         if self._crds:
             self.crds()
             self.create("/api/v1/namespaces", {"metadata": {"name": "spiderpool"}})
@@ -194,7 +194,7 @@ class Played:
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
         self.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
         room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
-        ready = [{"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": None}]
+        ready = [{"type": "Ready", "status": "True", "reason": "Simulated", "message": "", "lastHeartbeatTime": None}]
         self._api.status(
             f"/api/v1/nodes/{name}",
             conditions=ready,

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from ansible_collections.railops.rdma.plugins.module_utils._errors import RdmaError
-from ansible_collections.railops.rdma.tests.unit.played_host import PlayedHost, command
+from ansible_collections.railops.rdma.tests.unit.simulated_host import SimulatedHost, command
 
 OWN_FOLDERS = ("/etc/netplan", "/etc/systemd/network", "/etc/NetworkManager/system-connections")
 OWN_FOLDERS += ("/var/lib/railops-rdma/kept",)
@@ -78,8 +78,8 @@ def write(step: dict) -> dict:
 
 def persist(step: dict) -> dict:
     try:
-        asked = {"check_mode": step.get("check", False), "report": step.get("report", False)}
-        result = PlayedHost().brought(step["want"], step["manager"], **asked)
+        options = {"check_mode": step.get("check", False), "report": step.get("report", False)}
+        result = SimulatedHost().brought(step["want"], step["manager"], **options)
     except RdmaError as exc:
         return {"failed": str(exc), "files": files()}
     return {**result, "files": files()}
@@ -104,8 +104,8 @@ def links() -> dict[str, list[str]]:
 def known(daemon: str) -> bool:
     """Whether a manager has decided about every link."""
     if daemon != "networkd":
-        said = command(["nmcli", "-t", "-f", "STATE", "device"])
-        return not said.status and not re.search(r"connecting \((prepare|configuring)", said.out)
+        result = command(["nmcli", "-t", "-f", "STATE", "device"])
+        return not result.status and not re.search(r"connecting \((prepare|configuring)", result.out)
     states = [path.read_text() for path in Path("/run/systemd/netif/links").iterdir()]
     return bool(states) and not any(re.search("ADMIN_STATE=(pending|initialized)", text) for text in states)
 
@@ -141,8 +141,8 @@ def boot(step: dict) -> dict:
             subprocess.run(["dbus-daemon", "--system", "--fork", "--nopidfile", address], check=True)
         os.makedirs("/var/lib/NetworkManager", exist_ok=True)
         argv = NETWORKMANAGER
-    with open("/mnt/said", "a") as said:
-        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=said)
+    with open("/mnt/output", "a") as log:
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=log)
     until = time.monotonic() + SETTLES
     try:
         before, calm = None, 0
@@ -166,14 +166,14 @@ def udev(step: dict) -> dict:
     """Return the .link file that udev takes for a port."""
     assert not command(["netplan", "generate"]).status
     done = command(["udevadm", "test-builtin", "net_setup_link", f"/sys/class/net/{step['port']}"])
-    return {"file": re.findall(r"ID_NET_LINK_FILE=(\S+)", done.out + done.err), "said": done.err}
+    return {"file": re.findall(r"ID_NET_LINK_FILE=(\S+)", done.out + done.err), "output": done.err}
 
 
 def settings(step: dict) -> dict:
     """Return what systemd's own program of the boot makes of sysctl.d for a port."""
     place = f"/proc/sys/net/ipv4/conf/{step['port']}"
     done = command(["/lib/systemd/systemd-sysctl", f"--prefix={place[9:]}"])
-    return {"said": done, "now": {name: Path(place, name).read_text().strip() for name in step["names"]}}
+    return {"output": done, "now": {name: Path(place, name).read_text().strip() for name in step["names"]}}
 
 
 def main() -> None:
