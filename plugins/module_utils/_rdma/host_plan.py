@@ -205,7 +205,7 @@ def _obstacles(
         problem = f"whether {existing.path} is for {device.name or device.pci} is not clear from its [Match]"
         fix = "Match by Path, Driver, Type or MACAddress there, or set rdma_host_naming: none. [link_file_lost]"
         yield Problem(rail.name, f"{problem}, and its settings would be lost", fix)
-    elif existing and SECRET in (key for section, rows in existing.sections if section == "Link" for key, _ in rows):
+    elif existing and SECRET in (key for part, rows in existing.sections if part == "Link" for key, _value in rows):
         yield Problem(
             rail.name,
             f"{existing.path} sets {SECRET}=, and the rail's own file is readable by all users",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import typing as t
 from collections import Counter
+from types import MappingProxyType
 
 from ...module_utils._check import DEVIATION, OK, SKIPPED, WARNING, Check, warning
 from ...module_utils._fabric.facts import OutRow
@@ -111,7 +112,7 @@ def merge(
     plan: t.Mapping[str, t.Any] | None = None,
     nodes: t.Iterable[Check] = (),
     require: t.Sequence[str] = (),
-    unverified: t.Mapping[str, str] = {},
+    unverified: t.Mapping[str, str] = MappingProxyType({}),
     out: t.Iterable[OutRow] = (),
 ) -> Verdict:
     """Return the verdict.
