@@ -60,10 +60,8 @@ def test_site_ends_green(fleet, site):
     for entry in verdict["hosts"].values():
         assert set(entry["rails"].values()) == {"ok"}
         assert entry["counts"]["ok"] > 40
-    folder = fleet.folder / "verify/fabric"
-    assert {"verdict.json", "verdict.md", "verdict.txt", "report.html", "hosts"} <= {
-        path.name for path in folder.iterdir()
-    }
+    names = {path.name for path in (fleet.folder / "verify/fabric").iterdir()}
+    assert {"verdict.json", "verdict.md", "verdict.txt", "report.html", "hosts"} <= names
 
 
 def test_what_was_not_looked_at_is_said(fleet, site):
@@ -242,6 +240,7 @@ def test_a_host_that_dies_in_a_batch_is_named(fleet, site):
     assert "lookup 1001" in fleet.ip("node1", "rule")
 
 
+@pytest.mark.long
 def test_an_interrupted_run_is_finished_by_the_next(fleet, site):
     for host in HOSTS:
         fleet.lab("exec", fleet.name, "--host", host, "--", "ip", "rule", "del", "pref", "10001", check=False)
