@@ -544,7 +544,8 @@ def test_a_teardown_names_who_holds_addresses_and_takes_the_test_application_alo
     double.put("v1", "Pod", "train-1", "default", metadata={"annotations": notes})
     # Its removal takes the functions of all nodes, also where pools in use may stay.
     policy = ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy")
-    ports: Json = {"nodeSelector": {}, "nicSelector": {}, "numVfs": 1, "resourceName": "ports"}
+    nic = {"pfNames": ["ens9np0"]}
+    ports: Json = {"nodeSelector": {"x": "y"}, "nicSelector": nic, "numVfs": 1, "resourceName": "ports"}
     double.put(*policy, "ports", "spiderpool", metadata={"labels": meta["labels"]}, spec=ports)
     refused = playbook.shipped("teardown", "--tags", "cluster", ok=False, teardown_in_use=True)
     double.store.delete(double.store.kind_of(*policy), "spiderpool", "ports", {}, {})
