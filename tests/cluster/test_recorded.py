@@ -20,7 +20,7 @@ RECORDED = json.loads(recording.FILE.read_text(encoding="utf-8"))
 @pytest.fixture
 def answers(kubeconfig: Path, installed: None) -> dict[str, list[dict[str, t.Any]]]:
     """Give what the API under test answers to every row."""
-    return recording.ask_all(kubeconfig, not REAL or recording.SPIDERPOOL)
+    return recording.answers_of_all(kubeconfig, not REAL or recording.SPIDERPOOL)
 
 
 def test_every_answer_is_as_recorded(answers: dict[str, list[dict[str, t.Any]]]) -> None:
