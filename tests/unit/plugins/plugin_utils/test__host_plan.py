@@ -73,7 +73,7 @@ def test_a_host_without_a_host_plan_is_refused(folder):
 )
 def test_a_stale_host_plan_is_refused_with_its_fix(folder, file, values, says):
     change(folder / file, **values)
-    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Take|install|Restore) "):
+    with pytest.raises(AnsibleActionFail, match=rf"{says}[\s\S]*(Run|Remove|install|Restore) "):
         read_host_plan(str(folder), "node1")
 
 
