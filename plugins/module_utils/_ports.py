@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from ._files import HostFiles
+from ._validation import INTERFACE
 
 # The port that each rail had in the last run, as {rail: [interface, MAC address]}.
 PORTS = "/var/lib/railops-rdma/rails.json"
@@ -17,6 +18,7 @@ PORTS = "/var/lib/railops-rdma/rails.json"
 def ports_of(root: str = "/") -> dict[str, tuple[str, str]]:
     """Return the interface and MAC address that each rail had in the last run."""
     try:
-        return {rail: (row[0], row[1]) for rail, row in json.loads(HostFiles(root).read(PORTS) or "{}").items()}
+        rows = json.loads(HostFiles(root).read(PORTS) or "{}").items()
+        return {rail: (row[0], row[1]) for rail, row in rows if INTERFACE.fullmatch(row[0])}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}

@@ -59,10 +59,8 @@ class QosRun:
             raise RdmaError("No rail is named, so nothing would be lossless.", "Give plan_dir, or rails. [qos_no_rail]")
         out = [] if self.source == AWAY else params["out_of_service"] or []
         self.last = {rail: row[0] for rail, row in ports_of().items()}  # of the last run: a lost card has no altname
-        out_of_service = {
-            name for row in out for name in (self.sysfs.kernel_name(row["interface"]), self.last.get(row["name"]))
-        }
-        self.retained = {name: entry for name, entry in self.recorded.items() if name in out_of_service}
+        idle = {name for row in out for name in (self.sysfs.kernel_name(row["interface"]), self.last.get(row["name"]))}
+        self.retained = {name: entry for name, entry in self.recorded.items() if name in idle}
         # What we set earlier and the fabric no longer has goes back to what it was.
         left = [name for name in self.recorded if name not in self.retained]
         self.nics = {name: Nic(name) for name in [*self.rails, *left]}

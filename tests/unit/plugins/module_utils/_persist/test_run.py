@@ -306,6 +306,6 @@ def test_a_lost_card_that_is_declared_by_its_pci_address_keeps_its_files(tmp_pat
     machines.put(tmp_path, PORTS.lstrip("/"), json.dumps({"rail1": ["ens1np0", ""]}))
     card.rmdir()
     assert not persist(tmp_path, plan)["changed"]
-    (tmp_path / PORTS.lstrip("/")).unlink()
+    machines.put(tmp_path, PORTS.lstrip("/"), json.dumps({"rail1": ["../../tmp/x", ""]}))
     with pytest.raises(RdmaError, match="no interface at the PCI address"):
         persist(tmp_path, plan)
